@@ -1,9 +1,9 @@
-//! The JSON documents of loads, sweeps and searches, and the common fields of all documents.
-//! `docs/reference/json.md` describes them. Each document is a type whose fields are those of the
-//! document. Within a schema version, fields are only added.
+//! The JSON documents of single loads, sweeps and searches, and the common fields of all documents.
+//! `docs/reference/json.md` describes them. Each document is a type whose fields are the fields of
+//! the document. Within one schema version, fields are only added.
 //!
-//! Not here: the documents of comparisons (`prove_json`), of profiles (`profile`) and of two
-//! recordings (`diff`, `searches`).
+//! Not here: the documents of comparisons (`prove_json`), of explanations (`explain_json`), of
+//! profiles (`profile`) and of two recordings (`diff`, `searches`).
 
 use crate::agents::{self, AgentFields};
 use crate::csv::purpose_name;
@@ -35,13 +35,13 @@ use plimsoll_model::{
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Formats a document. Every figure has at most seven digits, more than any is known to (2002.3,
-/// not 2002.3000000000002). Whole numbers are exact.
+/// Formats a document as indented JSON. Fractional numbers have at most seven significant digits,
+/// more than any measurement has: 2002.3, not 2002.3000000000002. Whole numbers are exact.
 pub fn text(document: &Value) -> String {
     format!("{}\n", crate::visible::json(&tidy(document)))
 }
 
-/// Rounds all figures of a value to the written digits.
+/// Rounds all fractional numbers of a document to seven significant digits.
 pub(crate) fn tidy(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => number.as_f64().map_or(Value::Null, |f| rounded(f, 7).into()),
@@ -51,7 +51,8 @@ pub(crate) fn tidy(value: &Value) -> Value {
     }
 }
 
-/// The fields of every document besides its figures: schema, command, machine, request.
+/// The common fields of every document: schema, start time, command, machine, load settings and
+/// agents.
 #[derive(Serialize)]
 pub(crate) struct FrameFields<'a> {
     schema: &'static str,
@@ -64,7 +65,8 @@ pub(crate) struct FrameFields<'a> {
     agents: Vec<AgentFields>,
 }
 
-/// The machine of the measurement.
+/// The machine of the load generator: its hardware, its limits, and the source revision and tags of
+/// the run.
 #[derive(Serialize)]
 struct MachineFields<'a> {
     plimsoll: &'a str,
@@ -82,7 +84,7 @@ struct MachineFields<'a> {
     tags: &'a [(String, String)],
 }
 
-/// The settings with which loads were made.
+/// The settings of the loads of an experiment: request, seed, protocol and threads.
 #[derive(Serialize)]
 pub(crate) struct LoadSetupFields<'a> {
     url: String,
@@ -96,7 +98,7 @@ pub(crate) struct LoadSetupFields<'a> {
 }
 
 impl<'a> LoadSetupFields<'a> {
-    /// Creates the settings from a plan and the machines that executed it.
+    /// Creates the settings from a plan and from the machines that generated its load.
     pub(crate) fn new(plan: &'a PlanRecord, injectors: &[Injector]) -> LoadSetupFields<'a> {
         let addresses = || plan.carriage.addresses.iter().map(ToString::to_string).collect();
         LoadSetupFields {
@@ -112,7 +114,8 @@ impl<'a> LoadSetupFields<'a> {
 }
 
 impl<'a> FrameFields<'a> {
-    /// Creates the fields of an experiment.
+    /// Creates the common fields of an experiment's document. `made`: the settings of its loads;
+    /// `None` if no load was made.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -141,7 +144,8 @@ impl<'a> FrameFields<'a> {
     }
 }
 
-/// The CPU used by other processes: the fields `disturbed` and `others` of every document.
+/// The CPU that unrelated processes used during the measurement: the fields `disturbed` and
+/// `others` of documents.
 #[derive(Serialize)]
 pub(crate) struct InterferenceFields<'a> {
     disturbed: bool,
@@ -163,7 +167,7 @@ impl<'a> From<&'a Interference> for InterferenceFields<'a> {
     }
 }
 
-/// The distribution of times (ns) or sizes.
+/// The distribution of times in ns, or of sizes in bytes. A percentile is null if it is not known.
 #[derive(Serialize)]
 pub(crate) struct DistributionFields {
     count: u64,
@@ -197,7 +201,7 @@ impl From<&Latency> for DistributionFields {
     }
 }
 
-/// The outcomes of every scheduled request.
+/// The outcomes of all scheduled requests of a load; the counts add up to `scheduled`.
 #[derive(Serialize)]
 struct LedgerFields<'a> {
     scheduled: u64,
@@ -214,7 +218,7 @@ impl<'a> From<&'a Ledger> for LedgerFields<'a> {
     }
 }
 
-/// The number of failures of each kind.
+/// Serialises the number of failed requests of each kind as a map by the name of the kind.
 struct Failures<'a>(&'a Ledger);
 
 impl Serialize for Failures<'_> {
@@ -223,7 +227,7 @@ impl Serialize for Failures<'_> {
     }
 }
 
-/// Counts by key, with each key as a word.
+/// Serialises a tally as a map. The function formats the numeric keys of the tally as text.
 struct KeyedCounts<'a, F>(&'a Tally, F);
 
 impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
@@ -232,7 +236,7 @@ impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
     }
 }
 
-/// The figures of a load in the table of measures, each under its name in the table.
+/// Serialises the figures of a load as fields, each under its name in the table of measures.
 struct CountedFields<'a>(&'a Summary);
 
 impl Serialize for CountedFields<'_> {
@@ -244,7 +248,7 @@ impl Serialize for CountedFields<'_> {
     }
 }
 
-/// Returns the value of a figure of the table of measures.
+/// Converts a figure of the table of measures to its JSON value.
 fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Value {
     match held {
         FigureRef::Count(count) => count.into(),
@@ -269,7 +273,7 @@ fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Valu
     }
 }
 
-/// The figures of one load.
+/// The measured figures of one load.
 #[derive(Serialize)]
 struct LoadFields<'a> {
     requests: u64,
@@ -288,7 +292,7 @@ struct LoadFields<'a> {
     others: InterferenceFields<'a>,
 }
 
-/// The outcomes of sessions, for a load with sessions.
+/// The outcomes of the sessions of a load: sequences of requests by one user.
 #[derive(Serialize)]
 struct SessionCounts {
     started: u64,
@@ -311,7 +315,8 @@ impl SessionCounts {
     }
 }
 
-/// The figures of the generator.
+/// The figures of the load generator during one load: its CPU use, its lag, and whether it was the
+/// limit.
 #[derive(Serialize)]
 struct GeneratorFields {
     cpu_s: f64,
@@ -354,7 +359,7 @@ impl<'a> From<&'a Summary> for LoadFields<'a> {
     }
 }
 
-/// A stage of a load: its users, or its requests a second.
+/// One stage of a load: its start and end level in users or requests/s, and its figures.
 #[derive(Serialize)]
 struct StageFields {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -397,7 +402,7 @@ impl StageFields {
     }
 }
 
-/// The figures of one of several routes.
+/// The figures of one route; a load with several routes has one such entry for each.
 #[derive(Serialize)]
 struct RouteFields<'a> {
     name: &'a str,
@@ -438,7 +443,7 @@ impl<'a> From<&'a RouteSummary> for RouteFields<'a> {
     }
 }
 
-/// Returns the times of messages, if there were any.
+/// Returns the distribution of message times; `None` if no message arrived.
 fn of_stream(times: &Latency) -> Option<DistributionFields> {
     (times.count > 0).then(|| DistributionFields::from(times))
 }
@@ -500,7 +505,7 @@ struct SweepDocument<'a> {
     levels: Vec<LevelFields<'a>>,
 }
 
-/// A reference to a level, such as the peak.
+/// The figures of a special level of a sweep, such as the peak or the knee.
 #[derive(Serialize)]
 struct LevelPoint {
     rps: f64,
@@ -514,7 +519,7 @@ impl From<&Level> for LevelPoint {
     }
 }
 
-/// A level that was measured or skipped.
+/// One level of a sweep: its figures, or the error for which the level was skipped.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LevelFields<'a> {
@@ -533,7 +538,7 @@ struct MeasuredLevel<'a> {
     server: ServerFields<'a>,
 }
 
-/// One visit of a level.
+/// One visit of a level: a sweep may measure each level several times.
 #[derive(Serialize)]
 struct VisitFields {
     start_s: f64,
@@ -668,8 +673,8 @@ struct InstanceEstimateFields {
     cores: Option<f64>,
 }
 
-/// The load line, 1/s: the estimate if it is proven, and the interval that contains the line with
-/// the stated probability.
+/// The load line with its interval, in 1/s. The estimate is null unless it is proven. The interval
+/// contains the line with the probability `confidence`.
 #[derive(Serialize)]
 pub(crate) struct LoadLineFields {
     estimate: Option<f64>,
@@ -687,7 +692,7 @@ impl From<find::LoadLine> for LoadLineFields {
     }
 }
 
-/// The throughput of the server while requests always wait, 1/s.
+/// The throughput of the server while its queue never empties, in 1/s, with the standard error.
 #[derive(Serialize)]
 struct CapacityFields {
     rps: f64,
@@ -755,9 +760,9 @@ pub(crate) struct TrialFields {
 }
 
 impl TrialFields {
-    /// Creates the fields of a trial and of its load.
+    /// Creates the fields of a trial. `run`: the recorded load of the trial.
     pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
-        // All machines of a load use equal source addresses.
+        // All machines of a load use the same source addresses, so the first machine is enough.
         let injector = run.injectors.first();
         TrialFields {
             kind: purpose_name(trial.purpose),

@@ -1,6 +1,6 @@
-//! Results as JUnit's XML, which CI systems show as passed and failed tests.
+//! Results as JUnit XML, which CI systems show as passed and failed tests.
 //!
-//! Not here: which results count as failed (the caller decides).
+//! Not here: which results fail a CI job (the caller decides).
 
 use crate::chart::escaped;
 use crate::prove::prove_answer;
@@ -17,37 +17,38 @@ use std::fmt::Write;
 /// The outcome of a test case.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseOutcome {
-    /// The demand is met.
+    /// The condition is met.
     Passed,
-    /// The demand is not met, with the reason.
+    /// The condition is not met, with the reason.
     Failed(String),
-    /// The demand cannot be decided, with the reason.
+    /// The condition cannot be decided, with the reason.
     Skipped(String),
 }
 
-/// One demand, as a test case.
+/// One condition on a result, as a JUnit test case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
-    /// The name of the demand.
+    /// The name of the case: the condition in words.
     pub name: String,
-    /// Length of the measurement, s.
+    /// Length of the measurement in s.
     pub time_s: f64,
     /// The outcome of the case.
     pub outcome: CaseOutcome,
 }
 
-/// The cases of one file, and the evidence against their figures.
+/// The test cases of one run file, with the evidence against its figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Suite {
-    /// The name of the file.
+    /// The name of the run file.
     pub name: String,
     /// The cases of the file.
     pub cases: Vec<Case>,
-    /// Warnings about the figures, in sentences.
+    /// Warnings about the figures, one sentence each.
     pub warnings: Vec<String>,
 }
 
-/// Returns the cases of a search: that there is a line, and that the line is the server's.
+/// Returns the cases of a search: a load line exists, the generator was not the limit, and no other
+/// process disturbed the machine.
 pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
     let answer = crate::find::answer(findings, doubts);
@@ -67,14 +68,14 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     ]
 }
 
-/// Returns a case for each condition of `demands` on each load of an experiment. A load is skipped
-/// if the generator was the limit.
+/// Returns a case for each of the conditions `demands` on each load of an experiment. Cases of a
+/// load are skipped if the generator was the limit.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
     let loads = measured(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
 }
 
-/// Returns the cases of one load, named after the load.
+/// Returns the cases of one load; `name` is part of their names.
 fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case> {
     let (run, summary) = (&*load.run, load.summary());
     let case = |demand: &Condition| {

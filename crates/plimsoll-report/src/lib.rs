@@ -1,8 +1,8 @@
-//! Renderers of findings. Figures become a [`Report`] of blocks, and blocks become text, Markdown
-//! or a page. Figures also become JSON, CSV, JUnit's XML and charts.
+//! Renderers of findings. Figures become a [`Report`] of blocks, and a report becomes text,
+//! Markdown or a page. Figures also become JSON, CSV, JUnit XML and charts.
 //!
-//! This crate does not know how figures were computed, and nothing of the engine. It returns text;
-//! the binary decides where the text goes.
+//! This crate does not know how figures were computed, and knows nothing of the engine. It returns
+//! text; the binary decides where the text goes.
 
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,6 @@
-//! Profiles of a load: the cost of profiling, and the functions with the highest cost per request,
-//! at a low load and at the load in question, as text and as JSON.
+//! Profiles of the server during loads, as text and as JSON: the cost of profiling, and the
+//! functions with the highest cost per request. The low load is compared with a second load,
+//! usually at the load line.
 
 use crate::block::{Report, Tone};
 use crate::document::ByName;
@@ -10,22 +11,24 @@ use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTr
 use plimsoll_analysis::taken_profiles::{KindSum, KindSums, ProfileFindings, Profiles};
 use serde::Serialize;
 
-/// Maximum number of rows of the table in the text, and in the document.
+/// The maximum number of functions in the table of the text, and in the JSON document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
-/// Maximum number of named functions with a change.
+/// The maximum number of changed functions that the text names.
 const NAMED: usize = 5;
 
 fn with_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
     format!("{} with, {} without", of(&level.with), of(&level.without))
 }
 
-/// Returns the relative change of the throughput caused by profiling.
+/// Returns the relative change of the goodput while profiling: -0.01 means that profiling costs 1
+/// %. `None` if nothing succeeded without profiling.
 fn cost(level: &ProfiledTrial) -> Option<f64> {
     (level.without.goodput_rps > 0.0).then(|| level.with.goodput_rps / level.without.goodput_rps - 1.0)
 }
 
-/// Formats the place of the loads' profile files, and how to view them.
+/// Formats how many profile files a run has, and the command for the flame graph of their
+/// difference. Returns `None` if a file is missing.
 pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     let ProfileFindings::OfLoads(profiles) = taken else { return None };
     let profiles = profiles.open().1;
@@ -42,7 +45,7 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     ))
 }
 
-/// Renders the section of a report about profiles.
+/// Renders the section about profiles of a report, with the doubts about them first.
 pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     let (doubts, profiles) = profiles.open();
     let mut report = above(doubts);
@@ -86,7 +89,7 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
     report
 }
 
-/// Formats the cost of all functions per request at the low load and at the load in question.
+/// Formats the CPU cost per request over all functions, at the low load and at the second load.
 pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -> String {
     let total = &comparison.total;
     let [before, after, delta, z] = change_cells(total, &comparison.sample_type.unit);
@@ -95,14 +98,15 @@ pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -
     format!("{before} {first}, {after} {second} ({sign}{delta}{z})")
 }
 
-/// Formats one of the other kinds of profile; `None` if the profile is missing.
+/// Formats the sums of one kind of profile, such as `allocs` or `mutex`; `None` if no such profile
+/// was taken.
 fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     let caught: Vec<(KindSum, &str)> =
         kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
         return None;
     }
-    // Go records these kinds only with a switch in the program.
+    // A Go program records these kinds only after it calls the named function.
     let switch = match kind.kind.as_str() {
         "block" => Some("runtime.SetBlockProfileRate"),
         "mutex" => Some("runtime.SetMutexProfileFraction"),
@@ -121,11 +125,12 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     Some(format!("{} {}", kind.sample_type, texts.collect::<Vec<_>>().join(", ")))
 }
 
-/// A function that spends this share of its cost in one callee is replaced by the callee. Otherwise
-/// chains of callers, such as middlewares, would fill the table.
+/// A function is omitted from the table if it spends at least this share of its cost in one callee.
+/// Otherwise chains of callers, such as middleware, would fill the table.
 const HANDED_ON: f64 = 0.97;
 
-/// Adds the functions with the highest cost, and the changes. `longer`: how to get more samples.
+/// Adds the table of the functions with the highest cost, and a sentence about functions that
+/// changed beyond chance. `longer`: the advice for getting more samples.
 pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
@@ -162,7 +167,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     report.text(Tone::Plain, text);
 }
 
-/// A figure with profiling and without profiling.
+/// A figure of a load during profiling and outside profiling.
 #[derive(Serialize)]
 struct PairFields<T> {
     with: T,
@@ -175,7 +180,7 @@ impl<T> PairFields<T> {
     }
 }
 
-/// The fields of one level.
+/// The fields of one profiled load.
 #[derive(Serialize)]
 struct ProfiledFields<'a> {
     offered_rps: f64,
@@ -186,7 +191,7 @@ struct ProfiledFields<'a> {
     files: ByName<&'a str, &'a str>,
 }
 
-/// The fields of one kind of profile, at both levels under their names.
+/// The fields of one kind of profile, with its sums under the names of both loads.
 #[derive(Serialize)]
 struct KindFields<'a> {
     kind: &'a str,
@@ -197,14 +202,14 @@ struct KindFields<'a> {
     sums: ByName<&'a str, Option<KindSum>>,
 }
 
-/// Returns the rows of a document: the functions with the highest cost.
+/// Returns the functions with the highest cost, for a JSON document.
 pub(crate) fn top_rows(comparison: &ProfileDiff) -> Vec<FunctionChange<'_>> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
     rows.into_iter().take(ROWS_DOCUMENT).map(FunctionChange::from).collect()
 }
 
-/// The member `profiles` of a document.
+/// The member `profiles` of a document, with profiles that the server itself recorded.
 #[derive(Serialize)]
 pub(crate) struct ProfilesFields<'a> {
     source: &'static str,
@@ -220,7 +225,7 @@ pub(crate) struct ProfilesFields<'a> {
 }
 
 impl<'a> ProfilesFields<'a> {
-    /// Creates the fields of these profiles.
+    /// Creates the member `profiles` from the server's profiles.
     pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         let names = profiles.level_names();

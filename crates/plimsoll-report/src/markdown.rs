@@ -1,5 +1,5 @@
 //! A report as Markdown, for a pull request or a chat: warnings, the answer, facts and tables.
-//! Charts are for pages.
+//! Markdown has no charts; only pages show them.
 
 use crate::block::{Report, ReportBlock, Tone};
 
@@ -16,7 +16,7 @@ pub fn render(report: &Report) -> String {
             ReportBlock::Facts(facts) => {
                 for (label, value) in facts {
                     match label.is_empty() {
-                        // More of the fact before it.
+                        // A fact without a label continues the fact before it.
                         true => out.push_str(&format!("  - {}\n", literal(value))),
                         false => out.push_str(&format!("- {}: {}\n", literal(label), literal(value))),
                     }
@@ -38,7 +38,8 @@ pub fn render(report: &Report) -> String {
     out.trim_end().to_owned() + "\n"
 }
 
-/// The heading of a column without one: some readers of Markdown reject a table without headings.
+/// The heading of a column whose heading is empty. Some Markdown parsers reject a table with an
+/// empty heading.
 const UNNAMED: &str = "of";
 
 /// Escapes all characters that Markdown interprets.

@@ -1,5 +1,5 @@
-//! A model of access logs, and its distance from the logs: a report, and the document
-//! `plimsoll.model/1`.
+//! The report of a model that was derived from access logs: its content and its differences from
+//! the logs, as text and as the document `plimsoll.model/1`.
 
 use crate::block::{Report, Tone};
 use crate::document::{ByName, value};
@@ -8,21 +8,21 @@ use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_M
 use serde::Serialize;
 use serde_json::Value;
 
-/// A model that was written to a file.
+/// A traffic model that was written to a file, with its sources.
 pub struct ModelReport<'a> {
-    /// The file of the model.
+    /// The path of the model file.
     pub file: &'a str,
-    /// The log files.
+    /// The access logs that the model was derived from.
     pub logs: &'a [String],
-    /// Number of lines that were read.
+    /// Number of log lines that were read.
     pub lines_read: u64,
-    /// Number of lines that could not be parsed.
+    /// Number of log lines that could not be parsed.
     pub lines_unparsed: u64,
-    /// The command line that sends the model's traffic.
+    /// The command line that sends the traffic of the model.
     pub command: String,
-    /// The written model.
+    /// The model itself.
     pub model: &'a TrafficModel,
-    /// The distance from the logs, with `--verify`.
+    /// The differences between the model and the logs; `None` without `--verify`.
     pub distances: Option<&'a ModelDistances>,
 }
 
@@ -100,7 +100,7 @@ struct CacheFields {
     points: f64,
 }
 
-/// Renders the document of a model.
+/// Renders the JSON document of a model.
 pub fn model_document(shown: &ModelReport) -> Value {
     let facts = &shown.model.facts;
     value(&ModelDocument {
@@ -161,7 +161,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
     }
 }
 
-/// Renders the report of a model.
+/// Renders the report of a model as text blocks.
 pub fn model_report(shown: &ModelReport) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();

@@ -1,4 +1,4 @@
-//! One chart of a run file, chosen by its name or by the kind of study.
+//! Draws one chart of a run file, chosen by its kind or by the kind of study.
 //!
 //! Not here: how a chart is drawn (`chart`), and how it becomes a picture file.
 
@@ -9,29 +9,30 @@ use plimsoll_analysis::Summary;
 use plimsoll_analysis::levels::recorded_levels;
 use plimsoll_model::ExperimentSpec;
 
-/// The kinds of charts of run files.
+/// The kind of chart to draw from a run file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartKind {
-    /// Response time over rate, of a search.
+    /// A search: response time over the offered rate.
     Line,
-    /// The change in each block, of a comparison.
+    /// A comparison: both sides in each block, and the change between them. Also a ladder: its
+    /// rungs.
     Blocks,
-    /// The evidence of each cause, of an explanation.
+    /// An explanation: the signals that are evidence for the cause.
     Evidence,
-    /// Throughput and response time over the load, of levels.
+    /// Measured levels: throughput and response time over the load.
     Throughput,
-    /// The success rate over the load, of levels.
+    /// Measured levels: the success rate over the load.
     Success,
-    /// The figures of one load over time.
+    /// One load: its figures over time.
     Time,
-    /// The latencies of one load by percentile.
+    /// One load: its latencies by percentile.
     Percentiles,
-    /// The latencies of one load over time as a heat map.
+    /// One load: its response times over time, as a heat map.
     Heat,
 }
 
 impl ChartKind {
-    /// Returns the most informative kind of chart for a study.
+    /// Returns the most informative kind of chart for a kind of study.
     fn of_question(asked: &ExperimentSpec) -> ChartKind {
         match asked {
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartKind::Line,
@@ -42,8 +43,8 @@ impl ChartKind {
     }
 }
 
-/// Draws a chart of the file with the name `file`: the requested kind, or the most suitable one.
-/// The error says what the file lacks.
+/// Draws a chart of the run file named `file` as SVG: the kind `wanted`, or the best for its study.
+/// The error text says what the file lacks.
 pub fn one_chart(
     view: &ResultView,
     file: impl std::fmt::Display,

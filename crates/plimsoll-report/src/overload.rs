@@ -1,5 +1,5 @@
-//! The result of an overload: throughput at each step as a share of the line, the kinds of
-//! failures, and whether the server recovers.
+//! The result of an overload test, which offers loads beyond the load line and then reduces them.
+//! It has the goodput at each step as a share of the line, the kinds of failures, and the recovery.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
@@ -15,7 +15,8 @@ use plimsoll_model::{Experiment, PlanRecord};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Formats the answer in one sentence.
+/// Formats the result of an overload test as one sentence: the verdict, the lowest goodput beyond
+/// the line, and the recovery.
 pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
@@ -48,7 +49,7 @@ fn watched(found: &OverloadResult) -> String {
     duration(found.watched_s * 1e9)
 }
 
-/// Formats the failures of a step, by kind.
+/// Formats the failed requests of a step by kind. `-` means that there were none.
 fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
@@ -76,7 +77,7 @@ pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
     ]
 }
 
-/// Renders the report of an overload, below the warnings.
+/// Renders the report of an overload test as text blocks.
 pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, overload_answer(&found.overload));
@@ -105,8 +106,8 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// Formats the line. A line in sessions is also stated in requests, since the steps are in
-/// requests.
+/// Formats the load line. A line in sessions/s is also stated in requests/s, because the steps are
+/// in requests/s.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
@@ -117,7 +118,7 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
 
 pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
-/// Renders the page, with the offered rate and the goodput over time.
+/// Renders the page of an overload test, with offered rate and goodput over time.
 pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
     let mut page = overload_report(context, found);
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {
@@ -198,7 +199,7 @@ impl From<&OverloadStep> for StepFields {
     }
 }
 
-/// Renders the document of an overload: `plimsoll.overload/1`.
+/// Renders the JSON document of an overload test: `plimsoll.overload/1`.
 pub(crate) fn overload_document(
     experiment: &Experiment,
     context: &RunContext,

@@ -1,5 +1,5 @@
-//! Flame graphs inside a page: of the profiles taken at the loads of a run, and of the difference
-//! of two runs.
+//! Flame graphs inside a page: of the profiles that were taken at the loads of a run, and of the
+//! difference between two runs.
 //!
 //! Not here: how a flame graph is drawn (`flame`), and reading the profiles.
 
@@ -11,11 +11,13 @@ use plimsoll_analysis::profile::{Basis, Sort, View, diff, diff_tree, top, tree};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::profile::Profile;
 
-/// Maximum number of frames of a flame graph inside a page: a page of a usual run stays below 1 MB.
+/// The maximum number of frames of a flame graph inside a page; it keeps the page of a typical run
+/// below 1 MB.
 const FRAMES_MAX: usize = 4000;
 
-/// Renders the section about profiles of loads, with flame graphs of the CPU profiles at the low
-/// load and at the load in question.
+/// Renders the section about the server's profiles: the tables, and a flame graph of the CPU
+/// profile at the second load. If there are profiles of both loads, a flame graph of their
+/// difference follows. `low`, `high`: the CPU profiles at the low load and at the second load.
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time of the server by function").append(profiles_report(profiles));
@@ -36,7 +38,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-        // Two compared profiles have a common tree, too.
+        // Two profiles that could be compared always have a common tree.
         if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
@@ -52,8 +54,9 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     report
 }
 
-/// Renders the flame graph of the difference of two runs, B compared with A, each with its CPU
-/// profile. Costs are divided by requests if both runs counted requests.
+/// Renders the flame graph of the difference between two runs, from run A to run B. Each run has
+/// its CPU profile and its number of requests. The graph shows costs per request, or shares of the
+/// CPU time if a number of requests is 0.
 pub fn flame_difference(
     (before, before_requests): (&Profile, f64),
     (after, after_requests): (&Profile, f64),

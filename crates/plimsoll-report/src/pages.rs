@@ -1,5 +1,5 @@
-//! Combined reports of several run files: each under its name, a common chart of two searches
-//! first, and the short form of a page.
+//! Combined reports of several run files: one page, with a common chart of two searches first, and
+//! the shortened report of one file.
 //!
 //! Not here: reading files, and how one finding looks (`result_view`).
 
@@ -9,21 +9,22 @@ use crate::page;
 use crate::searches::RecordedSearch;
 use std::path::Path;
 
-/// Sections of a page that are too long for a summary: tables of every trial, and the machine.
+/// Headings of sections that are too long for a summary: they contain tables of every trial and
+/// charts of single loads.
 const LONG: [&str; 3] = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
 
-/// A run file as a part of a page.
+/// The content of one run file as a part of a page with several files.
 #[derive(Debug, Clone)]
 pub struct PagePart<'a> {
     /// The path of the file.
     pub path: &'a Path,
-    /// The report of the file.
+    /// The rendered report of the file.
     pub report: Report,
-    /// The search in the file, if it has one.
+    /// The search for the load line that the file contains; `None` for other kinds of studies.
     pub search: Option<RecordedSearch>,
 }
 
-/// Renders one page of several files for a target.
+/// Renders one page of several run files. `target`: the name of the target, for the page's title.
 pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     let mut all = match parts.as_slice() {
         [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
@@ -36,7 +37,8 @@ pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     page::render(&all, &format!("plimsoll: {target}"))
 }
 
-/// Joins the reports of several files, each under its name.
+/// Joins the reports of several files, each under the file's path. A single report has no such
+/// heading.
 pub fn joined(reports: Vec<(&Path, Report)>) -> Report {
     let several = reports.len() > 1;
     let mut all = Report::default();
@@ -49,7 +51,8 @@ pub fn joined(reports: Vec<(&Path, Report)>) -> Report {
     all
 }
 
-/// Removes the long sections from the page of a run file. The levels of a sweep are not long.
+/// Removes the long sections from the report of a run file. The report of a sweep keeps all
+/// sections, because they are short.
 pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     let mut is_short = true;
     page.blocks.retain(|block| {
@@ -61,7 +64,8 @@ pub fn summary(mut page: Report, is_sweep: bool) -> Report {
     page
 }
 
-/// Returns distinct names of two files: without folders, if that suffices.
+/// Returns different names for two files: file names without extension, with as many folders as
+/// needed.
 pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
     let names = [a, b].map(|path| {
         let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
@@ -70,7 +74,7 @@ pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
     let most = names[0].len().max(names[1].len());
     let last = |parts: &[String], count: usize| parts[parts.len().saturating_sub(count)..].join("/");
     let apart = (1..=most).map(|count| [last(&names[0], count), last(&names[1], count)]).find(|[a, b]| a != b);
-    // The files have one name with two endings, or are one file.
+    // The files differ only in their extension, or are the same file.
     apart.unwrap_or_else(|| [a, b].map(file_name))
 }
 

@@ -1,5 +1,5 @@
-//! Profiles for people and programs: the table of functions, the table of differences, and their
-//! JSON documents.
+//! Profiles as text and JSON: the table of functions, and the table of differences between two
+//! profiles.
 
 use crate::block::{Report, Tone};
 use crate::document::value;
@@ -11,11 +11,12 @@ use plimsoll_model::profile::{Function, Profile, ValueType};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Maximum length of a name in tables, in characters; longer names lose their middle.
+/// The maximum length of a function's name in tables, in characters. The middle of a longer name is
+/// omitted.
 const NAME_CHARACTERS_MAX: usize = 72;
 
-/// Formats a value with its unit in the spelling of pprof: times and bytes are scaled (bytes by
-/// 1024), other units are counts.
+/// Formats a value with its unit in the spelling of pprof. Times are scaled to ns, us, ms or s, and
+/// bytes to powers of 1024. Other units are counts.
 pub fn amount(value: f64, unit: &str) -> String {
     let sign = if value < 0.0 { "-" } else { "" };
     let size = value.abs();
@@ -43,8 +44,8 @@ fn binary_bytes(value: f64) -> String {
     if scaled.fract() == 0.0 { format!("{scaled:.0} {unit}") } else { format!("{scaled:.2} {unit}") }
 }
 
-/// Formats a name for a terminal: one line, without control characters, its middle left out if it
-/// is long.
+/// Formats a function's name for a terminal, on one line. Control characters are replaced, and the
+/// middle of a long name is omitted.
 pub(crate) fn name_text(name: &str) -> String {
     let characters: Vec<char> = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect();
     if characters.len() <= NAME_CHARACTERS_MAX {
@@ -55,7 +56,7 @@ pub(crate) fn name_text(name: &str) -> String {
     start.iter().chain(&['\u{2026}']).chain(end).collect()
 }
 
-/// Formats the kind of samples, the total, and the duration.
+/// Formats the kind of samples, their total, and the duration of the profile.
 pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> String {
     let mut text = format!("{}: {} in all", column.kind, amount(total as f64, &column.unit));
     if profile.duration_ns > 0 {
@@ -64,8 +65,8 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// Renders the table of functions: the first `limit` rows. `group` names the groups at the roots of
-/// stacks, which get a separate table.
+/// Renders the table of functions with its first `limit` rows. `group` is a name for groups at the
+/// roots of stacks, such as processes. The groups have a separate table.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
@@ -118,7 +119,7 @@ struct ProfileDocument<'a> {
     top: Vec<CostFields<'a>>,
 }
 
-/// The cost of a function.
+/// The cost of one function: `flat` in the function itself, `cum` with its callees.
 #[derive(Serialize)]
 struct CostFields<'a> {
     function: &'a str,
@@ -146,7 +147,8 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
     })
 }
 
-/// Returns the unit of the costs of a comparison, and the unit that costs are divided by.
+/// Returns the unit of the costs of a comparison, and the quantity that costs are divided by, if
+/// any.
 pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
         Basis::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
@@ -154,14 +156,15 @@ pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     }
 }
 
-/// Formats a change: before, after, the change, and the change in standard deviations.
+/// Formats a change of cost as four cells: before, after, difference, and difference in standard
+/// deviations.
 pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
 }
 
-/// Renders the table of differences: at most `limit` findings. Differences that may be chance are
-/// only counted.
+/// Renders the table of functions whose cost changed beyond chance, at most `limit` rows.
+/// Differences that may be chance are only counted.
 pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report {
     let mut report = Report::default();
     let (unit, per) = diff_unit(comparison);
@@ -212,7 +215,8 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     report
 }
 
-/// A cost on both sides.
+/// A cost before and after, with its change. `z`: the change in standard deviations. `q`: the false
+/// discovery rate.
 #[derive(Serialize)]
 pub(crate) struct ChangeFields {
     before: f64,
@@ -230,7 +234,8 @@ impl From<&CostChange> for ChangeFields {
     }
 }
 
-/// The cost of a function on both sides.
+/// The cost of one function before and after: `flat` in the function itself, `cum` with its
+/// callees.
 #[derive(Serialize)]
 pub(crate) struct FunctionChange<'a> {
     function: &'a str,
@@ -262,14 +267,14 @@ pub(crate) struct DiffFields<'a> {
     top: Vec<FunctionChange<'a>>,
 }
 
-/// Requests on both sides, by which the costs were divided.
+/// The numbers of requests before and after, by which the costs were divided.
 #[derive(Serialize)]
 struct RequestsFields {
     before: f64,
     after: f64,
 }
 
-/// The cost of all functions on both sides.
+/// The cost of all functions together, before and after.
 #[derive(Serialize)]
 struct TotalFields {
     before: f64,
@@ -279,7 +284,7 @@ struct TotalFields {
 }
 
 impl<'a> DiffFields<'a> {
-    /// Creates the fields of a comparison, with its first `limit` functions.
+    /// Creates the fields of a comparison of profiles, with its first `limit` functions.
     pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
         let (unit, per) = diff_unit(comparison);
         let requests = match comparison.basis {
@@ -306,8 +311,7 @@ pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     value(&DiffFields::new(comparison, limit))
 }
 
-/// Renders the warnings about profiles that were taken with an experiment: missing profiles, and
-/// evidence against their figures.
+/// Renders warnings about profiles: missing profiles first, then evidence against the figures.
 pub(crate) fn above(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
@@ -317,7 +321,8 @@ pub(crate) fn above(doubts: &Doubts) -> Report {
     report
 }
 
-/// The fields of these warnings in a document.
+/// The warnings about profiles as fields of a document: missing profiles, and evidence against the
+/// figures.
 #[derive(Serialize)]
 pub(crate) struct DoubtsFields {
     missing: Vec<String>,

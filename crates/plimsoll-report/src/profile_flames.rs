@@ -1,6 +1,7 @@
-//! The flame graphs of `profile`: of one profile, and of the difference of two, as files.
+//! The flame graphs of `plimsoll profile` as files: of one profile, or of the difference between
+//! two profiles.
 //!
-//! Not here: flame graphs inside a page (`page_flames`), and how one is drawn (`flame`).
+//! Not here: flame graphs inside a page (`page_flames`), and drawing (`flame`).
 
 use crate::block::Report;
 use crate::flame::{Flame, html, svg};
@@ -12,13 +13,14 @@ use plimsoll_model::profile::{Profile, ValueType};
 /// The file format of a flame graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FlameFormat {
-    /// A drawing.
+    /// A standalone SVG drawing.
     Svg,
-    /// A page with the drawing and the table below it.
+    /// An HTML page with the drawing and a table below it.
     Html,
 }
 
-/// Renders the flame graph of one column of a profile. `report`: the table of the profile.
+/// Renders the flame graph of one kind of value of a profile. `report`: the table of functions,
+/// which only the HTML format contains.
 pub fn profile_flame(
     (profile, column): (&Profile, &ValueType),
     (sums, tree): (&Top, &Tree),
@@ -31,7 +33,8 @@ pub fn profile_flame(
     draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
 }
 
-/// Renders the flame graph of a difference. `report`: the table of the difference.
+/// Renders the flame graph of a difference between two profiles. `report`: the table of
+/// differences, which only the HTML format contains.
 pub fn difference_flame(
     comparison: &ProfileDiff,
     tree: &Tree,

@@ -1,4 +1,4 @@
-//! The display of a running load: a few lines that are rewritten, no wider than the terminal, or
+//! The display of a running load: on a terminal a few lines that are rewritten in place, or else
 //! one plain line.
 //!
 //! Not here: writing to a terminal, and collecting figures.
@@ -8,24 +8,24 @@ use crate::visible::visible;
 use crate::wrap::broken;
 use plimsoll_analysis::live_meter::LiveFigures;
 
-/// The state of an experiment at one time.
+/// The state of a running experiment, as far as the display shows it.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
-    /// The current step.
+    /// The current step, such as `64 users`.
     pub doing: String,
-    /// The reason for the current step; empty if it needs none.
+    /// The reason for the current step; empty if the step needs none.
     pub why: String,
     /// Time since the experiment began, in s.
     pub elapsed_s: f64,
-    /// Maximum length of the experiment, s; `None`: not known.
+    /// Maximum length of the experiment in s; `None`: not known.
     pub total_s: Option<f64>,
-    /// Successes a second in intervals of equal length since the start, oldest first.
+    /// Successes a second in intervals of equal length since the start, the oldest first.
     pub rates_rps: Vec<f64>,
-    /// The figures of the last second; `None` before the first measurement.
+    /// The figures of the last second; `None` before the first second is complete.
     pub now: Option<LiveFigures>,
     /// Requests that failed or were never sent, since the load began.
     pub bad: u64,
-    /// Cores that the server used in the last second; `None`: not observed.
+    /// The number of cores that the server used in the last second; `None`: not observed.
     pub server_cores: Option<f64>,
 }
 
@@ -33,8 +33,8 @@ const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█
 /// The characters of a sparkline for terminals without Unicode.
 const SIGNS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
-/// Formats `values` as a sparkline, oldest first, in at most `width` columns: several values are
-/// joined to their mean.
+/// Formats `values` as a sparkline of at most `width` columns, the oldest value first. If there are
+/// more values than columns, each column shows a mean.
 pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     if values.is_empty() || width == 0 {
         return String::new();
@@ -56,8 +56,8 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// Wraps `text` into lines of at most `columns`. Longer lines are cut, since the number of lines
-/// must be known to erase them.
+/// Wraps `text` into lines of at most `columns`. A word that is too long is cut, because the number
+/// of terminal rows must be known to erase them.
 fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = broken(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
@@ -71,7 +71,7 @@ fn left(progress: &Progress) -> String {
 }
 
 fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
-    // Without a response there is no time.
+    // Without a response there is no latency to show.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
@@ -85,9 +85,10 @@ fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     figures
 }
 
-/// Returns the lines that are rewritten on a terminal of `columns`.
+/// Returns the lines to show on a terminal with this number of columns. They replace the lines of
+/// the previous call.
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
-    // The last column stays empty: some terminals break the line there.
+    // The last column stays empty, because some terminals wrap the line there.
     let columns = columns.saturating_sub(1).max(20);
     let mut lines: Vec<String> = lines_of(&visible(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
@@ -113,7 +114,8 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
         for figure in figures(progress, now) {
-            // A figure without enough space is left out completely; half of it would mislead.
+            // A figure without enough space is omitted completely, because a part of it would
+            // mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
                 line.push_str("  ");
                 line.push_str(&figure);

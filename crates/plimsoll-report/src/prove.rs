@@ -1,4 +1,5 @@
-//! The reports of comparisons and ladders.
+//! The reports, answers and live logs of comparisons (`prove`) and of ladders. A block measures
+//! every side once.
 
 use crate::block::{Report, Tone};
 use crate::failed;
@@ -16,21 +17,21 @@ use plimsoll_analysis::prove::{
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
-/// The recording that the figures of a comparison belong to.
+/// A recorded comparison or ladder, with its blocks.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProveContext<'a> {
-    /// The recording.
+    /// The recorded experiment.
     pub(crate) experiment: &'a Experiment,
-    /// The measured blocks.
+    /// The blocks that were measured in the experiment.
     pub(crate) measured: &'a MeasuredBlocks<'a>,
 }
 
-/// Formats a ratio as a change: `-4.8 %`.
+/// Formats a ratio of B to A as a relative change, such as `-4.8 %`.
 fn change(ratio: f64) -> String {
     if ratio.is_infinite() { "no bound".into() } else { format!("{:+.1} %", (ratio - 1.0) * 100.0) }
 }
 
-/// Formats an interval of ratios as changes: `-6.1 to -3.4 %`.
+/// Formats an interval of ratios as relative changes, such as `-6.1 to -3.4 %`.
 fn changes(interval: Option<ConfidenceInterval>) -> String {
     match interval {
         Some(ConfidenceInterval { lower, upper }) if upper.is_infinite() => {
@@ -47,8 +48,8 @@ fn changes(interval: Option<ConfidenceInterval>) -> String {
     }
 }
 
-/// Formats the interval on which the verdict of a measure is based: the 95 % interval, or that of
-/// the equivalence tests.
+/// Formats the interval that decides the verdict of a measure: the 95 % interval, or the 90 %
+/// interval of the equivalence tests for `same`.
 fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     match one.verdict {
         ProveVerdict::Same => format!("90 %: {}", changes(one.equivalence_interval)),
@@ -56,7 +57,7 @@ fn interval_text<M>(one: &MeasureComparison<M>) -> String {
     }
 }
 
-/// Formats a share as a percentage with one digit.
+/// Formats a share as a percentage with one decimal.
 fn percent(share: f64) -> String {
     format!("{:.1} %", share * 100.0)
 }
@@ -65,7 +66,7 @@ fn p_text(p: f64) -> String {
     if p < 0.001 { "<0.001".into() } else { format!("{p:.3}") }
 }
 
-/// Returns the name of a measure for people.
+/// Returns the name of a measure in text.
 pub fn measure_text(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput",
@@ -75,7 +76,7 @@ pub fn measure_text(measure: Criterion) -> &'static str {
     }
 }
 
-/// Formats a figure with its unit.
+/// Formats a value of a measure with its unit.
 pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     match measure {
         Criterion::Goodput => format!("{}/s", rate(value)),
@@ -83,12 +84,12 @@ pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     }
 }
 
-/// Formats a time, which is infinite if too many requests failed.
+/// Formats a time in ns. The time is infinite if too many requests failed.
 fn time_text(ns: f64) -> String {
     if ns.is_infinite() { "no bound".into() } else { duration(ns) }
 }
 
-/// Formats the reason why a comparison cannot continue.
+/// Formats the reason why a comparison or ladder cannot continue.
 pub fn broken_text(broken: &StudyFailure) -> String {
     match broken {
         StudyFailure::NoSuccess(arm, statuses) => {
@@ -105,8 +106,8 @@ pub fn broken_text(broken: &StudyFailure) -> String {
     }
 }
 
-/// Formats the interim result of a comparison. `budget_enough_ns`: the budget that would probably
-/// decide, if the present one is too small.
+/// Formats the interim result of a comparison as one sentence. `budget_enough_ns`: the longer
+/// budget that would probably decide, if the present budget is too small.
 pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
@@ -120,24 +121,24 @@ pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enoug
     )
 }
 
-/// Formats a row of the live log: 57 columns, so that it fits nearly everywhere.
+/// Formats a row of the live log. It has 59 columns, so that it fits nearly every terminal.
 fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
 
-/// Formats the headings of [`prove_line`].
+/// Formats the headings of the live log, whose rows are from [`prove_line`].
 pub fn prove_heading() -> String {
     live_row(["at", "blocks", "B against A", "95 % interval", "margin"])
 }
 
-/// Formats one row of the live log.
+/// Formats one row of the live log of a comparison: the estimate after the blocks so far.
 pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     let (change, interval) = (change(standing.ratio), changes(standing.ratio_interval));
     live_row([&at, &standing.blocks.to_string(), &change, &interval, &percent(settings.margin)])
 }
 
-/// Formats the interim goodput of each rung of a ladder.
+/// Formats the interim result of a ladder: the goodput of each rung as a share of the rung before.
 pub fn ladder_standing(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
@@ -145,24 +146,25 @@ pub fn ladder_standing(ladder: &Ladder) -> String {
     (0..).zip(&ladder.rungs).filter_map(left).collect::<Vec<_>>().join("; ")
 }
 
-/// Formats the headings of [`ladder_line`].
+/// Formats the headings of the live log of a ladder, whose rows are from [`ladder_line`].
 pub fn ladder_heading() -> String {
     format!("{:>8} {:>6} share of the step before (95 % interval)", "at", "blocks")
 }
 
-/// Formats one row of the live log of a ladder, in lines of at most `columns`.
+/// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
 pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
     broken(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_standing(ladder)), columns, 18)
 }
 
-/// Formats the answer in one sentence.
+/// Formats the result of a comparison as one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // Builds are started anew for each load, so the interval contains the variation between starts.
+    // If builds are started anew for each load, the interval includes the variation between starts.
+    // Otherwise the result holds only for the two running processes.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
-/// Formats the answer without the compared processes.
+/// Formats the result as [`prove_answer`] does, without the remark about running processes.
 pub(crate) fn prove_answer_plain(proof: &Proof) -> String {
     answer_of(proof, "")
 }
@@ -196,7 +198,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     }
 }
 
-/// Formats the answer without a verdict: the estimate, the reason, and the way out.
+/// Formats an inconclusive result: the estimate, the reason, and a way to decide.
 fn inconclusive(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
@@ -216,7 +218,7 @@ fn inconclusive(proof: &Proof) -> String {
         }
         (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", no_effect(*why)),
         (_, Some(one), Some(seen)) => {
-            // A verdict requires more than that the shown interval excludes 0.
+            // The verdict needs stronger evidence than an interval that excludes 0.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
                 return format!("inconclusive, though a difference is likely: {seen}{enough}");
             }
@@ -229,7 +231,7 @@ fn inconclusive(proof: &Proof) -> String {
     }
 }
 
-/// Formats the reason why a measure is missing.
+/// Formats the reason why a measure has no estimate.
 fn no_effect(why: NoEffect) -> String {
     match why {
         NoEffect::NotTaken => "the measure could not be taken".into(),
@@ -242,10 +244,10 @@ fn no_effect(why: NoEffect) -> String {
     }
 }
 
-/// A longer budget, in ns, is not recommended.
+/// The maximum budget in ns that a message recommends: one day.
 const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Formats the longer comparison that would decide, if there is one.
+/// Formats the longer comparison that would decide; `None` if none is known.
 fn enough_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
@@ -253,12 +255,12 @@ fn enough_text(proof: &Proof) -> Option<String> {
         Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy even a day would not decide".into(),
         Some(ns) if blocks => format!("--budget {} without --blocks would decide", flag_time(ns)),
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
-        // The length of a block is not known.
+        // The duration of a block is not known, so the text states a number of blocks.
         None => format!("about {more} more blocks would decide"),
     })
 }
 
-/// Formats the reason why a comparison ended.
+/// Returns the reason why a comparison ended, in words.
 pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
     match stopped_by {
         ComparisonEnd::Verdict => "ended because the verdict was certain",
@@ -286,7 +288,7 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
     }
 }
 
-/// Formats the loads of the sides: one text if they are equal; empty without loads.
+/// Formats the load of each side: one text if all loads are equal, and no text without loads.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
@@ -296,17 +298,17 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     loads
 }
 
-/// Returns the length of a side's loads, ns.
+/// Returns the length of a side's load in ns; 0 if the plan has none.
 pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
     plan.load.duration_ns.unwrap_or(0)
 }
 
-/// Iterates over the sides and their names.
+/// Returns the letter of each side with its description.
 fn sides<'a>(context: &'a ProveContext) -> impl Iterator<Item = (String, String)> + 'a {
     context.measured.arms.iter().enumerate().map(|(at, side)| (arm_name(at as u8).to_string(), side.clone()))
 }
 
-/// Lists the failed responses.
+/// Lists the kinds of failed responses as labelled facts.
 fn failed_facts(context: &ProveContext) -> Vec<(&'static str, String)> {
     failed::facts(&FailedKind::of_trials(context.experiment.trials.iter()))
 }
@@ -352,11 +354,11 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     report
 }
 
-/// The index of the p column in [`measure_rows`].
+/// The index of the p-value's column in [`measure_rows`].
 pub(crate) const P_COLUMN: usize = 5;
 
-/// Formats success (unless all requests succeeded) and each measure: name, A, B, change, interval,
-/// p, verdict.
+/// Formats the rows of the measures: name, A, B, change, interval, p-value, verdict. A row of
+/// success comes first, unless all requests succeeded.
 pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
     let rows = proof.measures.iter().map(|one| {
         vec![
@@ -372,7 +374,7 @@ pub(crate) fn measure_rows(proof: &Proof) -> Vec<Vec<String>> {
     success_row(proof).into_iter().chain(rows).collect()
 }
 
-/// Formats the row of success; `None` if all requests succeeded.
+/// Formats the row of the success rates; `None` if all requests succeeded on both sides.
 fn success_row(proof: &Proof) -> Option<Vec<String>> {
     let success = proof.success.as_ref().filter(|success| success.rates != [1.0, 1.0])?;
     let [a, b] = success.rates.map(share);
@@ -382,7 +384,7 @@ fn success_row(proof: &Proof) -> Option<Vec<String>> {
     Some(row.into())
 }
 
-/// Formats the variation between two loads on one side.
+/// Formats how much the goodput varies between loads on one side, as a standard deviation.
 fn spread_text(proof: &Proof) -> String {
     let what =
         if proof.fresh { "goodput varies from start to start of a build" } else { "goodput varies from load to load" };
@@ -395,7 +397,7 @@ fn spread_text(proof: &Proof) -> String {
     }
 }
 
-/// Returns the name of a measure of one route, for people.
+/// Returns the name of a route's measure in text.
 fn route_measure_text(measure: RouteMeasure) -> &'static str {
     match measure {
         RouteMeasure::Success => "success",
@@ -404,9 +406,9 @@ fn route_measure_text(measure: RouteMeasure) -> &'static str {
     }
 }
 
-/// Formats which routes are better and which are worse, in a sentence.
+/// Formats which routes (kinds of requests) became worse and which became better, as one sentence.
 fn routes_text(routes: &[RouteComparison]) -> String {
-    /// Maximum number of routes in the sentence.
+    /// The maximum number of routes that the sentence names for each verdict.
     const SHOWN: usize = 6;
     let of = |verdict: ProveVerdict| {
         let told = |route: &RouteComparison| {
@@ -428,7 +430,8 @@ fn routes_text(routes: &[RouteComparison]) -> String {
     format!("{told}; corrected for their number (Holm), and secondary")
 }
 
-/// Formats the rows of one route. There is no success row if all requests succeeded on both sides.
+/// Formats the table rows of one route. A row of success is included unless all requests succeeded
+/// on both sides.
 fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     let all_succeed = route.success_rate == [1.0, 1.0];
     let shown = |one: &&MeasureComparison<RouteMeasure>| one.measure != RouteMeasure::Success || !all_succeed;
@@ -457,7 +460,7 @@ fn route_rows(route: &RouteComparison) -> Vec<Vec<String>> {
     rows.into_iter().enumerate().map(name).collect()
 }
 
-/// Formats the primary measure in every block as a table.
+/// Formats a table of the primary measure in every block. Returns its headings and rows.
 pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4], Vec<Vec<String>>) {
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
@@ -477,18 +480,18 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// Formats a share of the rung before, which may exceed 100 %.
+/// Formats the goodput as a share of the rung before. The share may exceed 100 %.
 fn part(ratio: f64) -> String {
     if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
-/// Formats a cost: `+71.2 us`, `+76 900 us`.
+/// Formats an added cost in us per request, such as `+71.2 us` or `+76 900 us`.
 fn cost(us: f64) -> String {
     let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
     format!("{}{size} us", if us < 0.0 { '-' } else { '+' })
 }
 
-/// Formats both ends of an interval, with the unit once.
+/// Formats both ends of an interval; only the upper end has the unit.
 fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> String {
     let Some(ConfidenceInterval { lower, upper }) = interval else { return "too few blocks".into() };
     let (lower, upper) = (text(lower), text(upper));
@@ -496,17 +499,19 @@ fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> Str
     format!("{number} to {upper}")
 }
 
-/// Formats the goodput as a share of the rung before, with its interval; `None` for the first rung.
+/// Formats the goodput of a rung as a share of the rung before, with its interval; `None` for the
+/// first rung.
 pub(crate) fn share_text(rung: &Rung) -> Option<String> {
     rung.share.map(|share| format!("{} ({})", part(share), from_to(rung.share_interval, part)))
 }
 
-/// Formats the cost added by a rung, with its interval; `None` for the first rung.
+/// Formats the cost per request that a rung adds to the rung before, with its interval; `None` for
+/// the first rung.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
     rung.cost_us.map(|us| format!("{} ({})", cost(us), from_to(rung.cost_us_interval, cost)))
 }
 
-/// Formats the answer of a ladder in one sentence.
+/// Formats the result of a ladder as one sentence: the goodput of the first and the last rung.
 pub fn ladder_answer(ladder: &Ladder) -> String {
     if ladder.blocks == 0 {
         return format!("no result for the {} steps: no block is valid", ladder.rungs.len());
@@ -541,7 +546,7 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     report
 }
 
-/// Formats every rung as a table.
+/// Formats a table of all rungs. Returns its headings and rows.
 pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
     let row = |(number, rung): (usize, &Rung)| {
         let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The documents of comparisons: `plimsoll.prove/1` and `plimsoll.ladder/1`, as
-//! `docs/reference/json.md` describes them.
+//! The JSON documents of comparisons (`plimsoll.prove/1`) and ladders (`plimsoll.ladder/1`), which
+//! `docs/reference/json.md` describes.
 
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
@@ -19,7 +19,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Returns the name of a measure, with its unit.
+/// Returns the name of a measure in a document, which ends with its unit.
 fn measure_name(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput_rps",
@@ -33,7 +33,7 @@ fn ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
     interval.map(|interval| [interval.lower, interval.upper])
 }
 
-/// Returns a figure; `None` (null) if it is infinite.
+/// Returns a figure for a document; `None`, which is null, if the figure is infinite.
 fn bounded(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
@@ -42,7 +42,7 @@ fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]
     interval.map(|interval| [bounded(interval.lower), bounded(interval.upper)])
 }
 
-/// Returns the word for the deciding reason, if it is not the primary measure alone.
+/// Returns the word for the reason of a verdict that the primary measure alone does not decide.
 fn reason_name(reason: &Reason) -> &'static str {
     match reason {
         Reason::Fails => "fails_more",
@@ -62,7 +62,7 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// The figures of one load; a quantile is included only with enough requests.
+/// The figures of one load. A quantile is null if there were too few requests for it.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -90,7 +90,8 @@ impl From<&Reading> for ReadingFields {
     }
 }
 
-/// A block: its loads by the letter of their arm, and the reason if it is void.
+/// Serialises a block: the load of each arm under the arm's letter, and the reason if the block is
+/// void.
 struct BlockFields<'a>(&'a Block);
 
 impl Serialize for BlockFields<'_> {
@@ -104,7 +105,7 @@ impl Serialize for BlockFields<'_> {
     }
 }
 
-/// The first fields of every document of a comparison or ladder.
+/// The common first fields of the documents of comparisons and ladders.
 #[derive(Serialize)]
 struct ComparisonFields<'a> {
     #[serde(flatten)]
@@ -137,7 +138,7 @@ impl<'a> ComparisonFields<'a> {
     }
 }
 
-/// Returns the load of an arm in words, and its length.
+/// Returns the load of an arm in words, and its length in s.
 fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
     let plan = context.measured.loads.get(arm);
     (plan.map(|plan| load_text(plan)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
@@ -202,7 +203,7 @@ impl MeasureFields {
     }
 }
 
-/// The comparison of one route, B with A.
+/// The comparison of one route between A and B.
 #[derive(Serialize)]
 struct RouteComparisonFields<'a> {
     name: &'a str,
@@ -232,7 +233,8 @@ impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
     }
 }
 
-/// The share of requests that succeeded.
+/// The success rates of A and B. `ci95`: the 95 % interval of their ratio. `fallen`: B succeeds
+/// less often than A.
 #[derive(Serialize)]
 struct SuccessFields {
     a: f64,
@@ -262,7 +264,7 @@ impl From<&InterimEstimate> for InterimEstimateFields {
     }
 }
 
-/// Renders the document of a comparison: `plimsoll.prove/1`.
+/// Renders the JSON document of a comparison: `plimsoll.prove/1`.
 pub(crate) fn proof(
     context: &ProveContext,
     found: &ProveFinding,
@@ -334,7 +336,7 @@ fn rung_fields<'a>(context: &ProveContext, at: usize, rung: &Rung, url: &'a Stri
     }
 }
 
-/// Renders the document of a ladder: `plimsoll.ladder/1`.
+/// Renders the JSON document of a ladder: `plimsoll.ladder/1`.
 pub(crate) fn ladder(
     context: &ProveContext,
     found: &LadderFinding,

@@ -1,5 +1,5 @@
-//! Profiles of both sides of a comparison: the cost of each function per request on either side, as
-//! text and as JSON.
+//! Profiles of both sides of a comparison, as text and as JSON: the cost of each function per
+//! request, compared between A and B.
 
 use crate::block::Report;
 use crate::format::{count, rate};
@@ -9,11 +9,11 @@ use plimsoll_analysis::profile::Sort;
 use plimsoll_analysis::taken_profiles::ProveProfiles;
 use serde::Serialize;
 
-/// Maximum number of rows of the table in the text, and in the document.
+/// The maximum number of functions in the table of the text, and in the JSON document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 
-/// Renders the section of a report about profiles.
+/// Renders the section of a comparison's report about the profiles of both sides.
 pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
     let (doubts, profiles) = profiles.open();
     let mut report = above(doubts);
@@ -41,7 +41,7 @@ pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
     report
 }
 
-/// The member `profiles` of a document.
+/// The member `profiles` of the documents of comparisons and ladders.
 #[derive(Serialize)]
 pub(crate) struct ProveProfilesFields<'a> {
     bases: &'a [String; 2],
@@ -55,7 +55,7 @@ pub(crate) struct ProveProfilesFields<'a> {
 }
 
 impl<'a> ProveProfilesFields<'a> {
-    /// Creates the fields of these profiles.
+    /// Creates the member `profiles` from the profiles of both sides.
     pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
         let (doubts, profiles) = profiles.open();
         ProveProfilesFields {

@@ -1,6 +1,6 @@
-//! The question of a study in one sentence, shown before its first load.
+//! The question that a study answers, as one sentence that is shown before the first load.
 //!
-//! Not here: its interim result (`study_status`), and its result.
+//! Not here: the study's interim result (`study_status`), and its final result.
 
 use crate::chart::heading;
 use crate::format::duration;
@@ -9,7 +9,7 @@ use plimsoll_analysis::Settings;
 use plimsoll_analysis::find::Forecast;
 use plimsoll_model::Criterion;
 
-/// Formats the question of a search.
+/// Formats the question of a search, with its time limit and the expected precision of the line.
 pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
     let what = match &settings.base.traffic.request_list {
         Some(_) => "the multiple of the log",
@@ -24,7 +24,7 @@ pub fn find_question(settings: &Settings, forecast: &Forecast) -> String {
     )
 }
 
-/// Formats the question of an explanation.
+/// Formats the question of an explanation, with its time limit.
 pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
         "searching for the bottleneck of {} under {}: {} at most",
@@ -34,7 +34,7 @@ pub fn explain_question(settings: &Settings, budget_ns: u64) -> String {
     )
 }
 
-/// Formats the question of a load above the line.
+/// Formats the question of an overload test, with its time limit.
 pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     format!(
         "loading {} past its load line under {}: {} at most",
@@ -44,7 +44,8 @@ pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
     )
 }
 
-/// Formats the question of a comparison, or of a ladder of `steps` rungs, which has no criterion.
+/// Formats the question of a comparison. Without a `criterion` it is the question of a ladder of
+/// `steps` rungs.
 pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
     let budget = duration(budget_ns as f64);
     match criterion {

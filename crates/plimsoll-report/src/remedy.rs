@@ -1,9 +1,9 @@
-//! The names of remedies on the command line. Analyses name a remedy by its kind; this file
-//! translates the kind into a flag.
+//! The command-line flags of remedies. An analysis names a remedy by its kind, because it does not
+//! know flags. This file translates the kind into a flag.
 
 use plimsoll_analysis::{Remedy, Sentence};
 
-/// Returns the flag of a remedy, with its value if the value is the remedy.
+/// Returns the flag that applies a remedy. The value is included if only this value helps.
 fn flag(remedy: Remedy) -> &'static str {
     match remedy {
         Remedy::Budget => "--budget",
@@ -22,12 +22,12 @@ fn flag(remedy: Remedy) -> &'static str {
     }
 }
 
-/// Renders a sentence as text for a user of the command line.
+/// Renders a sentence as text for the command line: remedies in the sentence become flags.
 pub fn spelled(sentence: &Sentence) -> String {
     sentence.spelled(flag)
 }
 
-/// Returns the flags of all remedies, for the test that each flag exists.
+/// Returns the flags of all remedies, for a test that each flag exists.
 pub fn flags() -> impl Iterator<Item = &'static str> {
     Remedy::ALL.into_iter().map(flag)
 }

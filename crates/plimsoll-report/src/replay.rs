@@ -1,7 +1,7 @@
-//! The replay of a log: its report, the differences between the responses now and those in the log,
-//! and the load line as a multiple of the log.
+//! The report fields of a load that replays an access log: how many responses differ from the log,
+//! and the load line as a multiple of the log's rate.
 //!
-//! Not here: the figures of its endpoints, which are those of routes.
+//! Not here: the figures of the log's endpoints, which are routes.
 
 use crate::format::{count, share};
 use plimsoll_analysis::find::{LoadLine, LogRate};
@@ -10,7 +10,7 @@ use plimsoll_model::{PlanRecord, ReplayFacts, RequestListRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The field `replay` of `plimsoll.run/1`.
+/// The field `replay` of the document `plimsoll.run/1`.
 #[derive(Serialize)]
 pub(crate) struct ReplayFields<'a> {
     speed: f64,
@@ -23,7 +23,7 @@ pub(crate) struct ReplayFields<'a> {
     status_changed: u64,
 }
 
-/// Creates the fields of a load that replays a log.
+/// Creates the field `replay` of a run; `None` if the load does not replay a log.
 pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<ReplayFields<'a>> {
     let RequestListRecord { requests, targets, digest: _, facts } = plan.traffic.request_list.as_ref()?;
     Some(ReplayFields {
@@ -38,7 +38,8 @@ pub(crate) fn fields<'a>(plan: &'a PlanRecord, summary: &Summary) -> Option<Repl
     })
 }
 
-/// The field `replay` of `plimsoll.find/1`: the line as a multiple of the log.
+/// The field `replay` of the document `plimsoll.find/1`: the load line as a multiple of the access
+/// log.
 #[derive(Serialize)]
 pub(crate) struct ReplayLineFields {
     scale: ScaleFields,
@@ -64,7 +65,7 @@ struct LogRateFields {
 }
 
 impl ReplayLineFields {
-    /// Creates the fields of a search whose loads were drawn from a log.
+    /// Creates the field `replay` of a search; `None` if its loads were not drawn from a log.
     pub(crate) fn from_findings(findings: &Findings) -> Option<ReplayLineFields> {
         let log = findings.log?;
         let LoadLine { lower, upper, .. } = findings.load_line_rps;
@@ -84,7 +85,8 @@ impl ReplayLineFields {
     }
 }
 
-/// Formats the fact about a load that replays a log.
+/// Formats how a load replayed its log, and how the responses differ; `None` if the load does not
+/// replay a log.
 pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
     let RequestListRecord { facts, .. } = plan.traffic.request_list.as_ref()?;
     let mut parts = vec![how(facts)];
@@ -111,7 +113,7 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
     Some(("replay", parts.join("; ")))
 }
 
-/// Formats the speed of the replay: `at the speed of then`, or its factor.
+/// Formats the speed and the scale of a replay, compared with the log.
 fn how(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {

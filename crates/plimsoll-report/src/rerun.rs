@@ -1,19 +1,19 @@
-//! The texts of a rerun: the flag that supplies a value withheld from a record, and the reason why
-//! a record cannot be completed.
+//! The texts of `plimsoll rerun`: the flags that supply values withheld from a record, and the
+//! reason why a recorded command cannot be repeated.
 //!
-//! Not here: the recorded command line (`spelling`), and completing a record
+//! Not here: the recorded command line (`spelling`), and filling in a record
 //! (`plimsoll_model::completion`).
 
 use plimsoll_model::TextKind;
 use plimsoll_model::completion::{Incomplete, MissingInput};
 use plimsoll_model::shell;
 
-/// Returns the flag that supplies a missing value.
+/// Returns the flag that supplies a value which the record withholds.
 fn flag_of(kind: TextKind) -> String {
     format!("--{}", kind.flag())
 }
 
-/// Formats the missing values as flags that a person types.
+/// Formats the withheld values as the flags that the user must add.
 pub fn inputs_text(missing: &[MissingInput]) -> String {
     let text = |MissingInput { kind, record_text: was }: &MissingInput| match kind {
         TextKind::Header => format!("-H '{was}: ...'"),
@@ -23,7 +23,8 @@ pub fn inputs_text(missing: &[MissingInput]) -> String {
     missing.iter().map(text).collect::<Vec<_>>().join(", ")
 }
 
-/// Formats the reason why the record of a `command` cannot be completed, with the way out.
+/// Formats the reason why a record of `command` cannot be completed, and what to do. `missing`: the
+/// withheld values.
 pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]) -> String {
     match why {
         Incomplete::Unread => {
@@ -46,7 +47,8 @@ pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]
     }
 }
 
-/// Quotes words for a shell, without characters that control a terminal.
+/// Joins words to a command line, quoted for a shell. Control characters become `?`, so that they
+/// cannot control the terminal.
 pub fn command_text(words: &[String]) -> String {
     let shown = |word: &String| {
         let word: String = word.chars().map(|c| if c.is_control() { '?' } else { c }).collect();

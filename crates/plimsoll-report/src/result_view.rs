@@ -1,9 +1,9 @@
-//! All outputs of an experiment ([`ResultView`]): a method for each format, with a renderer for
-//! each finding. This file also adds the evidence against the figures, above the figures, in all
-//! formats.
+//! All outputs of an experiment ([`ResultView`]): one method for each format, which calls the
+//! renderer of the finding. In every format this file adds the doubts, which are the evidence
+//! against the figures.
 //!
 //! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
-//! the findings.
+//! computing findings.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -34,20 +34,20 @@ use plimsoll_analysis::{Assessment, Conditions, Doubt, DoubtKind, Doubts, fleet}
 use plimsoll_model::{AgentAccount, Experiment, LoadEnd, PlanRecord};
 use serde_json::Value;
 
-/// The data that an output renders.
+/// The data that every output renders: an experiment with its finding and profiles.
 #[derive(Debug, Clone, Copy)]
 pub struct ResultView<'a> {
-    /// The spec and the measured loads.
+    /// The experiment as it was recorded: its settings and loads.
     pub experiment: &'a Experiment,
-    /// The finding with its doubts.
+    /// The finding, with the evidence against its figures.
     pub finding: &'a Assessment<Finding<'a>>,
-    /// The profiles taken with the experiment.
+    /// The profiles that were taken during the experiment; `None` if there are none.
     pub profiles: Option<&'a ProfileFindings>,
 }
 
 impl<'a> ResultView<'a> {
-    /// Renders the finding as text for a terminal of `columns`, or with lines of any length.
-    /// `in_full`: also render what the live log showed.
+    /// Renders the finding as text for a terminal with this number of columns; `None` means lines
+    /// of any length. `in_full`: also include what the live log showed during the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.open().1 {
@@ -59,8 +59,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Renders the first screen for a terminal of `columns`: the answer, its certainty, and the
-    /// next step, in a few lines. The text contains everything else.
+    /// Renders the first screen for a terminal with this number of columns. It has a few lines: the
+    /// answer, its certainty, and the next step. The full text is [`ResultView::text`].
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
         let (doubts, finding) = self.finding.open();
         let mut screen: Screen = match finding {
@@ -78,14 +78,14 @@ impl<'a> ResultView<'a> {
             Finding::Prove(found) => prove_screen(&self.compared(&found.blocks), &found.proof),
             Finding::Ladder(found) => ladder_screen(&self.compared(&found.blocks), &found.ladder),
         };
-        // The reader of a file has reported a cut recording already. The screen of a search shows
-        // the doubts about the line beside the line.
+        // A cut recording was already reported when the file was read. The screen of a search
+        // states the doubts about the line next to the line.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // A missing profile changes no other figure, so its warning is only counted.
+        // A missing profile affects no other figure, so the screen only counts its warning.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
             && !matches!(finding, Finding::Explain(_))
@@ -96,11 +96,11 @@ impl<'a> ResultView<'a> {
         screen.render(colour, columns)
     }
 
-    /// Returns the sentences and tables of the text.
+    /// Builds the blocks of the text output.
     fn report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.open();
-        // The reader of a file has reported a cut recording already. The table of a sweep shows the
-        // levels that could not be measured.
+        // A cut recording was already reported when the file was read. The table of a sweep itself
+        // shows the levels that could not be measured.
         let mut report = above(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
@@ -140,7 +140,7 @@ impl<'a> ResultView<'a> {
                 None
             }
         };
-        // Loads and searches contain the server's use among their own figures.
+        // The reports of single loads and searches already include the table of agents.
         if !matches!(finding, Finding::Run(_) | Finding::Find(_)) {
             agents::append(&mut report, &self.agents());
         }
@@ -159,7 +159,8 @@ impl<'a> ResultView<'a> {
         report
     }
 
-    /// Renders the finding as a page with charts. A summary is derived from this page.
+    /// Renders the finding as a page with charts. The summary for a pull request is a shortened
+    /// version of this page.
     pub fn page(&self, around: &PageContext) -> Report {
         let mut around = around.clone();
         if let Some(profiles) = self.profiles.and_then(ProfileFindings::of_sides) {
@@ -197,8 +198,8 @@ impl<'a> ResultView<'a> {
         page
     }
 
-    /// Renders the kernel's samples of the server's functions, unless the server's own profiles
-    /// exist.
+    /// Renders the cost of the server's functions from kernel samples. The result is empty if the
+    /// server's own profiles show the functions.
     fn sampled(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
         let own = own.is_some_and(|profiles| profiles.open().1.comparison.is_some());
@@ -206,7 +207,7 @@ impl<'a> ResultView<'a> {
         functions.map_or_else(Report::default, functions_report)
     }
 
-    /// Renders the finding as a JSON document.
+    /// Renders the finding as a JSON document; the schema depends on the kind of finding.
     pub fn document(&self) -> Value {
         let (doubts, finding) = self.finding.open();
         let warnings: Vec<String> = doubts.texts(|kind| told_by(finding, kind).is_none()).map(spelled).collect();
@@ -230,7 +231,7 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Draws the chart of a search; `None` for other findings.
+    /// Draws the chart of a search for the load line; `None` for other kinds of findings.
     pub fn line_svg(&self, theme: Theme) -> Option<String> {
         let found: &SearchFinding = match self.finding.open().1 {
             Finding::Find(found) => found,
@@ -244,7 +245,7 @@ impl<'a> ResultView<'a> {
         Some(chart::find_chart(&heading, &searched, None, theme))
     }
 
-    /// Draws the chart of the evidence for the cause of an explanation; `None` for other findings.
+    /// Draws the evidence for the cause of an explanation; `None` for other kinds of findings.
     pub fn evidence_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
             Finding::Explain(found) => Some(evidence_svg(&found.explanation, theme)),
@@ -257,7 +258,7 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Draws the chart of a comparison or a ladder; `None` for other findings.
+    /// Draws the chart of a comparison or a ladder; `None` for other kinds of findings.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.open().1 {
             Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.blocks), found, theme)),
@@ -266,8 +267,8 @@ impl<'a> ResultView<'a> {
         }
     }
 
-    /// Renders the finding as a suite of test cases with this name; loads are checked against
-    /// `demands`.
+    /// Renders the finding as a JUnit suite with this name. Single loads are checked against the
+    /// conditions `demands`.
     pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
         let (doubts, finding) = self.finding.open();
         let cases = match finding {
@@ -281,7 +282,8 @@ impl<'a> ResultView<'a> {
         Suite { name, cases, warnings }
     }
 
-    /// Returns the context of the figures of a load or a search.
+    /// Returns the settings and machines that the reports of a load or a search need besides its
+    /// figures.
     fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
         let environment = &self.experiment.environment;
         let injectors = match self.finding.open().1 {
@@ -293,28 +295,29 @@ impl<'a> ResultView<'a> {
         RunContext { plan, injectors, cores, local, setup: &self.experiment.start_notes.adjustments, agents }
     }
 
-    /// Sums the work of each agent of a fleet over all loads.
+    /// Sums the work of each agent of the fleet over all loads; empty without a fleet.
     fn agents(&self) -> Vec<AgentAccount> {
         fleet::over_all(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
-    /// Returns the context of the figures of blocks.
+    /// Returns the recording that the reports of a comparison or a ladder need besides its figures.
     fn compared(&self, measured: &'a MeasuredBlocks<'a>) -> ProveContext<'a> {
         ProveContext { experiment: self.experiment, measured }
     }
 }
 
-/// Renders the section about profiles of both sides.
+/// Renders the section about profiles of both sides of a comparison.
 pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time per request by function").append(prove_profiles::report(profiles));
     report
 }
 
-/// Renders the doubts whose kind satisfies `of`, above the figures.
+/// Renders the doubts as warnings, to be placed above the figures. Only kinds for which `of`
+/// returns true are included.
 fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
-    // The answer of a search shows the doubts about the line beside the line.
+    // The answer of a search already states the doubts about the line.
     let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_beside();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
         report.text(Tone::Warning, sentence(finding, doubt));
@@ -322,14 +325,14 @@ fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> 
     report
 }
 
-/// Formats a doubt for people.
+/// Formats a doubt as a sentence for the user.
 fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     match (finding, doubt.kind) {
         (Finding::Run(_), DoubtKind::Generator) => {
             format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
-            // The sentence contains the flag that ended the load.
+            // Name the flag that ended the load.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => spelled(&doubt.text),
         },
@@ -337,8 +340,8 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
     }
 }
 
-/// Returns the field of a document that shows a doubt of this kind, if it is not the list of
-/// warnings.
+/// Returns the field of the JSON document that states a doubt of this kind; `None` if the list
+/// `warnings` states it.
 fn told_by(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
     match (finding, kind) {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
@@ -359,7 +362,7 @@ mod tests {
 
     const USERS: fn(f64) -> LoadShape = |users| LoadShape::Closed { users: Curve::constant(users) };
 
-    /// A load with a hundred successful requests in each tick.
+    /// Returns a recorded load with 100 successful requests in each of 10 ticks.
     fn trial(purpose: Purpose, arm: Option<ArmIndex>, turn: u32, shape: LoadShape) -> Trial {
         let mut run = Run::new(Plan::get("h", 80, vec![], shape));
         for index in 0..10 {
@@ -387,7 +390,7 @@ mod tests {
         }
     }
 
-    /// One experiment of each kind of study.
+    /// Returns one recorded experiment for each kind of study.
     fn experiments() -> Vec<Experiment> {
         let base = Plan::get("h", 80, vec![], USERS(1.0)).record();
         let arm = |name: &str| Arm { name: name.into(), plan: base.clone(), started: false };
@@ -457,7 +460,7 @@ mod tests {
         ]
     }
 
-    /// Every format of every finding shows the evidence against its figures.
+    /// Every format of every finding states the doubts about its figures.
     #[test]
     fn a_doubt_is_met_in_every_format() {
         for experiment in &experiments() {
@@ -470,7 +473,8 @@ mod tests {
                 doubts.add(kind, planted.words(")"));
                 let doubted = Assessment::new(doubts, found.clone());
                 let shown = ResultView { experiment, finding: &doubted, profiles: None };
-                // Said where the file is read; and in the table of a sweep.
+                // A cut recording is reported by the reader of the file, and the table of a sweep
+                // shows unmeasured levels.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
                 assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
                 let page_of = shown.page(&PageContext::default());
@@ -488,7 +492,7 @@ mod tests {
         }
     }
 
-    /// Every field from outside is plain text in every format.
+    /// Text from servers and files contains no control characters and no markup in any format.
     #[test]
     fn text_of_others_is_text_in_every_format() {
         const HOSTILE: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
@@ -556,7 +560,7 @@ mod tests {
         }
     }
 
-    /// Every field of the documents is in their description.
+    /// Every field of the JSON documents occurs in `docs/reference/json.md`.
     #[test]
     fn what_a_document_holds_is_described() {
         fn fields(value: &Value, into: &mut Vec<String>) {

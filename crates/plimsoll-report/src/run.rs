@@ -1,4 +1,4 @@
-//! The report of one load.
+//! The report of a single load: its answer, its latencies, and the outcomes of its requests.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -16,14 +16,14 @@ use plimsoll_model::{
 };
 use std::borrow::Cow;
 
-/// The context of the figures of a run.
+/// The settings and machines of a load or a search, which its report states beside the figures.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
-    /// The executed plan.
+    /// The plan that was executed.
     pub plan: &'a PlanRecord,
     /// The machines that generated the load.
     pub injectors: &'a [Injector],
-    /// Cores of this machine.
+    /// The number of cores of this machine.
     pub cores: u32,
     /// Whether the target is on this machine.
     pub local: bool,
@@ -34,7 +34,7 @@ pub struct RunContext<'a> {
 }
 
 impl RunContext<'_> {
-    /// Formats the number of threads that made the load, and of how many cores or agents they are.
+    /// Formats the number of threads that generated the load, and the number of cores or agents.
     pub(crate) fn threads_text(&self) -> String {
         let threads = match self.threads() {
             1 => "1 thread".to_owned(),
@@ -47,7 +47,7 @@ impl RunContext<'_> {
         }
     }
 
-    /// Returns the number of threads of all machines.
+    /// Returns the number of threads of all machines together.
     pub(crate) fn threads(&self) -> u32 {
         match self.agents.as_slice() {
             [] => self.injectors.iter().map(|injector| injector.workers).sum(),
@@ -56,7 +56,7 @@ impl RunContext<'_> {
     }
 }
 
-/// Formats the reason why a load was stopped; a condition with its flag.
+/// Formats the reason why a load was stopped. A stop condition is stated with its flag `--stop-if`.
 pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     match stop {
         Stop::Condition(crossing) => format!("--stop-if {crossing}").into(),
@@ -64,8 +64,8 @@ pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
     }
 }
 
-/// Formats the load in a few words: `64 users`, `5 000 requests/s, evenly spaced`,
-/// `20 sessions/s, Poisson arrivals`.
+/// Formats a load in a few words, such as `64 users`, `5 000 requests/s, evenly spaced` or `20
+/// sessions/s, Poisson arrivals`.
 pub fn load_text(plan: &PlanRecord) -> String {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = |value: f64| match value {
@@ -104,14 +104,14 @@ pub fn load_text(plan: &PlanRecord) -> String {
     }
 }
 
-/// Formats the target, with the address if it differs from the URL, and with HTTP/2 if that is
-/// known before the load.
+/// Formats the target of a load, with a Unix socket, a choice of HTTP/2 and an unverified
+/// certificate if they apply.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
     let mut text = plan.traffic.title();
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
-    // gRPC always uses HTTP/2.
+    // gRPC always uses HTTP/2, so the text does not mention it.
     if plan.carriage.http == HttpChoice::H2 && plan.traffic.first().ok_grpc.is_none() {
         text.push_str(" over HTTP/2");
     }
@@ -121,13 +121,14 @@ pub(crate) fn target_text(plan: &PlanRecord) -> String {
     text
 }
 
-/// Returns the system's text for an error number.
+/// Returns the operating system's text for an error number.
 pub fn system_text(number: u16) -> String {
     let text = std::io::Error::from_raw_os_error(i32::from(number)).to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// Formats the generator in one line: threads, idle cores, work, lag.
+/// Formats the load generator in one line: threads, share of time that it worked, lag, delay in
+/// reading responses, and CPU time.
 pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     let threads = context.threads_text();
     let place = if context.local { "; the target is on the same machine" } else { "" };
@@ -151,7 +152,7 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
-/// Formats the CPU used by other processes, or why it is not known.
+/// Formats the CPU that processes other than plimsoll and the server used, or why it is not known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
@@ -166,7 +167,7 @@ pub(crate) fn others_text(others: &Interference) -> String {
     }
 }
 
-/// Formats how the load was adapted to this machine, if it was.
+/// Formats how the plan was adapted to the limits of this machine; `None` if it was not.
 pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
@@ -177,7 +178,8 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
         return row;
     }
-    // Failures are beyond every quantile; without a response they have no times.
+    // Failed requests are beyond every quantile. Without a response there is no mean and no
+    // maximum.
     let time = |ns: f64| if latency.count == 0 { "-".to_owned() } else { duration(ns) };
     row.push(time(latency.mean_ns));
     let Quantiles { p50, p75, p90, p95, p99, p999 } = latency.quantiles;
@@ -186,7 +188,7 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
     row
 }
 
-/// Formats the figures of one stage as a row.
+/// Formats the figures of one stage of a load as a table row.
 pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     let level = |value: f64| count(value.round() as u64);
     let time = |ns: u64| if ns > 0 { duration(ns as f64) } else { "-".to_owned() };
@@ -206,15 +208,16 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
     ]
 }
 
-/// From this share of all successes on, successes after the window are reported. Otherwise the rate
-/// and the success rate would seem to contradict each other.
+/// The minimum share of late successes that the answer mentions. A success is late if it completes
+/// after the measured window. Unmentioned, many late successes would let the rate contradict the
+/// success rate.
 const LATE_SHARE_SAID: f64 = 0.02;
 
-/// The headings of [`route_row`].
+/// The column headings of [`route_row`].
 pub(crate) const ROUTE_HEADINGS: [&str; 9] =
     ["route", "requests", "requests/s", "success", "mean", "p50", "p99", "max", "failed"];
 
-/// Formats the figures of one route as a row.
+/// Formats the figures of one route as a table row.
 pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     let RouteSummary { figures, .. } = route;
     let time = |ns: f64| if figures.response.count > 0 { duration(ns) } else { "-".to_owned() };
@@ -231,8 +234,8 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
     ]
 }
 
-/// Formats the result of one load in a sentence with two figures: the completions a second within
-/// the window, and the success rate of all requests scheduled in the window.
+/// Formats the result of one load as a sentence with two figures: successes a second within the
+/// measured window, and the share of requests that succeeded.
 pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {
@@ -253,7 +256,7 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     )
 }
 
-/// Renders the report of one load, below its warnings.
+/// Renders the report of one load, without its warnings.
 pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[RouteSummary]) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(context.plan, summary));
@@ -262,8 +265,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
-    // If no request waits before it is sent and responses arrive in one piece, three clocks show
-    // equal times, so one is enough.
+    // If no request waits before it is sent and responses arrive in one piece, several kinds of
+    // times are equal. A row for one of them is enough.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
@@ -306,7 +309,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
-/// Formats which quantiles of the response time are not shown, and why.
+/// Formats which quantiles of the response time are not shown because too few requests are slower;
+/// `None` if all are shown.
 pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.few().collect();
@@ -316,7 +320,7 @@ pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     })
 }
 
-/// Formats how sessions ended, if there were any.
+/// Formats how the sessions of a load ended; `None` for a load without sessions.
 fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let LoadFigures { sessions_started, sessions_completed, sessions_abandoned, sessions_cut, session_time, .. } =
         &summary.load;
@@ -336,10 +340,10 @@ fn sessions_fact(summary: &Summary) -> Option<(&'static str, String)> {
     })
 }
 
-/// Returns the protocol of the connections: HTTP/1.1, HTTP/2, or both.
+/// Returns the protocol that the connections used: HTTP/1.1, HTTP/2, or both.
 pub(crate) fn protocol(summary: &Summary) -> &'static str {
     let (h2, opened) = (summary.load.h2_connections, summary.load.connections_opened);
-    // Connections with a failed TLS handshake used neither protocol.
+    // Connections with a failed TLS handshake used no HTTP protocol.
     let failed: u64 = summary.load.tls_errors.iter().map(|(_, count)| count).sum();
     match (h2, opened.saturating_sub(failed)) {
         (0, _) => "HTTP/1.1",
@@ -348,7 +352,7 @@ pub(crate) fn protocol(summary: &Summary) -> &'static str {
     }
 }
 
-/// Formats the protocol with the details of HTTP/2.
+/// Formats the protocol of the connections, with concurrent streams and waits on HTTP/2.
 fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     let mut text = protocol(summary).to_owned();
     if summary.load.h2_connections == 0 {
@@ -373,12 +377,12 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     text
 }
 
-/// Formats counts, with a word for each key.
+/// Returns the counts of a tally, with its numeric keys as text.
 fn keyed(tally: &Tally, text: impl Fn(u16) -> String) -> Vec<(String, u64)> {
     tally.iter().map(|(key, count)| (text(key), count)).collect()
 }
 
-/// Formats how many requests failed in which way, in brackets; empty without failures.
+/// Formats the number of failed requests by kind, in brackets; empty without failures.
 pub(crate) fn failed_kinds(ledger: &Ledger) -> String {
     let kinds: Vec<String> = RequestFailure::ALL
         .iter()
@@ -457,7 +461,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         0 => String::new(),
         _ => format!(", {} TLS sessions resumed", count(summary.load.handshakes_resumed)),
     };
-    // Connections that end after each request are rarely open when they are counted.
+    // With connections that close after each request, the number open at once is not meaningful.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
         true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),

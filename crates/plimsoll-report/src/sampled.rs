@@ -1,4 +1,5 @@
-//! The cost of the server's functions per request, from samples of the kernel, as text and as JSON.
+//! The CPU cost of the server's functions per request, from samples of the kernel, as text and as
+//! JSON.
 
 use crate::block::{Report, Tone};
 use crate::load_profiles::{add_functions, top_rows, total_text};
@@ -6,7 +7,7 @@ use crate::profile::{ChangeFields, FunctionChange};
 use plimsoll_analysis::explain::{FunctionCosts, FunctionObservation};
 use serde::Serialize;
 
-/// Renders the section of an explanation about functions.
+/// Renders the section of an explanation about the functions that use CPU time.
 pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     let mut report = Report::default();
     match functions {
@@ -30,14 +31,14 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
     report
 }
 
-/// Formats the missing samples, and the reason.
+/// Formats which samples are missing, and why; empty if none are missing.
 fn left_out(costs: &FunctionCosts) -> String {
     let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
     format!("{kernel}{lost}")
 }
 
-/// The member `profiles` of a document, if no profiles were requested from the server.
+/// The member `profiles` of a document, if the functions come from kernel samples.
 #[derive(Serialize)]
 pub(crate) struct SampledFields<'a> {
     source: &'static str,
@@ -52,7 +53,7 @@ pub(crate) struct SampledFields<'a> {
 }
 
 impl<'a> SampledFields<'a> {
-    /// Creates the fields of the observed functions.
+    /// Creates the member `profiles` from the observed functions.
     pub(crate) fn new(functions: &'a FunctionObservation) -> SampledFields<'a> {
         let (costs, refused) = match functions {
             FunctionObservation::Costs(costs) => (Some(costs.as_ref()), None),

@@ -1,5 +1,6 @@
-//! Two searches in comparison: lines, peaks, knees, p99 and CPU at the line, and a sentence about
-//! what two searches prove. It decides nothing: `prove` compares both in turn.
+//! The comparison of two separate searches: load lines, peaks, knees, p99 and CPU at the line. It
+//! has no verdict, because two searches do not show their variation by chance; `plimsoll prove`
+//! compares two servers in turn.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
@@ -15,38 +16,38 @@ use plimsoll_model::shell;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// One of the two searches.
+/// One of the two compared searches.
 #[derive(Debug, Clone)]
 pub struct SearchSide<'a> {
-    /// The file it was read from.
+    /// The file that the search was read from.
     pub file: String,
-    /// Its name in tables and charts.
+    /// The name of the search in tables and charts.
     pub name: &'a str,
-    /// The target without secrets: a URL, or the URL for a file of traffic.
+    /// The target of the search without secrets: a URL, or the origin of a traffic file.
     pub url: String,
-    /// How a command line names it: the URL, or the file of traffic and where.
+    /// The target of the search for use on a command line.
     pub target: SearchTarget,
     /// The result of the search.
     pub findings: &'a Findings,
-    /// CPU time of the server for each request at the line, us, where it was seen.
+    /// CPU time of the server per request at the load line, in us; `None`: not observed.
     pub cpu_us: Option<f64>,
 }
 
-/// The result of a recorded search, for comparison.
+/// The result of a recorded search, ready for a comparison.
 #[derive(Debug, Clone)]
 pub struct RecordedSearch {
     /// The target of the search, redacted: a URL, or the origin of a traffic file.
     pub url: String,
-    /// How a command line names it.
+    /// The target of the search for use on a command line.
     pub target: SearchTarget,
-    /// What was found.
+    /// The load line and the other results of the search.
     pub findings: Findings,
-    /// CPU time of the server for each request at the line, us, where it was seen.
+    /// CPU time of the server per request at the load line, in us; `None`: not observed.
     pub cpu_us: Option<f64>,
 }
 
 impl RecordedSearch {
-    /// The search of a finding; `None` of a finding without one.
+    /// Returns the search that a finding contains; `None` if it contains none.
     pub fn from_finding(finding: &Finding) -> Option<RecordedSearch> {
         match finding {
             Finding::Find(found) => Some(RecordedSearch::from_search(found)),
@@ -64,7 +65,8 @@ impl RecordedSearch {
         RecordedSearch { url: traffic.place(), target, findings: found.findings.clone(), cpu_us: found.cpu_us() }
     }
 
-    /// The search as a side of a comparison, under this name.
+    /// Returns the search as one side of a comparison. `file`: the file of the search. `name`: its
+    /// name in tables and charts.
     pub fn side<'a>(&'a self, file: &str, name: &'a str) -> SearchSide<'a> {
         SearchSide {
             file: file.to_owned(),
@@ -77,12 +79,12 @@ impl RecordedSearch {
     }
 }
 
-/// The target of a search on a command line.
+/// The target of a search, as a command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchTarget {
     /// One URL.
     Url(String),
-    /// A file of traffic, with its target.
+    /// A traffic file, with the origin (scheme, host and port) of its requests.
     File(String),
 }
 
@@ -91,7 +93,8 @@ impl SearchSide<'_> {
         Some(self.findings.load_line_rps.rps).filter(|line| *line > 0.0)
     }
 
-    /// Response time p99 in the longest trial that met the SLO at the line, ns.
+    /// Returns the response time p99 in ns of the longest trial at the load line that met the SLO;
+    /// `None` without such a trial.
     fn p99_at_line_ns(&self) -> Option<f64> {
         let line = self.line()?;
         let held = self.findings.trials.iter().filter(|trial| {
@@ -103,8 +106,8 @@ impl SearchSide<'_> {
     }
 }
 
-/// A figure that both searches have: its name in words and in documents, its values, and how it is
-/// written.
+/// A figure of both searches: its name in text, its key in JSON, the values of A and B, and the
+/// format of a value.
 struct ComparedFigure {
     name: String,
     key: &'static str,
@@ -113,7 +116,7 @@ struct ComparedFigure {
 }
 
 impl ComparedFigure {
-    /// B over A, less 1.
+    /// Returns the relative change from A to B; `None` if a value is missing.
     fn change(&self) -> Option<f64> {
         match self.values {
             [Some(a), Some(b)] if a > 0.0 => Some(b / a - 1.0),
@@ -122,7 +125,7 @@ impl ComparedFigure {
     }
 }
 
-/// The unit of the rates of both sides.
+/// Returns the unit of the rates of both searches.
 fn counted(sides: &[SearchSide; 2]) -> &'static str {
     counted_of_both(sides[0].findings, sides[1].findings)
 }
@@ -177,7 +180,7 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     ]
 }
 
-/// The comparison that would tell.
+/// Returns the command of the controlled comparison that would give a verdict.
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let of = |side: &SearchSide| match &side.target {
@@ -187,13 +190,14 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
     let ((file_a, target_a), (file_b, target_b)) = (of(a), of(b));
     let file = if file_a.is_empty() { file_b } else { file_a };
     match target_a == target_b {
-        // One address cannot hold both at once.
+        // Both servers have the same address, so `prove` must start them itself, one at a time.
         true => format!("plimsoll prove {file}--a 'COMMAND_A' --b 'COMMAND_B' {target_a}"),
         false => format!("plimsoll prove {file}{target_a} {target_b}"),
     }
 }
 
-/// The reasons against comparing the two, the caveat first.
+/// Returns the warnings about the comparison: first that two searches prove no difference, then
+/// differing SLOs and the doubts about each search.
 fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(
@@ -214,7 +218,7 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     warnings
 }
 
-/// The two lines in one sentence.
+/// Formats the load lines of both searches as one sentence.
 fn answer(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let bracket = |side: &SearchSide| match side.findings.load_line_rps {
@@ -243,7 +247,7 @@ fn answer(sides: &[SearchSide; 2]) -> String {
     }
 }
 
-/// The table of both.
+/// Renders the warnings, the answer and the table of a comparison of two searches.
 pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     let mut report = Report::default();
     for warning in warnings(sides) {
@@ -261,7 +265,7 @@ pub fn searches_report(sides: &[SearchSide; 2]) -> Report {
     report
 }
 
-/// The title and subtitle of the chart of both searches.
+/// Creates the title and subtitle of the chart that shows both searches.
 pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
     Heading {
         title: answer(sides),
@@ -269,13 +273,13 @@ pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
     }
 }
 
-/// Both searches in one picture.
+/// Draws both searches in one chart as SVG.
 pub fn searches_chart(sides: &[SearchSide; 2], heading: &Heading, theme: Theme) -> String {
     let searched = [0, 1].map(|n| NamedSearch { name: sides[n].name, findings: sides[n].findings });
     chart::find_chart(heading, &searched, None, theme)
 }
 
-/// `plimsoll.diff/1` of two searches.
+/// The document `plimsoll.diff/1` of two searches.
 #[derive(Serialize)]
 struct SearchesDiffDocument<'a> {
     schema: &'static str,
@@ -303,7 +307,7 @@ impl<'a> From<&'a SearchSide<'a>> for SearchFields<'a> {
     }
 }
 
-/// The figures that both have, each by its name.
+/// The figures of both searches, serialised as a map by their keys.
 struct ComparedFigures(Vec<ComparedFigure>);
 
 impl Serialize for ComparedFigures {
@@ -323,7 +327,7 @@ struct ComparedFigureFields {
     change: Option<f64>,
 }
 
-/// The same as a document of the schema `plimsoll.diff/1`.
+/// Renders the document `plimsoll.diff/1` of two searches. `charts`: the files of the charts.
 pub fn searches_document(sides: &[SearchSide; 2], charts: &[String]) -> Value {
     value(&SearchesDiffDocument {
         schema: "plimsoll.diff/1",

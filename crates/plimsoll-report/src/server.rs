@@ -1,4 +1,5 @@
-//! The readings of the server: lines of a report, and the member `server` of a JSON document.
+//! The observations of the server by probes: facts of a report, the member `server` of a JSON
+//! document, and a CSV of all readings.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
@@ -8,7 +9,8 @@ use plimsoll_model::{Run, WatchedServer};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Formats the server's use in one line: `1.52 cores, 105 us a request, 9 500 requests/s a core`.
+/// Formats the CPU that the server used, such as `105 us CPU a request = 9 500 requests/s a core,
+/// 1.52 cores used`.
 pub(crate) fn used_text(used: &ServerUse) -> String {
     let mut parts = Vec::new();
     if let (Some(us), Some(rps)) = (used.cpu_us_per_request(), used.rps_per_core()) {
@@ -41,7 +43,8 @@ fn gaps_text(readings: &BTreeMap<&str, SeriesReadings>) -> String {
     }
 }
 
-/// Adds the observations of the server to a report, above a table at its end.
+/// Adds the observations of the server as facts, above a table at the end of the report. Adds
+/// nothing without any reading.
 pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     if !view.watched() {
         return;
@@ -78,7 +81,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     report.facts_above_table(facts);
 }
 
-/// The member `server` of a document.
+/// The member `server` of a JSON document.
 #[derive(Serialize)]
 pub(crate) struct ServerFields<'a> {
     host: Option<&'a str>,
@@ -100,7 +103,7 @@ pub(crate) struct ServerFields<'a> {
     probes: Vec<ProbeFields<'a>>,
 }
 
-/// A process that was the server.
+/// A process that was observed as the server; a restarted server has several.
 #[derive(Serialize)]
 struct ProcessFields<'a> {
     pid: u32,
@@ -109,7 +112,7 @@ struct ProcessFields<'a> {
     found_by: &'a str,
 }
 
-/// One series over all loads.
+/// A summary of one observed series over all loads.
 #[derive(Serialize)]
 struct ProbeFields<'a> {
     name: &'a str,
@@ -123,7 +126,7 @@ struct ProbeFields<'a> {
 }
 
 impl<'a> ServerFields<'a> {
-    /// The fields of the observed server.
+    /// Creates the member `server` from the observations.
     pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
         let around = view.around();
         let used = view.usage.as_ref().ok();
@@ -167,13 +170,13 @@ impl<'a> ProbeFields<'a> {
     }
 }
 
-/// Formats all readings of an experiment as CSV: load, series, unit, time in the load, value.
-/// Counters are cumulative.
+/// Formats all readings of probes as CSV: number of the load, series, unit, time in the load,
+/// value. Counters are cumulative.
 pub fn probes_csv(runs: &[&Run]) -> String {
     let mut out = String::from("trial,series,unit,at_s,value\n");
     for (number, run) in runs.iter().enumerate() {
         for (name, series) in &run.probes.series {
-            // Labels of metrics may hold anything.
+            // The label of a metric comes from the server and may contain any character.
             let name = format!("\"{}\"", crate::visible::visible(name).replace('"', "\"\""));
             let unit = if series.unit.contains([',', '"', '\n', '\r']) { "" } else { series.unit.as_str() };
             for sample in &series.samples {

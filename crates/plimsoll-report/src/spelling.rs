@@ -1,8 +1,8 @@
-//! The command line of a record: words that repeat the experiment, as far as the record contains
-//! them. A shown command comes from its record, so that no file and no screen has more than the
-//! record.
+//! The command line of a recorded experiment: words that repeat it, as far as the record contains
+//! them. Every displayed command is derived from the record. Therefore no file and no screen shows
+//! secrets that the record withholds.
 //!
-//! Not here: the content of a record (`plimsoll_model::terms`), and the parser of words (`args`,
+//! Not here: the content of a record (`plimsoll_model::terms`), and parsing command lines (`args`,
 //! `plan_from_args`).
 
 use plimsoll_model::completion::has_one_url;
@@ -15,10 +15,10 @@ use plimsoll_model::{
 };
 use plimsoll_traffic::target_url::default_port;
 
-/// Default values, which the command line leaves out.
+/// The default of `--timeout`, in ns. The command line omits a flag that has its default value.
 const TIMEOUT_NS: u64 = 30 * SECOND;
 
-/// The words of a command line.
+/// The words of a command line while it is being built.
 struct CommandLine(Vec<String>);
 
 impl CommandLine {
@@ -32,7 +32,7 @@ impl CommandLine {
         self.0.push(format!("{flag}={value}"));
     }
 
-    /// A flag by its bare name.
+    /// Adds a flag by its name without dashes; `None`: the flag has no value.
     fn flag(&mut self, name: &str, value: Option<&str>) {
         match value {
             Some(value) => self.value(&format!("--{name}"), value),
@@ -59,7 +59,7 @@ impl CommandLine {
     }
 }
 
-/// The command line that asks this.
+/// Returns the command line that repeats an experiment. `terms`: the recorded flags.
 pub fn words(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<String> {
     let command = match asked {
         ExperimentSpec::Run(_) if terms.replay.is_some() => "replay",
@@ -151,7 +151,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedTex
     words.switch("--keep-failed-bodies", terms.redact == Redact::SecretsButBodies);
 }
 
-/// The words for the logs, and for reading them.
+/// Adds the flags of a replay: the logs, how to read them, and which requests to send.
 fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     match replay.draws_sessions {
         true => replay.logs.iter().for_each(|log| words.value("--replay", &log.text)),
@@ -173,11 +173,11 @@ fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
     words.switch("--strict", *strict);
 }
 
-/// The words for the request to a URL.
+/// Adds the flags of a request to a single URL.
 fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.optional("--method", Some(&route.method).filter(|method| *method != usual));
-    // That of a URL's user is in the URL.
+    // The credentials in a URL become an `Authorization` header; the URL already contains them.
     let hidden = terms.targets.first().is_some_and(|target| target.user_info);
     let hidden = hidden.then(|| route.headers.iter().rposition(|(name, _)| name.eq_ignore_ascii_case("authorization")));
     for (at, (name, value)) in route.headers.iter().enumerate() {
@@ -332,7 +332,8 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
             asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
         }
     };
-    // Arrivals are spelt unless they are the default: random for a search, even for any other load.
+    // The arrivals are written only if they are not the default: random for a search, evenly spaced
+    // for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
     words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
@@ -377,7 +378,7 @@ fn bracketed(host: &str) -> std::borrow::Cow<'_, str> {
     plimsoll_model::traffic::bracketed(host)
 }
 
-/// A URL as people write it: without the port that it has anyway.
+/// Formats the URL of a plan's first request, without the default port of its scheme.
 fn url(plan: &PlanRecord) -> String {
     let origin = &plan.traffic.origin;
     let target = &plan.traffic.first().target;
@@ -387,7 +388,7 @@ fn url(plan: &PlanRecord) -> String {
     }
 }
 
-/// A share as a percentage that reads back to the same.
+/// Formats a share as a percentage that parses back to an equal value.
 fn percent(share: f64) -> String {
     let digits = format!("{:.9}", share * 100.0);
     format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))

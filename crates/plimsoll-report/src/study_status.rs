@@ -1,5 +1,5 @@
-//! The state of a running study, in words: the purpose of the current load ([`StudyStatus`]), and
-//! the row of each outcome ([`OutcomeRow`]).
+//! The state of a running study in words: the current step and its reason ([`StudyStatus`]), and a
+//! row for each result ([`OutcomeRow`]).
 //!
 //! Not here: the terminal, and the figures of the current load (`progress`).
 
@@ -17,22 +17,23 @@ use plimsoll_analysis::study::{Comparison, Explain, History, Search, Study, Tria
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, SweepSpec};
 
-/// Between two planned looks at a comparison, one of so many blocks has a row.
+/// The number of blocks of a comparison after which the log gets a row, in addition to a row at
+/// each planned look.
 const BLOCKS_A_ROW: usize = 20;
 
 /// The description of the current step of a study.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct StudyStatus {
-    /// The current step.
+    /// The current step, such as the load that is being made.
     pub doing: String,
     /// The reason for the step; empty if it needs none.
     pub why: String,
-    /// Maximum length of the study, s; `None`: not known.
+    /// Maximum length of the study in s; `None`: not known.
     pub total_s: Option<f64>,
 }
 
-/// Describes the load `trial` of a study, and its reason. `standing`: the interim result of a
-/// comparison.
+/// Describes the load `trial` of a study, and why the study makes it. `standing`: the interim
+/// result of a comparison, which is the reason there.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,
@@ -81,7 +82,7 @@ fn block_text(trial: &TrialPlan) -> String {
     }
 }
 
-/// Describes a trial of a search, and its reason.
+/// Describes a trial of a search, and why the search makes it.
 fn trial_text(search: &Search, trial: &TrialPlan, history: &History) -> (String, String) {
     search_text(trial.tag.purpose, &trial.plan, search.so_far(history.elapsed_ns))
 }
@@ -102,7 +103,7 @@ fn explain_text(explain: &Explain, trial: &TrialPlan, history: &History) -> (Str
     }
 }
 
-/// Describes a load under which profiles are taken.
+/// Describes a load during which profiles of the server are taken.
 fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
     let load = &trial.plan.load;
     let (doing, why) = match trial.tag.arm {
@@ -121,8 +122,8 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
     StudyStatus { doing, why: why.to_owned(), total_s: Some(total_s) }
 }
 
-/// The line before a load under which profiles are taken: of one target before each load, of two
-/// sides before the first.
+/// Formats the line that announces profiling. A study of one target has a line before each such
+/// load. A comparison has a line before the first such load only, and `None` after that.
 pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, history: &History) -> Option<String> {
     let load = &trial.plan.load;
     let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
@@ -140,16 +141,16 @@ pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, hi
     }
 }
 
-/// The row that an outcome adds to the screen.
+/// The row that a result of a study adds to the live log.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct OutcomeRow {
-    /// The headings of the row, and the row.
+    /// The headings of the log, and the row; `None` if the result has no row.
     pub row: Option<(String, String)>,
-    /// The interim result of a comparison.
+    /// The interim result of a comparison or a ladder, as a sentence.
     pub standing: Option<String>,
 }
 
-/// Formats the row of the latest outcome of a study, in lines of at most `columns`.
+/// Formats the row of the latest result of a study, in lines of at most `columns` characters.
 pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> OutcomeRow {
     let search: &Search = match study {
         Study::Find(search) => search,

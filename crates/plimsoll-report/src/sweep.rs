@@ -1,5 +1,5 @@
-//! The report of a sweep: one row for each concurrency in the table and in the `.dat` file, a
-//! sentence with the result, and its page.
+//! The report of a sweep, which measures several numbers of concurrent users: one row for each
+//! level in the table and in the `.dat` file, a sentence with the result, and a page.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
@@ -14,19 +14,21 @@ use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};
 use plimsoll_model::Experiment;
 
-/// Most levels in one latency chart: the number of colours.
+/// The maximum number of levels in one latency chart: there are five colours for lines.
 const CURVES_MAX: usize = 5;
-/// Goodput that grew by more than this at the last level may grow further.
+/// The minimum ratio between the goodput of the last level and the level before from which goodput
+/// may still grow.
 const GROWING: f64 = 1.1;
 
-/// The words before the reason why a level was disturbed.
+/// The words before the reason why the machine was disturbed during a level.
 pub(crate) const REMARK: &str = "for the machine in its state then: ";
 
-/// 78 columns in all: a terminal of 80 shows a level in one line.
+/// The widths of the columns: 78 columns in all with their gaps, so that a terminal of 80 shows a
+/// level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
-/// Formats a row in lines of `columns`: cells without space move to the next line, right of the
-/// users.
+/// Formats a row in lines of at most `columns` characters. Cells without space move to the next
+/// line, to the right of the column of users.
 fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
     let mut length = 0;
@@ -44,12 +46,13 @@ fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     lines.join("\n")
 }
 
-/// Formats the headings of a sweep's table, in lines of `columns`.
+/// Formats the headings of a sweep's table, in lines of at most `columns` characters.
 pub fn sweep_header(columns: Option<usize>) -> String {
     row(["users", "requests/s", "+/-", "mean", "p50", "p99", "success", "cores", "CPU/req"], columns)
 }
 
-/// Formats the server's columns of a level.
+/// Formats the cells with the server's CPU: cores used, and CPU time per request. `-` means not
+/// observed.
 fn server_cells(level: &SweepLevel) -> [String; 2] {
     let server = level.figures().and_then(|figures| figures.server.as_ref());
     [
@@ -62,7 +65,7 @@ fn error_cell(error: Option<f64>) -> String {
     error.map_or_else(|| "-".into(), |error| format!("{:.1} %", error * 100.0))
 }
 
-/// Mean response time and success rate of a level; neither is known where no request ended.
+/// Formats the mean response time and the success rate of a level; `-` if no request was scheduled.
 fn ended_cells(summary: &Summary) -> [String; 2] {
     match summary.requests {
         0 => ["-".into(), "-".into()],
@@ -70,7 +73,8 @@ fn ended_cells(summary: &Summary) -> [String; 2] {
     }
 }
 
-/// Formats the row of one level in lines of `columns`. A skipped level shows its reason instead.
+/// Formats the row of one level in lines of at most `columns` characters. A level that was not
+/// measured shows the reason instead.
 pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
     let concurrency = count(level.concurrency);
     let [cores, cpu] = server_cells(level);
@@ -109,7 +113,8 @@ fn users(number: f64) -> String {
     if number == 1.0 { "1 user".to_owned() } else { format!("{} users", count(number as u64)) }
 }
 
-/// Formats the result of a sweep in one sentence: peak and knee, each with its number of users.
+/// Formats the result of a sweep as one sentence: the peak, and the knee (the fewest users with 95
+/// % of the peak).
 pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let (levels, measured) = (&found.levels, found.measured());
     let (Some(peak), Some(knee)) = (&found.peak, &found.knee) else {
@@ -138,7 +143,8 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     }
 }
 
-/// The facts below the table of a sweep, and the evidence against its figures.
+/// Renders the answer of a sweep, the meaning of its `+/-` column, and the failed responses. The
+/// table of levels is separate.
 pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, sweep_answer(found));
@@ -149,7 +155,8 @@ pub(crate) fn sweep_report(experiment: &Experiment, found: &SweepFinding) -> Rep
     report
 }
 
-/// The meaning of the intervals of the levels.
+/// Formats the meaning of the `+/-` column: 95 % intervals from several visits, or within one run;
+/// `None` if no level has an interval.
 pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
@@ -166,7 +173,7 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     })
 }
 
-/// Adds the failed responses.
+/// Adds facts about the failed responses, if there are any.
 fn add_failed(report: &mut Report, experiment: &Experiment) {
     let kinds = FailedKind::of_trials(experiment.trials.iter());
     if !kinds.is_empty() {
@@ -174,8 +181,8 @@ fn add_failed(report: &mut Report, experiment: &Experiment) {
     }
 }
 
-/// Formats the line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`;
-/// `None` for a skipped level.
+/// Formats the line of one level in a `.dat` file: `concurrency qps mean_ms success_percent`.
+/// Returns `None` for a level that was not measured.
 pub fn dat_line(level: &SweepLevel) -> Option<String> {
     let summary = &level.figures()?.summary;
     let mean_ns = summary.whole.response.mean_ns;
@@ -183,21 +190,22 @@ pub fn dat_line(level: &SweepLevel) -> Option<String> {
 }
 
 fn dat_text(concurrency: u64, throughput_rps: f64, mean_ns: f64, success_rate: f64) -> String {
-    // Rounded down: 99.999 % is not all.
+    // The percentage is rounded down, so that 99.999 % is not written as 100 %.
     let percent = (success_rate * 1e4).floor() / 1e2;
     format!("{concurrency} {throughput_rps:.2} {:.2} {percent:.2}\n", mean_ns / 1e6)
 }
 
-/// The figures of one of several routes, as a `.dat` file.
+/// The content of the `.dat` file of one route, for a sweep with several routes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteDat {
     /// The name of the route.
     pub route: String,
-    /// A line for each level with requests to it.
+    /// One `.dat` line for each level that had requests to the route.
     pub lines: String,
 }
 
-/// Returns the `.dat` lines of each route, in the order of the plan; empty for a single route.
+/// Returns the `.dat` lines of each route, in the order of the plan. Returns nothing for a sweep of
+/// a single route.
 pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     let mut files: Vec<RouteDat> = Vec::new();
     for level in levels {
@@ -215,7 +223,8 @@ pub fn dat_by_route(levels: &[SweepLevel]) -> Vec<RouteDat> {
     files
 }
 
-/// How long the levels were measured, in words.
+/// Formats how long each level was measured, as the end of a subtitle; empty if no level was
+/// measured.
 pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     let lengths = || levels.iter().filter_map(|level| Some(level.figures()?.summary.duration_ns as f64));
     let (least, most) = (lengths().fold(f64::INFINITY, f64::min), lengths().fold(0.0, f64::max));
@@ -226,7 +235,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     }
 }
 
-/// Renders the page of a sweep.
+/// Renders the page of a sweep with its charts.
 pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured());
@@ -278,7 +287,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
         "measured",
     ];
     report.table(&headings, rows.collect());
-    // The fewest users, the most, and what lies evenly between.
+    // The chart shows the fewest users, the most, and levels evenly spaced between.
     let step = (trials.len().saturating_sub(1) as f64 / (CURVES_MAX - 1) as f64).max(1.0);
     let chosen = (0..CURVES_MAX).filter_map(|k| trials.get((k as f64 * step).round() as usize));
     let lines: Vec<Line> = chosen
@@ -302,7 +311,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, Interval, LoadShape, LoadSkipReason, Plan, Purpose, Run, Tag, Trial};
 
-    /// A level on which so many requests a second succeeded.
+    /// Returns a level on which this number of requests a second succeeded.
     fn load(concurrency: u64, rps: u64) -> Trial {
         let users = Curve::constant(concurrency as f64);
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users }));

@@ -1,6 +1,6 @@
-//! The files of a sweep beside its run file: tables by route, and charts.
+//! The files of a sweep next to its run file: tables by route, and charts.
 //!
-//! Not here: the lines of a table (`sweep`), the charts themselves (`chart`), and writing files.
+//! Not here: the lines of a table (`sweep`), drawing the charts (`chart`), and writing files.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
 use crate::sweep::{RouteDat, dat_by_route, sweep_lengths};
@@ -8,13 +8,13 @@ use plimsoll_analysis::finding::SweepLevel;
 use plimsoll_analysis::levels::recorded_levels;
 use plimsoll_model::Experiment;
 
-/// Most routes that get a table each.
+/// The maximum number of routes with separate tables.
 pub const ROUTES_MAX: usize = 200;
-/// Characters of a route's name in the name of a file.
+/// The maximum number of characters of a route's name inside a file name.
 const WORD_CHARS_MAX: usize = 40;
 
-/// A table for each of several routes: what its file's name has behind that of the sweep, and its
-/// lines. The error is a number of routes above [`ROUTES_MAX`].
+/// Returns a table for each route of a sweep with several routes: the end of its file name, and its
+/// lines. The error is the number of routes if it exceeds [`ROUTES_MAX`].
 pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usize> {
     let routes = dat_by_route(levels);
     if routes.len() > ROUTES_MAX {
@@ -25,8 +25,8 @@ pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usiz
     Ok((1..).zip(routes).map(table).collect())
 }
 
-/// The charts of a sweep: what the file's name has behind that of the sweep, without its ending,
-/// and the drawing. None where no level could be held.
+/// Returns the charts of a sweep: the end of the file name without extension, and the SVG. Returns
+/// none if no level was measured.
 pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'static str, String)> {
     let Some((over, measured)) = recorded_levels(experiment) else { return Vec::new() };
     let target = experiment.trials.first().map_or_else(String::new, |t| heading::target(&t.run.plan));
@@ -39,8 +39,8 @@ pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'st
     ]
 }
 
-/// The name of a route as a part of the name of a file: words of letters and digits, of some
-/// length.
+/// Converts a route's name to a part of a file name: its letters and digits, joined by `-`, at most
+/// [`WORD_CHARS_MAX`] characters.
 fn file_word(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(WORD_CHARS_MAX).collect()

@@ -1,15 +1,18 @@
-//! Tables on a terminal. Columns stand beside each other where they fit. Otherwise long text is
-//! broken between words in its own column, rows become columns, or the table is split; nothing is
-//! cut. Not here: the content of a table.
+//! Tables on a terminal. Columns are side by side if they fit. Otherwise long text is wrapped
+//! inside its column, rows become columns, or the table is split into several tables. Nothing is
+//! cut.
+//!
+//! Not here: the content of a table.
 
 use crate::wrap::{broken, widest_atom, width};
 
-/// Text that is at least so wide reads well when it is broken inside its column.
+/// The minimum width of a text column in characters that stays readable when its text is wrapped.
 const BREAKABLE: usize = 20;
-/// Most rows that read well as columns.
+/// The maximum number of rows that stay readable when rows become columns.
 const TURNED_MAX: usize = 8;
 
-/// A table in lines of at most `columns`, as far as its words allow.
+/// Formats a table in lines of at most `columns` characters. Only a single word can exceed this
+/// width.
 pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) -> String {
     let lines: Vec<&[String]> = std::iter::once(headings).chain(rows.iter().map(Vec::as_slice)).collect();
     let grid = Grid::new(lines);
@@ -36,10 +39,9 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
 }
 
 struct Grid<'a> {
-    /// The headings, then the rows.
+    /// The lines of the table: the headings first, then the rows.
     lines: Vec<&'a [String]>,
-    /// Whether a column is flush right: columns of numbers are, so that digits align; text is flush
-    /// left.
+    /// Whether each column is flush right. Columns of numbers are, so that their digits align.
     right: Vec<bool>,
     natural: Vec<usize>,
 }
@@ -64,16 +66,16 @@ impl<'a> Grid<'a> {
         column + 1 == self.natural.len()
     }
 
-    /// The least width of a column. Words of the last one that are too wide go to a line of their
-    /// own.
+    /// Returns the minimum width of a column: its widest word. The last column may be narrower,
+    /// because its wide words move below the row.
     fn least(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
         if self.is_last(column) && !self.right[column] { widest.min(BREAKABLE) } else { widest }
     }
 
-    /// Widths that fit, where only columns that `may` are narrower than they would be; `None` if
-    /// there are none.
+    /// Returns widths that fit into `columns`, or `None` if there are none. Only columns for which
+    /// `may` returns true become narrower than their content.
     fn squeezed(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column)).collect();
@@ -88,7 +90,7 @@ impl<'a> Grid<'a> {
         let mut out = String::new();
         for line in &self.lines {
             let cell = |column: usize| line.get(column).map_or("", String::as_str);
-            // Words without room in the last column stand below the row.
+            // Text with a word that is too wide for the last column is printed below the row.
             let below = |column: usize| self.is_last(column) && widest_atom(cell(column)) > widths[column];
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
@@ -117,7 +119,8 @@ impl<'a> Grid<'a> {
     }
 }
 
-/// Several tables below each other, each with the first column and as many other columns as fit.
+/// Splits a table into several tables below each other. Each has the first column and as many
+/// further columns as fit.
 fn split(grid: &Grid, columns: usize) -> Option<String> {
     let mut out = String::new();
     let mut next = 1;
@@ -129,7 +132,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
             taken += grid.natural[next] + 2;
             next += 1;
         }
-        // A column too wide for the line has a table of its own.
+        // A column that is too wide for the line still gets its own table.
         next = next.max(from + 1);
         let cells = |line: &&[String]| {
             let chosen = std::iter::once(0).chain(from..next);
@@ -146,7 +149,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
     (!out.is_empty()).then_some(out)
 }
 
-/// Every row as lines of heading and value.
+/// Formats each row as several lines, each with a heading and its value.
 fn stacked(grid: &Grid, columns: usize) -> String {
     let mut out = String::new();
     let headings = grid.lines.first().copied().unwrap_or_default();
@@ -185,15 +188,15 @@ mod tests {
         ] {
             assert_eq!(table_text(&["kind", "p50", "verdict"], rows, columns), expect, "{columns}");
         }
-        // Few rows of many figures become columns.
+        // A table with few rows and many columns is turned: its rows become columns.
         let figures: &[&[&str]] = &[&["response", "1 ms", "2 ms", "3 ms", "4 ms"]];
         let expect = "        response\n  mean      1 ms\n  p50       2 ms\n  p90       3 ms\n  p99       4 ms\n";
         assert_eq!(table_text(&["", "mean", "p50", "p90", "p99"], figures, 24), expect);
-        // Many rows are split, each part with the first column.
+        // A table with many rows is split, and each part has the first column.
         let many: Vec<&[&str]> = vec![&["100", "20 000", "30 000", "40 000"]; 9];
         let parts = table_text(&["users", "first", "second", "third"], &many, 24);
         assert_eq!((parts.matches("users").count(), parts.matches("40 000").count()), (2, 9), "{parts}");
-        // A name that is wider than everything stands below its row.
+        // A name that is wider than its column is printed below its row.
         let name = "main.(*server).handleEveryRequestThatComes";
         let below = table_text(&["flat", "cum", "function"], &[&["10 ms", "20 ms", name], &["1 ms", "2 ms", "f"]], 44);
         assert!(below.contains(&format!("  10 ms  20 ms\n  {name}\n")), "{below}");

@@ -1,4 +1,4 @@
-//! Reports on a terminal: plain columns, and colours only on request.
+//! Reports as text for a terminal: columns of characters, and colours only on request.
 
 use crate::block::{Report, ReportBlock, Tone};
 use crate::tabular::table;
@@ -6,18 +6,19 @@ use anstyle::{AnsiColor, Style};
 
 pub use crate::wrap::broken;
 
-/// Renders the report as text. `colour`: with ANSI styles.
+/// Renders the report as text with lines of any length. `colour`: with ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
     render_in(report, colour, None)
 }
 
-/// Renders the report in lines of at most `columns`: no text is cut, and no word is broken.
+/// Renders the report in lines of at most `columns` characters. Text is wrapped between words and
+/// never cut.
 pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> String {
     let mut out = String::new();
     let mut after_text = true;
     for block in &report.blocks {
         match block {
-            // Pictures are for pages.
+            // Only pages show charts and flame graphs.
             ReportBlock::Chart(_) | ReportBlock::Fragment(_) => {}
             ReportBlock::Heading(text) => {
                 out.push_str(&format!("\n{}\n", broken(text, columns, 0)));

@@ -1,6 +1,6 @@
-//! The traffic of access logs as text, and as a page with charts.
+//! The analysis of access logs as text, and as a page with charts.
 //!
-//! Not here: its document (`traffic_json`).
+//! Not here: the JSON document (`traffic_json`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisQuantity, AxisUnit, Heading, Line, Panel, Theme, curve_chart, time_chart};
@@ -12,27 +12,27 @@ use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
 
-/// A log file that was read.
+/// An access log that was analysed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LogSummary {
-    /// Its path.
+    /// The path of the log file.
     pub name: String,
-    /// Its format, in words.
+    /// The format of the log, in words.
     pub format: String,
-    /// Whether its timestamps are those of the start or of the end of a request.
+    /// Whether a timestamp in the log is the start or the end of a request.
     pub stamp: Stamp,
 }
 
-/// The logs that the figures come from.
+/// The logs that were analysed, and the lines that could not be parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrafficContext<'a> {
-    /// The logs.
+    /// The log files.
     pub logs: &'a [LogSummary],
-    /// Lines that are not empty.
+    /// Number of lines that are not empty.
     pub lines_read: u64,
-    /// Lines that were not understood.
+    /// Number of lines that could not be parsed.
     pub lines_unparsed: u64,
-    /// The first of them: its place, and its first characters.
+    /// The first line that could not be parsed: its place, and its first characters.
     pub first_unparsed: Option<(&'a str, &'a str)>,
 }
 
@@ -47,12 +47,12 @@ pub(crate) fn share_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-/// A part of a whole for people.
+/// Formats a part of a whole as a percentage.
 fn percent(part: u64, whole: u64) -> String {
     format::share(share_of(part, whole))
 }
 
-/// Formats the finding in one sentence.
+/// Formats the result as one sentence: the number of requests, their duration, and their rates.
 fn answer(figures: &Figures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
@@ -66,7 +66,7 @@ fn answer(figures: &Figures) -> String {
     )
 }
 
-/// Returns the evidence against the figures.
+/// Returns the evidence against the figures, such as lines that could not be parsed.
 pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     let mut doubts = Doubts::default();
     if context.lines_unparsed > 0 {
@@ -98,7 +98,7 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     doubts
 }
 
-/// The limits of the log.
+/// Returns notes on the limits of the log: coarse timestamps, and requests without a start time.
 pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     let mut notes = Vec::new();
     let resolution = format::duration(figures.resolution_ns as f64);
@@ -117,7 +117,7 @@ pub(crate) fn notes(figures: &Figures) -> Vec<String> {
     notes
 }
 
-/// Quantiles in words.
+/// Formats the mean, the quantiles and the maximum of a distribution. `unit` formats one value.
 fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
     let at = |q| unit(histogram.quantile_ns(q) as f64);
     format!(
@@ -130,7 +130,7 @@ fn quantiles(histogram: &Histogram, unit: &dyn Fn(f64) -> String) -> String {
     )
 }
 
-/// The most of many, in words.
+/// Formats the first `most` parts with their share of the whole, and the number of further parts.
 fn shares<'a>(parts: impl Iterator<Item = (String, u64)> + 'a, whole: u64, most: usize) -> String {
     let all: Vec<(String, u64)> = parts.collect();
     let mut text: Vec<String> =
@@ -149,7 +149,7 @@ fn method_text(method: &str) -> String {
     if method.is_empty() { "(none)".into() } else { method.to_owned() }
 }
 
-/// An endpoint for people; what looks like a key in it is shortened.
+/// Formats an endpoint as method and path. Parts of the path that look like keys are shortened.
 fn endpoint_text(method: &str, template: &str) -> String {
     match (method, redact::path(template).as_str()) {
         ("", "") => "(no request)".into(),
@@ -262,7 +262,7 @@ fn tables(report: &mut Report, figures: &Figures, top: usize) {
     }
 }
 
-/// Renders the traffic as text, with the first `top` rows of each table.
+/// Renders the analysis as text, with the first `top` rows of each table.
 pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, answer(figures));
@@ -277,7 +277,8 @@ pub fn traffic_report(figures: &Figures, context: &TrafficContext, top: usize) -
     report
 }
 
-/// The rate over time, and what was under way.
+/// Creates the panels over time: the request rate, and the requests in flight if the log allows to
+/// compute them.
 fn time_panels(figures: &Figures) -> Vec<Panel> {
     let line = |name: &str, value: &dyn Fn(usize) -> f64| Line {
         name: name.to_owned(),
@@ -285,7 +286,7 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     };
     let panel =
         |title: &str, line| Panel { title: title.to_owned(), unit: AxisUnit::Count, log: false, lines: vec![line] };
-    // The last interval is usually shorter than the others.
+    // The last interval is usually shorter than the intervals before.
     let begun_s = figures.span_ns as f64 / 1e9 - (figures.moments.len().saturating_sub(1)) as f64 * figures.point_s;
     let last_s = begun_s.clamp(figures.point_s / 10.0, figures.point_s);
     let length_s = |at: usize| if at + 1 == figures.moments.len() { last_s } else { figures.point_s };
@@ -297,7 +298,8 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     panels
 }
 
-/// The index of dispersion over the width of its windows, beside that of chance.
+/// Returns two lines over the width of the windows: the index of dispersion (variance over mean of
+/// the counts), and 1 for independent arrivals.
 fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     let seconds = |width_ns: u64| width_ns as f64 / 1e9;
     let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));
@@ -305,10 +307,11 @@ fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
 }
 
-/// Requests by rank, beside Zipf's law.
+/// Returns the number of requests of each id by its rank, and a line for Zipf's law if its exponent
+/// could be fitted.
 fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
     let counts = &popularity.counts;
-    // Ranks that lie evenly on a log axis.
+    // The chosen ranks are evenly spaced on a log axis.
     let mut ranks: Vec<usize> =
         (0..=120).map(|step| (counts.len() as f64).powf(f64::from(step) / 120.0) as usize).collect();
     ranks.dedup();
@@ -337,7 +340,7 @@ fn rows_of(lines: &[Line]) -> Vec<Vec<String>> {
     first.iter().map(row).collect()
 }
 
-/// Renders the page: the figures, and charts of the rate over time, burstiness and popularity.
+/// Renders the analysis as a page, with charts of the rate over time, burstiness and popularity.
 pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> Report {
     let mut charts = Report::default();
     let panels = time_panels(figures);

@@ -1,45 +1,46 @@
-//! The output of `plimsoll check`: the requests of a file of traffic by weight, and the bytes of
-//! the first ones.
+//! The output of `plimsoll check`, which shows what a traffic file would send: its requests by
+//! weight, and the first requests in full.
 //!
-//! Not here: the choice of the first requests, and the parser of the file.
+//! Not here: choosing the first requests, and parsing the file.
 
 use crate::visible::visible;
 use plimsoll_analysis::format;
 use plimsoll_model::{OneOffRoute, RouteNumber, Traffic};
 use std::fmt::Write;
 
-/// Characters of a body that are shown.
+/// The maximum number of characters of a request body that are shown.
 const BODY_CHARS_MAX: usize = 400;
 
-/// One of the first requests.
+/// One of the first requests that the traffic file would send.
 pub struct CheckedRequest<'a> {
-    /// The number of the arrival that sends this request, from 0.
+    /// The number of the arrival that sends this request, from 0. In scenarios an arrival starts a
+    /// session.
     pub arrival: u64,
-    /// The pause before the request, ns.
+    /// The pause before the request in ns.
     pub wait_ns: u64,
-    /// The route of the request.
+    /// The number of the request's route in the traffic.
     pub route: RouteNumber,
-    /// The bytes of the request on the wire; for HTTP/2, with its header in lines.
+    /// The bytes of the request on the wire. For HTTP/2 the header is shown as lines of text.
     pub bytes: &'a [u8],
 }
 
-/// A file of traffic that was parsed.
+/// A parsed traffic file with its first requests.
 pub struct TrafficCheck<'a> {
-    /// The traffic of the file.
+    /// The content of the traffic file.
     pub traffic: &'a Traffic,
-    /// Whether the server's answer decides the HTTP version.
+    /// Whether the HTTP version depends on the offer of the server.
     pub chooses_http: bool,
-    /// Whether the file has a schema of its gRPC messages.
+    /// Whether a schema of the gRPC messages is known.
     pub has_schema: bool,
-    /// The seed of the first requests.
+    /// The seed with which the first requests were drawn.
     pub seed: u64,
-    /// The requested number of requests.
+    /// The number of requests to show.
     pub wanted: usize,
-    /// The first requests.
+    /// The first requests, at most as many as requested.
     pub first: &'a [CheckedRequest<'a>],
 }
 
-/// Renders the text of a check.
+/// Renders the output of `plimsoll check`.
 pub fn check_text(check: &TrafficCheck) -> String {
     let TrafficCheck { traffic, chooses_http, has_schema, seed, wanted, first } = *check;
     let Traffic { origin, routes, scenarios, setup_teardown: around, .. } = traffic;
@@ -102,8 +103,8 @@ pub fn check_text(check: &TrafficCheck) -> String {
     text
 }
 
-/// The lines of a request without the fields that every request has. A call also has no length,
-/// since the body shown is not the body sent.
+/// Formats a request as lines of text without the headers that plimsoll adds to every request. A
+/// gRPC call is shown without its length, because its body is shown as JSON but sent as protobuf.
 fn request_lines(request: &[u8], is_call: bool) -> Vec<String> {
     let end = request.windows(4).position(|four| four == b"\r\n\r\n").unwrap_or(request.len());
     let head = String::from_utf8_lossy(&request[..end]);

@@ -1,4 +1,5 @@
-//! The document about access logs: `plimsoll.traffic/1`, as in `docs/reference/json.md`.
+//! The JSON document of an analysis of access logs: `plimsoll.traffic/1`, which
+//! `docs/reference/json.md` describes.
 
 use crate::document::{ByName, value};
 use crate::json::DistributionFields;
@@ -10,15 +11,16 @@ use plimsoll_traffic::survey::{Figures, GAP_NS};
 use serde::Serialize;
 use serde_json::Value;
 
-/// Most clients in the document.
+/// The maximum number of clients in the document.
 const CLIENTS_MAX: usize = 1000;
 
-/// `None` where nothing was logged: a missing figure is no zero.
+/// Returns the fields of a distribution; `None` (null) if the log has no such values, because a
+/// missing figure is not zero.
 fn distribution(histogram: &Histogram) -> Option<DistributionFields> {
     (histogram.count() > 0).then(|| DistributionFields::from(&Latency::from_histogram(histogram)))
 }
 
-/// `plimsoll.traffic/1`.
+/// The document `plimsoll.traffic/1`.
 #[derive(Serialize)]
 struct TrafficDocument<'a> {
     schema: &'static str,
@@ -120,7 +122,7 @@ struct SeriesFields {
     requests: Vec<u64>,
 }
 
-/// The document `plimsoll.traffic/1`.
+/// Renders the document `plimsoll.traffic/1`.
 pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
     let share = |requests: u64| share_of(requests, figures.requests);
     let endpoints = figures.endpoints.iter().map(|endpoint| EndpointFields {

@@ -1,21 +1,23 @@
-//! Text from outside, made visible. Names of processes, threads and metrics, URLs, reasons of
-//! servers and text of run files can contain characters that steer a terminal, reverse the
-//! direction of writing, or begin a new line. Here they become visible: `\x1b`, `\n`, `\u{202e}`.
+//! Makes control characters in foreign text visible. Names of processes, threads and metrics, URLs,
+//! responses of servers and run files can contain such characters. They could control a terminal,
+//! reverse the direction of text, or begin a new line. Here they become visible text: `\x1b`, `\n`,
+//! `\u{202e}`.
 //!
-//! Blocks of reports ([`crate::block`]) contain visible text only, and so does every format of a
-//! report. Other text for a terminal or a file passes through [`lines`], and JSON through [`json`].
+//! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
+//! report. Other text for a terminal or a file is converted by [`lines`], and JSON by [`json`].
 
 pub use plimsoll_model::steering::{lines, steers, visible};
 use serde_json::Value;
 use std::fmt::Write;
 
-/// A JSON document over several lines. Control characters are written as JSON's own escapes: the
-/// value is the same.
+/// Formats a JSON document on several lines. Control characters are written as JSON escapes, so
+/// that the parsed value is equal.
 pub fn json(document: &Value) -> String {
     escaped(format!("{document:#}"))
 }
 
-/// Formats the JSON document on one line, with the newline at the end.
+/// Formats a JSON document on one line that ends with a newline. Control characters are written as
+/// JSON escapes.
 pub fn json_line(document: &Value) -> String {
     escaped(format!("{document}\n"))
 }
@@ -26,7 +28,7 @@ fn escaped(text: String) -> String {
     }
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
-        // Line ends stand between values only; within a string they are escaped already.
+        // Newlines occur only between values, because newlines inside strings are already escaped.
         if !steers(c) || c == '\n' {
             out.push(c);
             continue;
@@ -78,7 +80,7 @@ mod tests {
             for shown in [render_in(&report, false, None), render_in(&report, false, Some(60)), markdown::render(&report)] {
                 prop_assert!(!shown.contains(|c| steers(c) && c != '\n'), "{:?}", shown);
             }
-            // With colours there are ours alone.
+            // After removing the styles of plimsoll itself, no control characters remain.
             let coloured = render_in(&report, true, None);
             let ours = coloured.replace("\x1b[1m", "").replace("\x1b[33m", "").replace("\x1b[0m", "");
             prop_assert!(!ours.contains(|c| steers(c) && c != '\n'), "{:?}", ours);

@@ -1,8 +1,10 @@
-//! Text in lines of a given width: broken between words, never inside one, nor between a number and
-//! its unit or inside a number (`1 272`, `8.0 %`). A word that is wider than the line stays whole;
-//! it is the terminal's to break. Not here: colours, tables.
+//! Wraps text into lines of a given width. Lines are broken only between words, and never between a
+//! number and its unit or inside a number (`1 272`, `8.0 %`). A word wider than the line stays
+//! whole, and the terminal wraps it.
+//!
+//! Not here: colours, tables.
 
-/// Units that stay with the number before them.
+/// The units that stay on one line with the number before them.
 const UNITS: [&str; 12] = ["%", "ns", "us", "ms", "s", "m", "min", "h", "B", "kB", "MB", "GB"];
 
 /// Returns the width of `text` in columns.
@@ -10,12 +12,12 @@ pub fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Returns the width of the widest unbreakable part of `text`, in columns.
+/// Returns the width of the widest part of `text` that must stay on one line, in columns.
 pub fn widest_atom(text: &str) -> usize {
     pieces(text).iter().map(|piece| width(piece.1)).max().unwrap_or(0)
 }
 
-/// Iterates over the unbreakable parts of `text`, without the spaces between them.
+/// Iterates over the parts of `text` that must stay on one line, without the spaces between them.
 pub fn atoms(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.1)
 }
@@ -36,8 +38,8 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     let (mut at, mut begun) = (0, false);
     for (spaces, atom) in pieces(line) {
         let wide = width(atom);
-        // A word that finds no room after the indent stands further left, rather than over the
-        // edge.
+        // A word that does not fit after the indentation is indented less, so that it does not
+        // exceed the line.
         let from = if begun && at + spaces + wide > columns {
             out.push('\n');
             at = 0;
@@ -55,7 +57,8 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     out
 }
 
-/// The parts of a line: spaces, and the text after them up to the next place for a break.
+/// Splits a line at the places where it may be broken. Each piece has its number of leading spaces
+/// and its text.
 fn pieces(line: &str) -> Vec<(usize, &str)> {
     let mut pieces = Vec::new();
     let mut rest = line;
@@ -77,8 +80,8 @@ fn pieces(line: &str) -> Vec<(usize, &str)> {
     }
 }
 
-/// Whether `after` must stay on the line of `before`: the unit of a number, or the next three
-/// digits of it.
+/// Returns whether `after` must stay on the line of `before`. It is the unit of a number, its next
+/// three digits, or the seconds after minutes.
 fn belongs(before: &str, after: &str) -> bool {
     let Some(last) = before.chars().last() else { return false };
     let digits = after.chars().take_while(char::is_ascii_digit).count();
@@ -115,9 +118,9 @@ mod tests {
                 0,
                 "averyverylongwordthatfitsnowhereatall\nand more",
             ),
-            // A word that does not fit after the indent stands further left.
+            // A word that does not fit after the indentation is indented less.
             ("target  GET http://localhost:8080/items", Some(30), 8, "target  GET\n   http://localhost:8080/items"),
-            // Numbers stay whole, and with their units.
+            // A number stays on one line with its digits and its unit.
             ("it was 1 272 of 8.0 %, in 2 m 05 s", Some(10), 0, "it was\n1 272 of\n8.0 %, in\n2 m 05 s"),
             ("in all 1.26 MB/s came", Some(12), 2, "in all\n  1.26 MB/s\n  came"),
             ("sent 12 of 345 678 times", Some(11), 0, "sent 12 of\n345 678\ntimes"),

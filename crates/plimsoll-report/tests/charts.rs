@@ -1,8 +1,8 @@
-//! Every chart against its golden picture, and against input that nobody would draw.
+//! Tests of every chart: against its golden picture, and against extreme input.
 //!
 //! The goldens in `tests/golden` are named by chart and options; `PLIMSOLL_UPDATE_GOLDEN=1` writes
-//! them anew. They are to be looked at, not only compared: `PLIMSOLL_GOLDEN_PICTURES=DIR` writes
-//! them as pictures into a folder.
+//! them again. Look at changed goldens, because a comparison cannot judge them:
+//! `PLIMSOLL_GOLDEN_PICTURES=DIR` writes all goldens as pictures into a folder.
 
 use plimsoll_analysis::find::{Findings, LoadLine, Peak, StopReason};
 use plimsoll_analysis::judge::Evidence;
@@ -32,10 +32,10 @@ fn golden(name: &str, svg: &str) {
     assert!(expect == svg, "{name} differs from its golden from line {line:?} on (PLIMSOLL_UPDATE_GOLDEN=1 writes it)");
 }
 
-/// No number that is none, and every tag closed.
+/// Asserts that an SVG has no number that is NaN or infinite, and that every tag is closed.
 fn well_formed(svg: &str) {
     for (number, line) in svg.lines().enumerate() {
-        // Text may hold any words; attributes may not.
+        // Text may contain any words, but attributes must not contain NaN.
         let attributes: String = line.split('"').skip(1).step_by(2).filter(|a| !a.contains(' ')).collect();
         assert!(!attributes.contains("NaN") && !attributes.contains("inf"), "line {}: {line}", number + 1);
         assert!(!line.contains("d=\"MNaN") && !line.contains(" NaN"), "line {}: {line}", number + 1);
@@ -69,7 +69,8 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
     }
 }
 
-/// The live log of a search, beside its picture: the same trials.
+/// The rows of the live log fit the terminal, and no text is cut. The test uses the same kind of
+/// trials as the charts.
 #[test]
 fn the_live_log_fits_and_nothing_of_it_is_cut() {
     let width = |line: &str| line.chars().count();
@@ -84,7 +85,7 @@ fn the_live_log_fits_and_nothing_of_it_is_cut() {
         }
         let said = line.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(said.ends_with(&format!("fail: {reason}")), "{columns:?}: {line}");
-        // Headings stand over their columns: figures are flush right.
+        // Headings are above their columns: the ends of a heading and its figure are aligned.
         let end = |line: &str, part: &str| line.find(part).map(|at| at + part.len());
         assert_eq!(end(&heading, "p99"), end(&line, "536 ms"), "{columns:?}:\n{heading}\n{line}");
     }
@@ -103,8 +104,8 @@ fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
         well_formed(&svg);
         assert!(svg.contains("beyond: 40 000 to 80 000/s") && !draw(&near, theme).contains("beyond"), "{svg}");
     }
-    // The axes are the same with and without: kind, least and greatest value stand in the page's
-    // data.
+    // Trials beyond the axis do not change the axes. The page's data contain the kind, minimum and
+    // maximum of each axis.
     let axes = |svg: &str| {
         let data = svg.split("data-axis=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
         let high = svg.split("data-scale=\"").nth(1).and_then(|rest| rest.split('"').next()).unwrap_or_default();
@@ -141,7 +142,7 @@ fn charts_for_narrow_screens_are_narrow() {
     ] {
         well_formed(&svg);
         assert!(svg.contains("width=\"380\"") && !svg.contains('\u{2026}'), "{svg}");
-        // Rough, but no text begins or ends outside of the picture.
+        // A rough check that no text begins or ends outside the picture.
         for text in svg.lines().filter(|line| line.starts_with("<text")) {
             let x: f64 =
                 text.split("x=\"").nth(1).and_then(|x| x.split('"').next()).and_then(|x| x.parse().ok()).expect("x");
@@ -210,7 +211,7 @@ fn findings(scale: f64) -> Findings {
         (9_280.0, 380.0, Pass, 0.32),
         (9_370.0, 720.0, Fail, 0.32),
     ];
-    // Cut short: their p99 is only a lower bound.
+    // This trial stopped early, so its p99 is only a lower bound.
     let cut = [trial(9_700.0 * scale, 390.0, Fail, 0.31)].map(|t| TrialOutcome { stopped: true, ..t });
     Findings {
         counted: "requests",
@@ -315,7 +316,7 @@ fn block(goodputs_rps: &[f64], void: Option<&str>) -> Block {
     Block { readings: goodputs_rps.iter().map(reading).collect() }
 }
 
-/// Blocks around these goodputs, with some noise; the fourth does not count.
+/// Returns 24 blocks with these goodputs and some noise. The fourth block is void.
 fn blocks(goodputs_rps: &[f64]) -> Vec<Block> {
     let mut rng = Rng::stream(7, 0);
     let mut noisy = |rps: &f64| rps * (0.94 + 0.12 * rng.next_f64());

@@ -1,14 +1,14 @@
-//! A recorded command that is started again from a page ([`again`]). A run file may come from
-//! anywhere: only flags that neither run a command nor reach a file or a public target are taken
-//! from it, unless the server allows them.
+//! Repeats a recorded command from a page ([`again`]). A run file may come from an untrusted
+//! source. Therefore only flags are repeated that run no command and reach no file and no public
+//! target. A server that allows commands repeats further flags.
 //!
-//! Not here: how a record is spelt (`plimsoll-report`), and forms (`start_form`).
+//! Not here: the words of a record (`plimsoll-report`), and forms (`start_form`).
 
 use crate::problem::Problem;
 use crate::start_form::{STUDIES, StudyForm, target};
 use plimsoll_model::redact::REDACTED;
 
-/// Flags of a record that any page may start again.
+/// The flags of a recorded command that every server repeats.
 const PLAIN: [&str; 52] = [
     "--allow-different-answers",
     "--arrivals",
@@ -63,10 +63,12 @@ const PLAIN: [&str; 52] = [
     "--values",
     "--warmup",
 ];
-/// Flags about where results went: those of a page are its own.
+/// The flags about the place and form of results. They are dropped, because the server sets its
+/// own.
 const DROPPED: [&str; 8] = ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
 
-/// The words of a recorded command, as a form. `file`: the name of its run file, for messages.
+/// Converts a recorded command into a form that starts it again. `file`: the name of its run file,
+/// for messages. Fails if the command has a flag that pages may not use, or withheld values.
 pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
     let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
@@ -81,7 +83,7 @@ pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<S
         let flag = word.split('=').next().unwrap_or_default();
         match word.starts_with('-') {
             true if DROPPED.contains(&flag) => {}
-            // Not even a server that allows commands lets a page load public addresses.
+            // Pages never load public addresses, even if the server allows commands.
             true if flag == "--allow-public" => {
                 return Err(line("the pages do not load public targets".to_owned()));
             }

@@ -1,6 +1,7 @@
-//! The JSON of `/api/v1`: documents that docs/json.md describes, and lists of runs and studies.
+//! The JSON of `/api/v1`: the documents of runs, which docs/reference/json.md describes, and lists
+//! of runs and studies.
 //!
-//! Not here: who may ask (`guard`), and pages (`views`).
+//! Not here: access control (`guard`), and pages (`views`).
 
 use crate::problem::Problem;
 use crate::query::Query;
@@ -10,7 +11,7 @@ use plimsoll_history::RunFilter;
 use plimsoll_report::history::{HistoryView, history_document};
 use serde_json::{Value, json};
 
-/// The runs that a query takes, the latest first.
+/// Returns the runs that match a query, the latest first, at most `last` (100 by default).
 pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
@@ -21,26 +22,26 @@ pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))
 }
 
-/// The history that a query takes.
+/// Returns the history document of the runs that match a query.
 pub fn history(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let (lanes, order) = lanes_of(shared, query)?;
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 
-/// A run as lists have it.
+/// Returns the list entry of one run.
 pub fn listed_run(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let found = shared.runs(&RunFilter::default())?.into_iter().find(|run| run.file == file);
     let run = found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))?;
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": [run] }))
 }
 
-/// The document of a run.
+/// Returns the JSON document of a run's finding.
 pub fn document(shared: &WebState, file: &str) -> Result<Value, Problem> {
     let path = run_path(shared, file)?;
     Ok((shared.renderers.document)(&path)?)
 }
 
-/// The studies that were started here, the latest first.
+/// Returns the studies that were started from pages, the latest first.
 pub fn jobs(shared: &WebState) -> Value {
     let all = shared.jobs.list().into_iter().map(|job| {
         json!({
@@ -51,7 +52,7 @@ pub fn jobs(shared: &WebState) -> Value {
     json!({ "schema": "plimsoll.studies/1", "studies": all.collect::<Vec<Value>>() })
 }
 
-/// One of them, with how far it is.
+/// Returns one study that was started from a page, with its progress.
 pub fn job(shared: &WebState, name: &str) -> Result<Value, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let progress = shared.jobs.progress(&job);

@@ -1,58 +1,60 @@
-//! Access control ([`Access`]). A page in another tab can send requests here, and a foreign name
-//! can resolve to this server (DNS rebinding). So the name is checked, changes need a token and an
-//! origin, and no response runs inside another page.
+//! Access control ([`Access`]) against foreign pages. A page in another tab of the browser can send
+//! requests to this server. A foreign name can resolve to this server's address (DNS rebinding).
+//! Therefore the Host header is checked, changes need a token and an own origin, and no response
+//! runs inside another page.
 //!
 //! Not here: the responses.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use std::net::SocketAddr;
 
-/// What a page may load and run: nothing from elsewhere, and no inline script.
+/// The content security policy: a page loads nothing from other servers and runs no inline script.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
                       font-src 'self' data:; connect-src 'self'; form-action 'self'; base-uri 'none'; \
                       frame-ancestors 'none'";
 
-/// Headers of every answer.
+/// Returns the headers that every response has.
 pub fn headers() -> [(HeaderName, HeaderValue); 6] {
     [
         (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY)),
         (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
         (header::X_FRAME_OPTIONS, HeaderValue::from_static("DENY")),
-        // Not `no-referrer`: with it a browser sends `Origin: null` with the forms of these pages,
-        // too.
+        // The value must not be `no-referrer`, because browsers would then send `Origin: null` with
+        // forms of these pages.
         (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("same-origin")),
     ]
 }
 
-/// The access rules.
+/// The access rules of one server.
 #[derive(Debug, Clone)]
 pub struct Access {
-    /// Names of this server, with its port, as a Host header has them.
+    /// The names of this server as values of the Host header, each with its port.
     names: Vec<String>,
-    /// The secret that acting needs.
+    /// The secret token that changes need.
     token: String,
-    /// Whether reading needs it, too.
+    /// Whether reading needs the token, too. That is the case if the server is reachable from other
+    /// machines.
     token_to_read: bool,
-    /// Whether the pages are served over TLS.
+    /// Whether the pages are served over TLS; then the cookie is sent over TLS only.
     is_secure: bool,
     port: u16,
 }
 
-/// Why a request is refused.
+/// The reason why a request is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AccessRefusal {
-    /// It names another server.
+    /// The Host header names another server, or there is not exactly one Host header.
     Host,
     /// The request comes from a page of another server.
     Origin,
-    /// It has no token, or a wrong one.
+    /// The request has no token or a wrong one.
     Token,
 }
 
 impl AccessRefusal {
-    /// The status of the answer.
+    /// Returns the HTTP status of the refusal.
     pub fn status(self) -> StatusCode {
         match self {
             AccessRefusal::Host => StatusCode::MISDIRECTED_REQUEST,
@@ -61,7 +63,7 @@ impl AccessRefusal {
         }
     }
 
-    /// A sentence for people.
+    /// Returns the refusal as a sentence with the way out.
     pub fn text(self) -> &'static str {
         match self {
             AccessRefusal::Host => {
@@ -74,7 +76,8 @@ impl AccessRefusal {
 }
 
 impl Access {
-    /// The rules of a server at this address. `name`: another name of the server.
+    /// Creates the rules of a server that listens on this address. `name`: an additional name of
+    /// the server.
     pub fn new(listens: SocketAddr, name: Option<&str>, token: String) -> Access {
         let port = listens.port();
         let mut names: Vec<String> = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")).into();
@@ -83,20 +86,21 @@ impl Access {
         Access { names, token, token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
     }
 
-    /// The same over TLS: the cookie is sent over TLS only.
+    /// Returns the rules for a server with TLS: browsers send the cookie over TLS only.
     pub fn over_tls(self) -> Access {
         Access { is_secure: true, ..self }
     }
 
-    /// Whether `given` is the token; as long as it takes tells nothing of where it differs.
+    /// Returns whether `given` is the token. The time of the comparison does not depend on where
+    /// the texts differ.
     pub fn is_token(&self, given: &str) -> bool {
         let (token, given) = (self.token.as_bytes(), given.as_bytes());
         let differs = token.iter().zip(given).fold(0, |differs, (a, b)| differs | (a ^ b));
         token.len() == given.len() && differs == 0
     }
 
-    /// The cookie that holds the token. Cookies are of a host, not of a port: its name has the
-    /// port.
+    /// Returns the value of the `Set-Cookie` header that gives a browser the token. Cookies belong
+    /// to a host, not to a port, so the name of the cookie contains the port.
     pub fn cookie(&self) -> String {
         let secure = if self.is_secure { "; Secure" } else { "" };
         format!("{}={}; HttpOnly; SameSite=Strict; Path=/{secure}", self.cookie_name(), self.token)
@@ -106,7 +110,7 @@ impl Access {
         format!("plimsoll_{}", self.port)
     }
 
-    /// Whether the request shows the token, in the cookie or as `Authorization: Bearer`.
+    /// Returns whether the request has the token, in the cookie or as `Authorization: Bearer`.
     pub fn has_token(&self, headers: &HeaderMap) -> bool {
         self.has_bearer(headers) || {
             let name = self.cookie_name();
@@ -121,7 +125,8 @@ impl Access {
         value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.is_token(token.trim()))
     }
 
-    /// Whether a request may be answered. `is_login`: it brings the token.
+    /// Checks whether a request may be answered. `is_login`: the request is for `/login`, which
+    /// checks the token itself.
     pub fn admit(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), AccessRefusal> {
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
@@ -132,8 +137,8 @@ impl Access {
             return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
-        // A page cannot send this header elsewhere without being asked first, and is never allowed
-        // to.
+        // An `Authorization` header shows that no foreign page sent the request. A browser asks
+        // this server first, and the server never permits the header.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own =
@@ -190,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(admit(here, method.clone(), headers), expect, "{method} {headers:?}");
         }
-        // Outside of this machine reading needs the token, too.
+        // A server that is reachable from other machines needs the token for reading, too.
         let there = "10.0.0.5:8080";
         assert_eq!(admit(there, Method::GET, &[("host", there)]), Err(AccessRefusal::Token));
         assert_eq!(admit(there, Method::GET, &[("host", there), COOKIE]), Ok(()));

@@ -1,7 +1,8 @@
-//! Studies started from a page ([`StartedStudies`]): each is a process whose output goes to a file
-//! beside the store. So a study continues when the server ends, and a restarted server finds it.
+//! Studies that were started from a page ([`StartedStudies`]). Each study is a separate process
+//! whose output goes to a file in the store's folder `jobs`. Therefore a study continues when the
+//! server ends, and a restarted server finds the study.
 //!
-//! Not here: what a form may request (`start_form`), and the display.
+//! Not here: the contents of a form (`start_form`), and the display (`views`).
 
 use crate::problem::Problem;
 use crate::start_form::StudyForm;
@@ -20,41 +21,42 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Studies that run at a time: two loads on one machine disturb each other.
+/// The maximum number of studies that run at the same time: two loads on one machine disturb each
+/// other.
 const RUNNING_MAX: usize = 1;
-/// Studies that are listed.
+/// The maximum number of studies in the list.
 const LISTED_MAX: usize = 50;
-/// Bytes of events that are read at a time.
+/// The maximum number of bytes of events that one call reads.
 const READ_MAX: u64 = 4 << 20;
-/// Bytes of what a study says in its end.
+/// The maximum number of bytes shown from the end of a study's messages.
 const MESSAGES_MAX: u64 = 4 << 10;
 
-/// A study that was started, as its file has it.
+/// A study that was started from a page; its `.job` file contains these fields.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartedStudy {
-    /// Its name: `find-1764248063-4711`.
+    /// The name of the study: kind, start time in s and process id, such as `find-1764248063-4711`.
     pub name: String,
-    /// Its process.
+    /// The process id of the study.
     pub pid: u32,
-    /// When that was started, in ticks since the machine was: another process of the same number
-    /// has another.
+    /// Start time of the process in clock ticks since the machine started. Together with the
+    /// process id it identifies the process even if the id is used again.
     pub started_ticks: u64,
-    /// When it was started, in s since 1970.
+    /// The time when the study was started, in s since 1970.
     pub started_unix_s: u64,
-    /// The command line that does the same.
+    /// The command line that starts the same study in a terminal.
     pub command: String,
 }
 
-/// The progress of a running study.
+/// The progress of a study, read from its event lines (`plimsoll.events/1`).
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct StudyProgress {
-    /// Loads that have ended, as their events have them.
+    /// The `load_end` events of the loads that have ended.
     pub loads: Vec<Value>,
-    /// The load that is under way, as its event has it.
+    /// The `load` event of the running load; `None` between loads.
     pub load: Option<Value>,
-    /// Its last tick.
+    /// The latest `tick` event of the running load.
     pub tick: Option<Value>,
-    /// Whether the finding was told.
+    /// Whether the study has written its finding.
     pub is_found: bool,
     #[serde(skip)]
     read_bytes: u64,
@@ -62,11 +64,11 @@ pub struct StudyProgress {
     part: Vec<u8>,
 }
 
-/// Studies that were started.
+/// All studies that were started for one store.
 pub struct StartedStudies {
-    /// The folder of run files.
+    /// The folder of the run files.
     store: PathBuf,
-    /// The folder of jobs.
+    /// The folder of the studies' own files: `jobs` in the store.
     folder: PathBuf,
     program: PathBuf,
     progress: Mutex<HashMap<String, StudyProgress>>,
@@ -74,7 +76,7 @@ pub struct StartedStudies {
 }
 
 impl StartedStudies {
-    /// The studies of a store; `program` is plimsoll.
+    /// Opens the studies of a store. `program`: the path of the plimsoll binary that runs them.
     pub fn new(store: &Path, program: PathBuf) -> StartedStudies {
         let folder = store.join("jobs");
         StartedStudies {
@@ -86,9 +88,9 @@ impl StartedStudies {
         }
     }
 
-    /// Starts a study.
+    /// Starts a study as a process. Fails if another study is running.
     pub fn start(&self, form: &StudyForm) -> Result<StartedStudy, Problem> {
-        // Two forms that come at once are looked at one after the other.
+        // The lock makes simultaneous requests start one after the other, so that the limit holds.
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.list().into_iter().filter(StartedStudy::is_running).count();
         if running >= RUNNING_MAX {
@@ -97,7 +99,7 @@ impl StartedStudies {
         let cannot = |error: io::Error| Problem::bad(format!("the study cannot be started: {}", system_text(&error)));
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
         let study = form.words.first().map_or("find", String::as_str);
-        // The name has the process in it, which is not known before it is started.
+        // The final name contains the process id, which is known only after the start.
         let pending = self.folder.join(format!(".{study}-{started_unix_s}.events"));
         let said = self.folder.join(format!(".{study}-{started_unix_s}.messages"));
         let (events, errors) =
@@ -113,7 +115,7 @@ impl StartedStudies {
         let mut command = Command::new(&self.program);
         command.args(&words[..1]).arg("--json-lines").arg(format!("--store={}", self.store.display()));
         command.args(&words[1..]).stdin(Stdio::null()).stdout(events).stderr(errors);
-        // ^C for the server is none for the study.
+        // The study has its own process group, so that ^C stops the server but not the study.
         let mut child = command.process_group(0).spawn().map_err(cannot)?;
         let pid = child.id();
         let name = format!("{study}-{started_unix_s}-{pid}");
@@ -137,7 +139,7 @@ impl StartedStudies {
         self.folder.join(format!("{name}.messages"))
     }
 
-    /// The studies that were started, the latest first.
+    /// Returns the studies that were started, the latest first, at most 50.
     pub fn list(&self) -> Vec<StartedStudy> {
         let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
         let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
@@ -150,7 +152,7 @@ impl StartedStudies {
         jobs
     }
 
-    /// A study by its name.
+    /// Returns the study with this name; `None` if there is none.
     pub fn get(&self, name: &str) -> Option<StartedStudy> {
         if !is_name(name) {
             return None;
@@ -159,8 +161,8 @@ impl StartedStudies {
         serde_json::from_slice::<StartedStudy>(&bytes).ok().filter(|job| job.name == name)
     }
 
-    /// The name of the run file of a study: its process chose it. `None`: there is none yet, or its
-    /// command keeps none.
+    /// Returns the file name of a study's run file, which the study's process chose. Returns `None`
+    /// if the file does not exist yet, or the study records none.
     pub fn run_file(&self, job: &StartedStudy) -> Option<String> {
         let ending = format!("-{}.plimsoll", job.pid);
         let entries = fs::read_dir(&self.store).ok()?.flatten();
@@ -170,19 +172,19 @@ impl StartedStudies {
         names.filter(|name| name.ends_with(&ending)).find(is_of_job)
     }
 
-    /// The progress of a study, from its output since the last call.
+    /// Returns the progress of a study after reading the events since the last call.
     pub fn progress(&self, job: &StartedStudy) -> StudyProgress {
         let mut all = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
         if all.len() > LISTED_MAX {
             all.clear();
         }
         let progress = all.entry(job.name.clone()).or_default();
-        // What cannot be read now is read the next time.
+        // After an error the next call reads the events.
         let _ = progress.read(&self.events(&job.name));
         progress.clone()
     }
 
-    /// The end of a study's standard error.
+    /// Returns the end of what a study wrote to standard error.
     pub fn last_messages(&self, job: &StartedStudy) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.messages(&job.name))?;
@@ -195,7 +197,7 @@ impl StartedStudies {
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Stops a study as ^C does: its measurements stay.
+    /// Interrupts a study as ^C does. Its measurements so far are kept.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad("the study has ended already"))
@@ -203,14 +205,15 @@ impl StartedStudies {
 }
 
 impl StartedStudy {
-    /// Whether its process is there.
+    /// Returns whether the process of the study is still running.
     pub fn is_running(&self) -> bool {
         look_at(self.pid, &mut Vec::new())
             .is_ok_and(|(stat, _)| stat.started_ticks == self.started_ticks && !stat.has_ended())
     }
 }
 
-/// Whether a name can be one of a study: no path leads out of its folder.
+/// Returns whether a text can be the name of a study. Such a name contains no path, so it cannot
+/// lead out of the folder.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -226,7 +229,7 @@ impl StudyProgress {
         let part = std::mem::take(&mut self.part);
         let mut lines = part.split(|byte| *byte == b'\n').peekable();
         while let Some(line) = lines.next() {
-            // The last is not whole yet, or empty.
+            // The last line is incomplete or empty.
             if lines.peek().is_none() {
                 self.part = line.to_vec();
             } else if let Ok(event) = serde_json::from_slice::<Value>(line) {

@@ -1,4 +1,4 @@
-//! The frame of every page: title, navigation, style and script. Text inserted here is escaped.
+//! The frame of every page: title, navigation, style and script. All inserted text is escaped.
 //!
 //! Not here: the content of pages (`views`).
 
@@ -6,25 +6,26 @@ use plimsoll_report::chart::escaped;
 use plimsoll_report::page;
 use plimsoll_report::visible::visible;
 
-/// The script of these pages: what moves while a study runs, copying, and the command line beside
-/// the form.
+/// The script of these pages. It updates the progress of a running study, copies a command line,
+/// and shows the command line of a form with the fields of the chosen study.
 pub const APP_SCRIPT: &str = include_str!("app.js");
 const APP_STYLE: &str = include_str!("app.css");
 
-/// The style of all pages: that of reports, and of what stands around them.
+/// Returns the CSS of all pages: the style of reports, and the style of the frame.
 pub fn app_style() -> String {
     format!("{}{APP_STYLE}", page::style())
 }
 
-/// A text in a page: escaped, and nothing in it steers a terminal or turns the line around.
+/// Escapes a text for a page. Control characters become visible text, too.
 pub fn text(text: &str) -> String {
     escaped(&visible(text))
 }
 
-/// Pages of the navigation, with their addresses.
+/// The pages in the navigation as pairs of address and name.
 const PAGES: [(&str, &str); 3] = [("/", "Services"), ("/runs", "Runs"), ("/start", "Start")];
 
-/// A whole page. `body` is HTML; `refresh_s`: without a script it is loaded again after so long.
+/// Renders a complete page. `body` is HTML and is not escaped. `refresh_s`: the period in s after
+/// which a browser without scripts reloads the page.
 pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> String {
     let entry = |(address, name): (&str, &str)| match address == path {
         true => format!("<a href=\"{address}\" aria-current=\"page\">{name}</a>"),
@@ -49,13 +50,13 @@ pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> Stri
     )
 }
 
-/// A page that says why there is none.
+/// Renders a page that states why the requested page cannot be shown.
 pub fn problem_page(title: &str, why: &str) -> String {
     let why = text(&capitalised(why));
     page(title, "", &format!("<h1>{}</h1>\n<p>{why}.</p>\n<p><a href=\"/\">All services</a></p>\n", text(title)), None)
 }
 
-/// A sentence begins with a capital.
+/// Returns the text with its first letter as a capital.
 pub fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
@@ -70,7 +71,8 @@ mod tests {
         let hostile = "</title><script>alert(1)</script>\u{202e}\"'&";
         for page in [page(hostile, "/", "", Some(2)), problem_page(hostile, hostile)] {
             assert!(!page.contains("<script>") && !page.contains('\u{202e}'), "{page}");
-            // No script of a page stands in it, which the policy would not run.
+            // The page contains no inline script, because the content security policy would block
+            // it.
             assert!(!page.contains(" onclick=") && page.matches("<script").count() == 3);
         }
     }

@@ -1,6 +1,7 @@
-//! Pages over a store of run files ([`serve`]): services, history, runs, comparisons, and studies
-//! that are started from a form. One small runtime on one thread serves them. Studies run in
-//! processes of their own, so that a page cannot disturb a load, and may end without harming one.
+//! A web server for a store of run files ([`serve`]). Its pages show services, history, runs and
+//! comparisons, and start studies from a form. A small runtime on one thread serves the pages.
+//! Studies run in separate processes, so that a page does not disturb a load, and the server may
+//! end without stopping a study.
 //!
 //! What must never be known here: the engine, how figures are computed, and how a finding looks
 //! (`plimsoll-report`).

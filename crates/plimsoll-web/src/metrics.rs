@@ -1,14 +1,15 @@
-//! The latest figures of each service in Prometheus' text format.
+//! The latest figures of each service as metrics in the text format of Prometheus.
 //!
-//! Not here: which run is the latest of a series (`plimsoll-analysis`).
+//! Not here: the latest run of a series (`plimsoll-analysis`).
 
 use plimsoll_analysis::history::HistoryLane;
 use std::fmt::Write;
 
-/// A figure of a lane, where it has one.
+/// Returns one figure of a lane (a series of comparable runs); `None` if the lane has no such
+/// figure.
 type LaneFigure = fn(&HistoryLane) -> Option<f64>;
 
-/// The figures of the lanes, as Prometheus reads them.
+/// Renders the figures of all lanes as metrics.
 pub fn render(lanes: &[HistoryLane]) -> String {
     let mut out = String::new();
     let families: [(&str, &str, LaneFigure); 5] = [
@@ -40,7 +41,7 @@ pub fn render(lanes: &[HistoryLane]) -> String {
     out
 }
 
-/// A value of a label: quotes, backslashes and ends of lines are escaped.
+/// Escapes a text as the value of a label: quotes, backslashes and newlines.
 fn label(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -1,26 +1,26 @@
-//! Why a page cannot be shown ([`Problem`]): a status, and a sentence.
+//! The reason why a request fails ([`Problem`]): an HTTP status and a sentence.
 //!
 //! Not here: how the sentence looks (`layout`).
 
 use axum::http::StatusCode;
 use plimsoll_model::failure::Failure;
 
-/// Why a page cannot be shown.
+/// The reason why a request cannot be answered as asked.
 #[derive(Debug)]
 pub struct Problem {
-    /// The status of the answer.
+    /// The HTTP status of the response.
     pub status: StatusCode,
-    /// A sentence for people.
+    /// The reason as a sentence for the user.
     pub text: String,
 }
 
 impl Problem {
-    /// The requested resource does not exist.
+    /// Creates a problem with status 404: the requested resource does not exist.
     pub fn not_found(text: impl Into<String>) -> Problem {
         Problem { status: StatusCode::NOT_FOUND, text: text.into() }
     }
 
-    /// What was sent cannot be used.
+    /// Creates a problem with status 400: the request cannot be used.
     pub fn bad(text: impl Into<String>) -> Problem {
         Problem { status: StatusCode::BAD_REQUEST, text: text.into() }
     }

@@ -1,34 +1,34 @@
-//! Names and values of a query or a form ([`Query`]).
+//! The pairs of a URL's query or of a form ([`Query`]).
 //!
-//! Not here: what they mean.
+//! Not here: the meaning of the pairs.
 
 use url::form_urlencoded;
 
-/// Most pairs that are read.
+/// The maximum number of pairs that are read; further pairs are ignored.
 const PAIRS_MAX: usize = 100;
 
-/// Names and values, in order.
+/// Pairs of name and value, in order; a name may occur several times.
 #[derive(Debug, Clone, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Those of a query, or of a body that a form sent.
+    /// Parses a URL's query, or the body of a form.
     pub fn parse(bytes: &[u8]) -> Query {
         Query(form_urlencoded::parse(bytes).into_owned().take(PAIRS_MAX).collect())
     }
 
-    /// The first value of a name that is not empty, without space around it.
+    /// Returns the first value of a name that is not empty, trimmed.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.all(name).next()
     }
 
-    /// All values of a name that are not empty.
+    /// Returns all values of a name that are not empty, trimmed.
     pub fn all<'a>(&'a self, name: &str) -> impl Iterator<Item = &'a str> + use<'a> {
         let named: Vec<&str> = self.0.iter().filter(|pair| pair.0 == name).map(|pair| pair.1.trim()).collect();
         named.into_iter().filter(|value| !value.is_empty())
     }
 
-    /// The same with one value of a name, as a query.
+    /// Returns the pairs as a query in which `name` has only this value.
     pub fn replace(&self, name: &str, value: &str) -> String {
         let others = self.0.iter().filter(|pair| pair.0 != name);
         let mut query = form_urlencoded::Serializer::new(String::new());
@@ -37,7 +37,7 @@ impl Query {
     }
 }
 
-/// A text as a part of a query or a path.
+/// Percent-encodes a text as a part of a query or a path.
 pub fn encoded(text: &str) -> String {
     form_urlencoded::byte_serialize(text.as_bytes()).collect::<String>().replace('+', "%20")
 }

@@ -1,6 +1,6 @@
-//! The server ([`serve`]): routes, and the common header fields of responses.
+//! The server ([`serve`]): its routes, and the common headers of its responses.
 //!
-//! Not here: access (`guard`), and content (`views`, `api`, `metrics`).
+//! Not here: access control (`guard`), and the content of responses (`views`, `api`, `metrics`).
 
 use crate::api;
 use crate::guard::{Access, headers};
@@ -30,32 +30,33 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// Bytes of a body that are read.
+/// The maximum number of bytes of a request body.
 const BODY_BYTES_MAX: usize = 192 << 10;
-/// Threads that read run files: a load on this machine needs the cores.
+/// The maximum number of threads that read run files. It is low, because a load on this machine
+/// needs the cores.
 const READERS_MAX: usize = 2;
-/// The largest run file that is sent.
+/// The maximum length in bytes of a run file that a page sends.
 const FILE_BYTES_MAX: u64 = 256 << 20;
 
-/// What a server needs.
+/// The settings of the server.
 pub struct WebSettings {
     /// The folder of run files.
     pub store: PathBuf,
-    /// plimsoll itself, which carries studies out.
+    /// The path of the plimsoll binary, which runs the studies.
     pub program: PathBuf,
     /// The access rules.
     pub access: Access,
-    /// What shows a run.
+    /// The functions that render a run.
     pub renderers: Renderers,
-    /// The certificate; `None`: plain HTTP.
+    /// The TLS certificate; `None`: the server uses plain HTTP.
     pub tls: Option<WebTls>,
-    /// Whether a page may give commands for a shell, and name files.
+    /// Whether a form may contain shell commands and names of files.
     pub allows_commands: bool,
 }
 
 type App = Arc<WebState>;
 
-/// Serves until the process ends.
+/// Serves the pages until the process ends. Returns an error if the server cannot start.
 pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure> {
     let cannot = |error: std::io::Error| Failure::start(format!("the pages cannot be served: {error}"));
     let WebSettings { store: folder, program, access, renderers, tls, allows_commands } = settings;
@@ -83,7 +84,7 @@ pub fn serve(listener: TcpListener, settings: WebSettings) -> Result<(), Failure
     })
 }
 
-/// Which address shows what.
+/// Creates the table of routes: the handler of each address.
 fn router(app: App) -> Router {
     Router::new()
         .route("/", get(|State(app): State<App>| html(app, views::services)))
@@ -148,7 +149,7 @@ fn parse_query(RawQuery(query): RawQuery) -> Query {
     Query::parse(query.unwrap_or_default().as_bytes())
 }
 
-/// Checks the access of a request, and adds the mandatory header fields to every response.
+/// Checks the access of a request, and adds the common headers to every response.
 async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> Response {
     let is_login = request.uri().path() == "/login";
     let mut answer = match app.access.admit(request.method(), request.headers(), is_login) {
@@ -161,7 +162,7 @@ async fn guard_answer(State(app): State<App>, request: Request, next: Next) -> R
     answer
 }
 
-/// Reads files beside the thread that answers.
+/// Runs `work`, which reads files, on another thread, so that the serving thread is not blocked.
 async fn read_files<T: Send + 'static>(
     app: App,
     work: impl FnOnce(&WebState) -> Result<T, Problem> + Send + 'static,
@@ -186,7 +187,7 @@ fn asset(kind: &'static str, text: String) -> Response {
     answer(StatusCode::OK, kind, text)
 }
 
-/// A problem as a page.
+/// Renders a problem as an HTML response.
 fn problem_answer(problem: &Problem) -> Response {
     let title = problem.status.canonical_reason().unwrap_or("Problem");
     answer(problem.status, HTML, problem_page(title, &problem.text))
@@ -215,7 +216,8 @@ async fn whole_page(State(app): State<App>, Path(file): Path<String>) -> Respons
     match made {
         Ok(page) => {
             let mut page = answer(StatusCode::OK, HTML, page);
-            // The page brings its script; it is kept as a file and not opened here.
+            // The page contains an inline script, so browsers save it as a file instead of opening
+            // it on this server.
             page.headers_mut().insert(header::CONTENT_DISPOSITION, HeaderValue::from_static("attachment"));
             page
         }
@@ -255,7 +257,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
 
 async fn picture(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| Ok((it.renderers.picture)(&views::run_path(it, &file)?)?)).await {
-        // A build without PNG draws SVG.
+        // A build without PNG support draws SVG.
         Ok(bytes) if PICTURE_SUFFIX == "png" => answer(StatusCode::OK, "image/png", bytes),
         Ok(bytes) => answer(StatusCode::OK, "image/svg+xml", bytes),
         Err(problem) => problem_answer(&problem),
@@ -271,10 +273,10 @@ async fn metrics_text(State(app): State<App>) -> Response {
     }
 }
 
-/// Elsewhere, by a request that reads.
+/// Redirects the browser to another address, which it requests with GET.
 fn see(address: &str) -> Response {
     let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
-    // An address of this server has no byte that a header cannot have.
+    // Addresses of this server contain only bytes that are valid in a header.
     if let Ok(address) = HeaderValue::from_str(address) {
         answer.headers_mut().insert(header::LOCATION, address);
     }
@@ -314,7 +316,7 @@ async fn start_study(app: App, body: Bytes) -> Result<String, Problem> {
 async fn start(State(app): State<App>, body: Bytes) -> Response {
     let asked = Query::parse(&body);
     if asked.get("show").is_some() {
-        // Who sends a form has the token.
+        // The sender of a form has the token, because the access check requires it.
         return html(app, move |it| views::start(it, &asked, true)).await;
     }
     match start_study(app, body).await {

@@ -1,6 +1,6 @@
-//! A study's form ([`StudyForm`]) as the words of a command line. Each value is in one word with
-//! its flag, so that no value is parsed as a flag. Shell commands and local files need a server
-//! that allows them; public targets are impossible.
+//! Converts the form of a study into the words of a command line ([`StudyForm`]). Each value is in
+//! one word with its flag, so that no value is parsed as a flag. Shell commands and local files
+//! need a server that allows them. Public targets are impossible.
 //!
 //! Not here: running the command line (`jobs`), recorded commands (`again`), and validation of
 //! values (the started command does it).
@@ -11,7 +11,7 @@ use plimsoll_model::shell;
 use plimsoll_traffic::file::{FileContext, TrafficFile, TrafficFormat};
 use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
 
-/// Studies that a form starts, with what each finds out.
+/// The studies that a form can start, each with its purpose.
 pub const STUDIES: [(&str, &str); 5] = [
     ("find", "find the load line"),
     ("explain", "explain what limits it"),
@@ -22,7 +22,7 @@ pub const STUDIES: [(&str, &str); 5] = [
 
 const ALL: &str = "find explain run overload prove";
 
-/// Fields, with the flag that each becomes, the studies that take it, and a placeholder.
+/// The fields of the form on every server.
 pub const FIELDS: [FormField; 10] = [
     FormField::new("slo", "--slo", "SLO", "find explain overload", "success>=99.9%, p99<=500ms"),
     FormField::new("budget", "--budget", "Budget", "find explain overload prove", "60s"),
@@ -36,7 +36,7 @@ pub const FIELDS: [FormField; 10] = [
     FormField::new("tag", "--tag", "Tag", ALL, "release=1.4"),
 ];
 
-/// Fields of a server that allows commands.
+/// The additional fields of a server that allows commands.
 pub const COMMAND_FIELDS: [FormField; 5] = [
     FormField::new("a", "--a", "Start A", "prove", "./old --port 8080"),
     FormField::new("b", "--b", "Start B", "prove", "./new --port 8080"),
@@ -45,27 +45,28 @@ pub const COMMAND_FIELDS: [FormField; 5] = [
     FormField::new("values", "--values", "To these values", "explain", "4,8,16"),
 ];
 
-/// The longest value of a field.
+/// The maximum length of a field's value in bytes.
 const VALUE_BYTES_MAX: usize = 2000;
-/// The longest line of curl: browsers copy cookies, too.
+/// The maximum length of a curl command in bytes. It is large, because commands copied from a
+/// browser contain cookies.
 const CURL_BYTES_MAX: usize = 16 << 10;
-/// The longest file of traffic.
+/// The maximum length of a pasted traffic file in bytes.
 pub const TRAFFIC_BYTES_MAX: usize = 48 << 10;
-/// The word that stands for the file, until it is written.
+/// The file name without extension that the words use until the pasted traffic file is written.
 const TRAFFIC_STEM: &str = "traffic";
 
-/// A field of the form.
+/// One field of the form, and the flag of the command line that it sets.
 #[derive(Debug, Clone, Copy)]
 pub struct FormField {
-    /// Its name in the form.
+    /// The name of the field in the form.
     pub name: &'static str,
-    /// The flag.
+    /// The flag that the field sets.
     pub flag: &'static str,
-    /// What people read.
+    /// The label that the user reads.
     pub label: &'static str,
-    /// The studies that take it, with spaces between them.
+    /// The studies that have this field, separated by spaces.
     pub of: &'static str,
-    /// What a value looks like.
+    /// An example of a value, which the form shows as a placeholder.
     pub example: &'static str,
 }
 
@@ -85,33 +86,33 @@ impl FormField {
     }
 }
 
-/// A study that was asked for.
+/// A study that a form requests, as a command line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StudyForm {
-    /// The words after `plimsoll`.
+    /// The words of the command line after `plimsoll`.
     pub words: Vec<String>,
-    /// A file of traffic that was sent along.
+    /// The traffic file that the form contains; `None` without one.
     pub traffic: Option<TrafficText>,
 }
 
-/// A file of traffic that came with a form.
+/// The content of a traffic file that was pasted into a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrafficText {
-    /// What its name ends with: `toml`, `yaml` or `json`.
+    /// The extension of the file name: `toml`, `yaml` or `json`.
     pub suffix: &'static str,
-    /// Its content.
+    /// The content of the file.
     pub text: String,
 }
 
 impl TrafficText {
-    /// The word by which a form names it before it has a place.
+    /// Returns the word of the command line that names the file before it is written.
     fn word(&self) -> String {
         format!("--file={TRAFFIC_STEM}.{}", self.suffix)
     }
 }
 
 impl StudyForm {
-    /// Parses a form. `allows_commands`: it may contain shell commands and file names.
+    /// Parses a form. `allows_commands`: the form may contain shell commands and file names.
     pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
         if !STUDIES.iter().any(|(known, _)| *known == study) {
@@ -150,13 +151,13 @@ impl StudyForm {
             (None, None) => {}
         }
         let needs_url = curl.is_none() && traffic.is_none();
-        // Where commands start the sides, one address is enough.
+        // If commands start both sides of a comparison, one address is enough.
         let needs_second = study == "prove" && commands == 0;
         for (name, needed, is_used) in
             [("url", needs_url || needs_second, curl.is_none()), ("url2", needs_second, study == "prove")]
         {
             match query.get(name).filter(|_| is_used) {
-                // The traffic file contains the URL instead.
+                // The traffic file contains the URL, so an address in the form replaces its target.
                 Some(url) if traffic.is_some() && study != "prove" => {
                     words.push(format!("--target={}", target(name, url)?));
                 }
@@ -170,14 +171,14 @@ impl StudyForm {
         Ok(StudyForm { words, traffic })
     }
 
-    /// The words, where the file of traffic is at `path`.
+    /// Returns the words after the traffic file was written to `path`.
     pub fn words_with(&self, path: &str) -> Vec<String> {
         let own = self.traffic.as_ref().map(TrafficText::word);
         let word = |word: &String| if Some(word) == own.as_ref() { format!("--file={path}") } else { word.clone() };
         self.words.iter().map(word).collect()
     }
 
-    /// The command line that does the same.
+    /// Returns the command line that starts the same study in a terminal.
     pub fn command_line(&self) -> String {
         let words: Vec<String> = self.words.iter().map(|word| shell::word(word)).collect();
         format!("plimsoll {}", words.join(" "))
@@ -191,7 +192,7 @@ fn check_value<'a>(name: &str, value: &'a str) -> Result<&'a str, Problem> {
     }
 }
 
-/// An address; nothing that a command line takes for a flag.
+/// Checks that a value is an address with a scheme, so that it cannot be parsed as a flag.
 pub fn target(name: &str, url: &str) -> Result<String, Problem> {
     let is_url = ["http://", "https://", "grpc://", "grpcs://"].iter().any(|scheme| url.starts_with(scheme));
     match is_url {
@@ -202,7 +203,8 @@ pub fn target(name: &str, url: &str) -> Result<String, Problem> {
     }
 }
 
-/// A line of curl in one line. It names no file of this machine, unless that is allowed.
+/// Checks a curl command and joins its lines to one. Returns an error if it names files of this
+/// machine and `allows_files` is false.
 fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     let wrong = |why: String| Problem::bad(format!("curl: {why}"));
     if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
@@ -216,12 +218,12 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     if names_files && !allows_files {
         return Err(wrong("it names files of this machine: paste their content, or serve --allow-commands".to_owned()));
     }
-    // A line that goes on behind a backslash is one.
+    // A backslash at the end of a line joins it with the next line.
     Ok(line.replace("\r\n", "\n").replace("\\\n", " ").trim().to_owned())
 }
 
-/// A file of traffic as it was pasted. It names no other file and no variable of the environment,
-/// unless that is allowed.
+/// Checks a pasted traffic file and detects its format. Returns an error if it names other files or
+/// environment variables and `allows_files` is false.
 fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
     if text.len() > TRAFFIC_BYTES_MAX {
         return Err(Problem::bad(format!("traffic: at most {TRAFFIC_BYTES_MAX} bytes")));
@@ -235,14 +237,14 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     let mut sealed = SealedSurroundings { allows_files };
     match TrafficFile::read(&text, format, &mut sealed) {
         Ok(_) => Ok(TrafficText { suffix, text }),
-        // The command reads the files next to it, and reports its own errors.
+        // With permission, the started command reads the named files and reports its own errors.
         Err(_) if allows_files => Ok(TrafficText { suffix, text }),
         Err(error) => Err(Problem::bad(format!("traffic: line {error}"))),
     }
 }
 
-/// Whether a file of traffic is TOML: its first line that says something is a table or
-/// `key = value`.
+/// Returns whether a traffic file is TOML: its first line that is neither empty nor a comment is a
+/// table or `key = value`.
 fn is_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -250,7 +252,8 @@ fn is_toml(text: &str) -> bool {
         .is_some_and(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| !key.contains(':')))
 }
 
-/// The surroundings of a file that came over the network: none.
+/// The context of a traffic file from the network: it has no other files and no environment
+/// variables.
 struct SealedSurroundings {
     allows_files: bool,
 }
@@ -378,7 +381,8 @@ mod tests {
         }
     }
 
-    /// No field that every server has runs a command, reads or writes a file, or lifts a guard.
+    /// No field of an ordinary server runs a command, reads or writes a file, or permits public
+    /// targets.
     #[test]
     fn no_field_reaches_a_file_or_a_shell() {
         for field in FIELDS {

@@ -1,5 +1,5 @@
-//! The shared state of all responses ([`WebState`]): the store, started studies, and the renderers
-//! of a run.
+//! The shared state of all responses ([`WebState`]): the store, the started studies, and the
+//! functions that render a run.
 //!
 //! Not here: routes (`server`).
 
@@ -14,57 +14,59 @@ use serde_json::Value;
 use std::path::{self, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Compares two run files, under the names of the page, or of the files without such names.
+/// Renders the comparison of two run files. The third argument has the names of the two runs;
+/// `None`: the files' names are used.
 pub type CompareRenderer = fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>;
 
-/// The renderers of a run, given by the caller.
+/// The functions that render a run file. The caller of the server provides them, because this crate
+/// does not know how findings look.
 #[derive(Debug, Clone, Copy)]
 pub struct Renderers {
-    /// The report of a run file, as its page shows it.
+    /// Renders the report of a run file for its page.
     pub report: fn(&path::Path) -> Result<Report, Failure>,
-    /// The report of two run files.
+    /// Renders the comparison of two run files.
     pub compare: CompareRenderer,
-    /// The document of a run file.
+    /// Renders the JSON document of a run file.
     pub document: fn(&path::Path) -> Result<Value, Failure>,
-    /// A self-contained page.
+    /// Renders a self-contained HTML page of a run file.
     pub whole_page: fn(&path::Path) -> Result<String, Failure>,
-    /// A summary in Markdown.
+    /// Renders a summary of a run file in Markdown.
     pub summary: fn(&path::Path) -> Result<String, Failure>,
-    /// Its chart as a picture.
+    /// Renders the chart of a run file as a picture file.
     pub picture: fn(&path::Path) -> Result<Vec<u8>, Failure>,
-    /// The words of the command that made it, without secrets.
+    /// Returns the words of the command that made the run, without secrets.
     pub command: fn(&path::Path) -> Result<Vec<String>, Failure>,
 }
 
-/// The shared state of all responses.
+/// The shared state of all responses of the server.
 pub struct WebState {
-    /// The folder of run files.
+    /// The folder of the run files.
     pub folder: PathBuf,
-    /// Its index.
+    /// The store of the run files with its index.
     pub store: Mutex<Store>,
-    /// Studies that were started here.
+    /// The studies that were started from pages.
     pub jobs: StartedStudies,
-    /// What shows a run.
+    /// The functions that render a run.
     pub renderers: Renderers,
     /// The access rules.
     pub access: Access,
-    /// The style of all pages.
+    /// The CSS of all pages.
     pub style: String,
-    /// FigureRef while marks are changed.
+    /// The lock that is held while marks of a run are changed, so that no change is lost.
     pub marking: Mutex<()>,
-    /// Whether a page may give commands for a shell, and name files.
+    /// Whether a form may contain shell commands and names of files.
     pub allows_commands: bool,
 }
 
 impl WebState {
-    /// The runs that a filter takes, the oldest first, as the store is now.
+    /// Returns the runs that match a filter, the oldest first. The index is refreshed before.
     pub fn runs(&self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Problem> {
         let mut store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
         store.refresh()?;
         Ok(store.runs(filter)?)
     }
 
-    /// Files that cannot be read, and why.
+    /// Returns the files of the store that cannot be read, each with the reason.
     pub fn unreadable(&self) -> Result<Vec<(String, String)>, Problem> {
         Ok(self.store.lock().unwrap_or_else(PoisonError::into_inner).unreadable()?)
     }

@@ -1,7 +1,7 @@
-//! TLS for the pages ([`WebTls`]): a certificate, and a listener with handshakes. An unfinished
-//! handshake does not block other clients.
+//! TLS for the pages ([`WebTls`]): a certificate, and a listener that makes handshakes. A slow or
+//! unfinished handshake does not block other clients.
 //!
-//! Not here: access (`guard`), and reading files.
+//! Not here: access control (`guard`), and reading files.
 
 use axum::serve::Listener;
 use rustls::ServerConfig;
@@ -18,21 +18,22 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{Accept, TlsAcceptor};
 
-/// What all connections have in common.
+/// The TLS settings that all connections share: the certificate and its key.
 #[derive(Clone)]
 pub struct WebTls(Arc<ServerConfig>);
 
-/// Why a certificate cannot be used.
+/// The reason why a certificate or its key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebTlsError {
-    /// The certificate, in a sentence that goes on after the name of its file.
+    /// The certificate cannot be used. The text continues a sentence after the name of its file.
     Certificate(String),
-    /// The key, as above.
+    /// The key cannot be used. The text continues a sentence after the name of its file.
     Key(String),
 }
 
 impl WebTls {
-    /// A certificate with its issuers, and its key, in PEM.
+    /// Creates the settings from PEM: a certificate with the certificates of its issuers, and its
+    /// private key.
     pub fn new(certificate_pem: &[u8], key_pem: &[u8]) -> Result<WebTls, WebTlsError> {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate_pem).collect();
         let chain = chain.map_err(|error| WebTlsError::Certificate(format!("is no PEM: {error}")))?;
@@ -52,13 +53,14 @@ impl WebTls {
         Ok(WebTls(Arc::new(config)))
     }
 
-    /// A listener whose connections speak TLS.
+    /// Returns a listener whose connections use TLS.
     pub fn listener(&self, listener: TcpListener) -> TlsListener {
         TlsListener { listener, acceptor: TlsAcceptor::from(Arc::clone(&self.0)) }
     }
 }
 
-/// Accepts connections; their handshake is made when they are read.
+/// A listener for TLS. The handshake of a connection is made when the connection is first read or
+/// written, so that accepting never waits for one.
 pub struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -78,18 +80,18 @@ impl Listener for TlsListener {
     }
 }
 
-/// A connection, from its handshake on.
+/// A TCP connection with TLS, in one of three states.
 pub enum TlsConnection {
-    /// The handshake is not over.
+    /// The handshake is in progress.
     Begins(Box<Accept<TcpStream>>),
-    /// It is.
+    /// The handshake succeeded, and data can be exchanged.
     Open(Box<TlsStream<TcpStream>>),
-    /// It failed.
+    /// The handshake failed.
     Failed,
 }
 
 impl TlsConnection {
-    /// The stream, once the handshake is over.
+    /// Continues the handshake if necessary, and returns the stream when it is complete.
     fn poll_open(&mut self, context: &mut Context) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
         if let TlsConnection::Begins(accept) = self {
             *self = match ready!(Pin::new(accept.as_mut()).poll(context)) {

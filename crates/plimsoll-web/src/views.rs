@@ -1,8 +1,7 @@
-//! The pages: services, history, runs, one run, a comparison, the form of a study, and a study
-//! while it runs. All text that is not of this file is escaped here ([`text`]) or by the report.
+//! The pages: services, history, runs, a single run, comparisons, the form of a study, and a
+//! running study. All foreign text is escaped, here with [`text`] or by the report.
 //!
-//! Not here: what stands around a page (`layout`), and how findings and charts look
-//! (`plimsoll-report`).
+//! Not here: the frame of a page (`layout`), and how findings and charts look (`plimsoll-report`).
 
 use crate::again::again;
 use crate::jobs::{StartedStudy, StudyProgress};
@@ -20,14 +19,15 @@ use plimsoll_report::{Report, ReportBlock, Tone};
 use std::fmt::Write;
 use std::path::PathBuf;
 
-/// Runs that are compared at a time.
+/// The maximum number of runs in one comparison.
 const COMPARED_MAX: usize = 6;
-/// Runs that the list shows.
+/// The maximum number of runs in the list of runs.
 const RUNS_SHOWN: usize = 200;
-/// Loads of a running study that are shown.
+/// The maximum number of ended loads that the page of a running study shows.
 const LOADS_SHOWN: usize = 12;
 
-/// The path of a run of the store; nothing else is a name.
+/// Returns the path of a run file of the store. Any other file name is an error, so that no request
+/// reads other files.
 pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     let is_name = file.ends_with(".plimsoll") && !file.starts_with('.') && !file.contains(['/', '\\', '\0']);
     let path = shared.folder.join(file);
@@ -37,7 +37,8 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
     }
 }
 
-/// The lanes that a query takes, and their order.
+/// Returns the lanes of the runs that match a query, and the order of their runs. A lane is a
+/// series of comparable runs.
 pub fn lanes_of(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
     let order = match query.get("by") {
         None | Some("time") => LaneOrder::Time,
@@ -61,8 +62,8 @@ fn day(run: &HistoryRun) -> String {
     date(run.started_unix_ms).trim_end_matches(" UTC").to_owned()
 }
 
-/// A table: headings, then rows of cells in HTML. On a narrow screen each row is a paragraph, with
-/// the heading before each cell.
+/// Renders a table from headings and rows of cells in HTML. On a narrow screen each row becomes a
+/// paragraph, with its heading before each cell.
 fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     let mut out = String::from(
         "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table class=\"list\">\n\
@@ -80,7 +81,7 @@ fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     out + "</tbody>\n</table></div>\n"
 }
 
-/// The series of a lane as a small picture.
+/// Renders the series of a lane as a small SVG line; empty for fewer than two points.
 fn spark(lane: &HistoryLane) -> String {
     let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
     if values.len() < 2 {
@@ -102,13 +103,14 @@ fn spark(lane: &HistoryLane) -> String {
     )
 }
 
-/// A change with the colour of what it means; a word says it, too.
+/// Renders a relative change with a colour and a word for better or worse, so that readers need not
+/// see colours.
 fn change_cell(ratio: f64) -> String {
     let (class, word) = if ratio < 1.0 { ("worse", "worse") } else { ("better", "better") };
     format!("<span class=\"{class}\">{} {word}</span>", change(ratio - 1.0))
 }
 
-/// Services: each target with its line, what limits it, and its trend.
+/// Renders the page of services: each service with its load line, its bottleneck and its trend.
 pub fn services(shared: &WebState) -> Result<String, Problem> {
     let all = lanes(&shared.runs(&RunFilter::default())?, LaneOrder::Time);
     let mut body = String::from("<h1>Services</h1>\n");
@@ -116,7 +118,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
         .iter()
         .filter(|lane| lane.apart.is_empty())
         .map(|lane| {
-            // Without a point no run counts: the latest run says why.
+            // A lane without points has only void runs, and its latest run states the reason.
             let counted = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
             let latest = counted.or(lane.runs.last());
             let summary = latest.and_then(|run| run.summary.as_ref());
@@ -139,7 +141,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
                 spark(lane),
                 lane.changes.last().map_or_else(|| "none".to_owned(), |found| change_cell(found.point.ratio)),
                 lane.runs.len().to_string(),
-                // To the minute: the table fits a screen.
+                // The time is shown to the minute, so that the table fits a screen.
                 latest.map_or_else(|| "-".to_owned(), |run| text(&day(run).chars().take(16).collect::<String>())),
             ]
         })
@@ -161,7 +163,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Services", "/", &body, None))
 }
 
-/// Studies that run, with links.
+/// Renders a list of the running studies with links; empty if none is running.
 fn running(shared: &WebState) -> String {
     let links: Vec<String> = shared
         .jobs
@@ -176,7 +178,7 @@ fn running(shared: &WebState) -> String {
     }
 }
 
-/// The history of services: for each lane its picture, its changes and its runs.
+/// Renders the page of history: each lane with its chart, its changes and its runs.
 pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let (all, order) = lanes_of(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
@@ -194,7 +196,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
             body.push_str("<hr>\n");
         }
         let mut report = lane_page(lane, order);
-        // The rows follow, with links.
+        // The table of runs below has links, so the report's own table is removed.
         report.blocks.retain(|block| !matches!(block, ReportBlock::Table(..)));
         let html = render_body(&report);
         body.push_str(&if number == 0 { html } else { html.replace("<h1>", "<h2>").replace("</h1>", "</h2>") });
@@ -206,7 +208,7 @@ pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
     Ok(page(service, "/history", &body, None))
 }
 
-/// A list of runs, of which some can be chosen to be compared.
+/// Renders a table of runs with a form in which a user chooses runs to compare.
 fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
     let rows: Vec<Vec<String>> = runs
         .iter()
@@ -259,7 +261,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
     )
 }
 
-/// All runs, the latest first.
+/// Renders the page of all runs, the latest first.
 pub fn runs(shared: &WebState) -> Result<String, Problem> {
     let all = shared.runs(&RunFilter::default())?;
     let shown: Vec<&HistoryRun> = all.iter().rev().take(RUNS_SHOWN).collect();
@@ -284,8 +286,8 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Runs", "/runs", &body, None))
 }
 
-/// One run: what `plimsoll report` writes, with what can be done with it. `may_act`: the browser
-/// has the token.
+/// Renders the page of one run: its report, links to its files, and forms for its marks. `may_act`:
+/// the browser has the token, so the forms are shown.
 pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;
@@ -322,7 +324,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
         body.push_str(&marks_form(run, &RunMarks::read(&path)));
     }
     let report = (shared.renderers.report)(&path)?;
-    // What can be done stands below the answer, above the figures.
+    // Links and forms are below the answer and above the figures.
     let html = render_body(&report);
     let body = match html.split_once("</h1>") {
         Some((answer, figures)) => format!("{answer}</h1>\n{body}{figures}"),
@@ -331,7 +333,7 @@ pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Probl
     Ok(page(file, "/runs/", &body, None))
 }
 
-/// What changes the marks of a run, and removes it.
+/// Renders the forms that change the marks of a run or remove the run.
 fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     let address = run_address(&run.file);
     let button = |name: &str, value: &str, shown: &str| {
@@ -342,7 +344,8 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
             text(shown)
         )
     };
-    // Tags of the run file stay: it is never changed.
+    // Only tags from the marks file can be removed, because the run file with its own tags is never
+    // changed.
     let untag = marks.tags.iter().map(|(key, value)| button("untag", key, &format!("Remove {key}={value}")));
     let untag: String = untag.collect();
     let pin = match run.is_pinned {
@@ -364,7 +367,8 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     )
 }
 
-/// Runs beside each other, the oldest as A; what must not be compared says why.
+/// Renders the page that compares runs with the oldest run, A. For runs that are not comparable it
+/// states the reasons.
 pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let chosen: Vec<&str> = query.all("run").take(COMPARED_MAX + 1).collect();
     if !(2..=COMPARED_MAX).contains(&chosen.len()) {
@@ -376,7 +380,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
         found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     };
     let mut runs = chosen.iter().map(find).collect::<Result<Vec<HistoryRun>, Problem>>()?;
-    // The oldest one is A, in whichever order they were chosen.
+    // The oldest run is A, in whatever order the runs were chosen.
     runs.sort_by_key(|run| run.started_unix_ms);
     let mut body = String::from("<h1>Comparison</h1>\n");
     if runs.len() > 2 {
@@ -394,7 +398,8 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
         let html = match reasons.is_empty() {
             true => {
                 let (a, b) = (run_path(shared, &first.file)?, run_path(shared, &run.file)?);
-                // With more runs, the letters of a pair are not those of the list above.
+                // With more than two runs, the letters A and B of a pair would contradict the
+                // letters in the list.
                 let names = (runs.len() == 2).then_some(["A", "B"]);
                 render_body(&(shared.renderers.compare)(&a, &b, names)?)
             }
@@ -411,12 +416,13 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     Ok(page("Comparison", "/compare", &body, None))
 }
 
-/// A commit, where one is known, and when the run was made.
+/// Returns the name of a run: its short commit, if known, and its time.
 fn run_name(run: &HistoryRun) -> String {
     format!("{} {}", run.commit_short().unwrap_or_default(), day(run)).trim().to_owned()
 }
 
-/// Several runs: their lines in one picture, and a table of differences from the oldest.
+/// Renders the comparison of more than two runs: their lanes as charts, and a table of differences
+/// from the oldest run.
 fn compared_lines(runs: &[HistoryRun]) -> String {
     let mut out = String::new();
     for lane in lanes(runs, LaneOrder::Time).iter().filter(|lane| lane.points.len() > 2) {
@@ -470,7 +476,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         + "<p class=\"aside\">Separate runs: <code>plimsoll prove</code> says whether a difference is real.</p>\n"
 }
 
-/// Whether the intervals of two lines overlap, in words.
+/// Returns in words whether the intervals of two load lines overlap.
 fn apart(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     let (Some(a), Some(b)) = (a.line(), b.line()) else { return "no intervals" };
     if b.upper.is_some_and(|upper| upper < a.lower) {
@@ -482,7 +488,8 @@ fn apart(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     }
 }
 
-/// What a form asks for, or the run that it asks for again.
+/// Returns the study that a form requests: with `again` a repetition of that run, otherwise the
+/// study of the fields.
 pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
     match query.get("again") {
         Some(file) => recorded_form(shared, file),
@@ -494,7 +501,7 @@ fn recorded_form(shared: &WebState, file: &str) -> Result<StudyForm, Problem> {
     again(file, &(shared.renderers.command)(&run_path(shared, file)?)?, shared.allows_commands)
 }
 
-/// A command line that can be copied.
+/// Renders a command line with a button that copies it.
 fn command_line(line: &str) -> String {
     format!(
         "<pre><code id=\"line\">{}</code></pre>\n\
@@ -503,7 +510,8 @@ fn command_line(line: &str) -> String {
     )
 }
 
-/// The form that starts the study of a run again, with its command line; or why a page cannot.
+/// Renders the form that repeats the study of a run, with its command line. If pages cannot repeat
+/// the study, renders the reason.
 fn again_form(shared: &WebState, run: &HistoryRun) -> String {
     match recorded_form(shared, &run.file) {
         Ok(form) => format!(
@@ -519,7 +527,7 @@ fn again_form(shared: &WebState, run: &HistoryRun) -> String {
     }
 }
 
-/// The form of a study. `may_act`: the browser has the token.
+/// Renders the page with the form of a study. `may_act`: the browser has the token.
 pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
         let all = shared.runs(&RunFilter::default())?;
@@ -538,10 +546,11 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         body.push_str(&again_form(shared, run));
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
-    // What a run was made with is what its repetition begins with.
+    // A repetition starts with the settings of the recorded run.
     let recorded = again.as_ref().and_then(|run| recorded_form(shared, &run.file).ok());
     let recorded = recorded.map(|form| form.words).unwrap_or_default();
-    // A service can have a name: the address is that of the recorded command.
+    // A service may have a name instead of an address, so the address is taken from the recorded
+    // command.
     let target = recorded.iter().skip(1).find(|word| !word.starts_with('-')).map(String::as_str);
     let url = query.get("url").or(target).unwrap_or_default();
     body.push_str(
@@ -615,7 +624,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
     Ok(page("Start", "/start", &body, None))
 }
 
-/// What may stand in place of an address: a line of curl, or a file of traffic.
+/// Renders the fields that replace an address: a curl command, or a traffic file.
 fn in_place_of_an_address(query: &Query) -> String {
     let area = |name: &str, label: &str, of: &str, rows: usize, example: &str| {
         let value = query.get(name).unwrap_or_default();
@@ -649,7 +658,8 @@ fn in_place_of_an_address(query: &Query) -> String {
     )
 }
 
-/// A study that was started: how far it is, and what became of it.
+/// Renders the page of a study that was started from a page: its progress, and its messages after
+/// its end.
 pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Problem> {
     let job = shared.jobs.get(name).ok_or_else(|| Problem::not_found(format!("no study is called {name}")))?;
     let is_running = job.is_running();
@@ -673,7 +683,7 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
     Ok(page(&job.command, "/studies/", &body, is_running.then_some(2)))
 }
 
-/// How far a study is, as a part of its page.
+/// Renders the progress of a study as a part of its page.
 pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     let progress = shared.jobs.progress(job);
     let mut body = String::new();
@@ -693,12 +703,12 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     body
 }
 
-/// Lines of a program, each made visible by itself.
+/// Escapes several lines of text, each separately, so that its line breaks remain.
 fn text_lines(said: &str) -> String {
     said.lines().map(text).collect::<Vec<_>>().join("\n")
 }
 
-/// The load that is under way.
+/// Renders the running load of a study with the figures of its latest tick; empty between loads.
 fn under_way(progress: &StudyProgress) -> String {
     let Some(load) = &progress.load else { return String::new() };
     let mut out = format!("<h2>Now</h2>\n<p>{}</p>\n", text(load["text"].as_str().unwrap_or("a load")));
@@ -731,7 +741,8 @@ fn under_way(progress: &StudyProgress) -> String {
     out
 }
 
-/// Table of the loads that ended, latest first, above it the current bounds of the load line.
+/// Renders a table of the loads that have ended, the latest first. Above it are the current bounds
+/// of the load line.
 fn loads(progress: &StudyProgress) -> String {
     if progress.loads.is_empty() {
         return String::new();

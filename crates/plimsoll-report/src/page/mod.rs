@@ -1,7 +1,8 @@
-//! A report as one complete HTML page: it loads nothing, and opens from a disk.
+//! A report as one complete HTML page. The page loads nothing from elsewhere, so it also works from
+//! a disk.
 //!
-//! Everything is readable without the script. The script adds the read-out under the pointer and
-//! zooming. Colours are variables, so that charts follow the reader's light or dark theme.
+//! Everything is readable without the script. The script shows figures under the pointer and zooms
+//! charts. Colours are CSS variables, so that charts follow the reader's light or dark theme.
 //!
 //! Not here: the content of a report, and the drawing of charts.
 
@@ -12,12 +13,12 @@ use std::fmt::Write;
 const STYLE: &str = include_str!("style.css");
 const SCRIPT: &str = include_str!("script.js");
 
-/// The fonts of charts. Text is measured with these fonts; text in another font would overlap its
-/// neighbours.
+/// The fonts of charts, embedded in each page by weight. The layout of charts is computed with
+/// these fonts; text in another font could overlap its neighbours.
 const FONTS: [(u32, &[u8]); 2] =
     [(400, include_bytes!("../../fonts/Inter-Regular.otf")), (600, include_bytes!("../../fonts/Inter-SemiBold.otf"))];
 
-/// Returns the fonts as part of the style: about 75 kB.
+/// Returns the fonts as CSS, about 75 kB.
 fn font_faces() -> String {
     let face = |(weight, bytes): &(u32, &[u8])| {
         format!(
@@ -28,7 +29,7 @@ fn font_faces() -> String {
     FONTS.iter().map(face).collect()
 }
 
-/// Encodes as Base64 with padding (RFC 4648).
+/// Encodes bytes as Base64 with padding (RFC 4648).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
@@ -43,17 +44,17 @@ fn base64(bytes: &[u8]) -> String {
     out
 }
 
-/// Returns the script of a page: the read-out under the pointer, and zooming.
+/// Returns the script of a page: it shows figures under the pointer and zooms charts.
 pub fn script() -> &'static str {
     SCRIPT
 }
 
-/// Returns the style of a page, with its fonts and colours.
+/// Returns the CSS of a page, with its fonts and colours.
 pub fn style() -> String {
     format!("{}{}{STYLE}", font_faces(), css_variables())
 }
 
-/// Renders the page of a report. `title` is shown in the window's title bar.
+/// Renders a report as a complete page. `title` is shown in the browser's title bar.
 pub fn render(report: &Report, title: &str) -> String {
     let body = render_body(report);
     format!(
@@ -67,13 +68,14 @@ pub fn render(report: &Report, title: &str) -> String {
     )
 }
 
-/// Renders the body of the page of a report: elements for a page that has [`style`] and [`script`].
+/// Renders a report as HTML elements, for a page that includes [`style`] and [`script`] itself.
 pub fn render_body(report: &Report) -> String {
     let mut body = String::new();
     let mut answered = false;
     let is_answer = |block: &ReportBlock| matches!(block, ReportBlock::Text(Tone::Answer, _));
     let first_answer = report.blocks.iter().position(is_answer).unwrap_or(0);
-    // The warnings are in one box below the answer: the answer comes first.
+    // The warnings before the answer are shown in one box below the answer, because the answer
+    // comes first.
     let (before, _) = report.blocks.split_at(first_answer);
     let warnings: Vec<&str> = before
         .iter()
@@ -122,7 +124,7 @@ pub fn render_body(report: &Report) -> String {
     body
 }
 
-/// Renders all warnings in one box: a single one is visible, several are folded below the first.
+/// Renders all warnings in one box. If there are several, a reader unfolds those after the first.
 fn warning_box(out: &mut String, warnings: &[&str]) {
     let line = |text: &str| format!("<strong>Warning:</strong> {}", escaped(text));
     let _ = match warnings {
@@ -145,7 +147,7 @@ fn capitalised(text: &str) -> String {
     chars.next().map_or_else(String::new, |first| first.to_uppercase().collect::<String>() + chars.as_str())
 }
 
-/// Renders a chart that scrolls on narrow screens, and its figures, folded.
+/// Renders a chart that scrolls on narrow screens, with its figures as a folded table.
 fn figure(out: &mut String, chart: &ChartBlock) {
     let wide = if chart.narrow.is_some() { "wide" } else { "only" };
     let _ = writeln!(out, "<figure>\n<div class=\"{wide}\"><div class=\"plot\">\n{}</div></div>", chart.svg);
@@ -160,8 +162,8 @@ fn figure(out: &mut String, chart: &ChartBlock) {
     out.push_str("</figure>\n");
 }
 
-/// Columns with a cell longer than this, in bytes, are wrapped; in other columns each cell is one
-/// line.
+/// The maximum length in bytes of a cell that stays on one line. A column with a longer cell is
+/// wrapped.
 const WRAPPED_FROM: usize = 34;
 
 fn table(out: &mut String, headings: &[String], rows: &[Vec<String>]) {

@@ -1,18 +1,18 @@
-//! A histogram of times in lines of characters ([`Bars`]): equal steps up to p99, and one row for
-//! the tail.
+//! A histogram of times drawn with characters ([`Bars`]): rows of equal width up to p99, and one
+//! row for the slowest 1 %.
 //!
-//! Not here: charts (`chart`).
+//! Not here: charts in SVG (`chart`).
 
 use crate::format::{count, duration};
 use plimsoll_model::Histogram;
 
-/// Maximum number of rows.
+/// The maximum number of rows of a histogram; with fewer than `ROWS_MIN` rows it shows no shape.
 const ROWS_MAX: usize = 10;
 const ROWS_MIN: usize = 4;
-/// Length of the longest bar, in columns.
+/// Length of the longest bar in characters.
 const BAR_COLUMNS: f64 = 32.0;
 
-/// A histogram as bars.
+/// A histogram of times, drawn as one bar of characters for each range.
 pub(crate) struct Bars {
     title: String,
     times: Histogram,
@@ -20,19 +20,19 @@ pub(crate) struct Bars {
 }
 
 impl Bars {
-    /// Creates the bars of these times; `None` without any.
+    /// Creates the histogram of these times; `None` if there are none.
     pub(crate) fn new(title: impl Into<String>, times: Histogram) -> Option<Bars> {
         (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
     }
 
-    /// Reduces the bars to at most `lines` lines below the title; `None` if so few lines show no
-    /// shape.
+    /// Limits the histogram to `lines` lines below its title. Returns `None` if that is too few to
+    /// show a shape.
     pub(super) fn within(self, lines: usize) -> Option<Bars> {
         let rows = self.rows.min(lines);
         (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
     }
 
-    /// Returns the upper bound of each row, ns, and the number of times in the row.
+    /// Returns for each row its upper bound in ns, and the number of times in the row.
     fn counted(&self) -> Vec<(u64, u64)> {
         let (least, p99) = (self.times.min_ns() as f64, self.times.quantile_ns(0.99) as f64);
         let bound = |row: usize| least + (p99 - least) * row as f64 / (self.rows - 1) as f64;
@@ -49,7 +49,7 @@ impl Bars {
         bounds.into_iter().map(counted).collect()
     }
 
-    /// Renders the lines.
+    /// Renders the title and the rows of the histogram.
     pub(super) fn text(&self) -> String {
         let rows = self.counted();
         let most = rows.iter().map(|row| row.1).max().unwrap_or(1).max(1) as f64;
@@ -58,7 +58,8 @@ impl Bars {
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
         let mut out = format!("  {}\n", self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
-            // A row with any request has at least one character: a tail is rarely longer.
+            // A row with any request has a bar of at least one character; otherwise the bar of the
+            // tail would round to nothing.
             let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
             let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
             out += &format!("{}\n", row.trim_end());
@@ -67,7 +68,7 @@ impl Bars {
     }
 }
 
-/// Rounds the number to three significant digits, as it is printed.
+/// Rounds a time in ns to three significant digits, the precision of the printed bounds.
 fn three_digits(ns: f64) -> u64 {
     let unit = 10f64.powf((ns.max(1.0).log10().floor() - 2.0).max(0.0));
     ((ns / unit).round() * unit) as u64

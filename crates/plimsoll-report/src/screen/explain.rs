@@ -1,5 +1,5 @@
 //! The first screen of an explanation: the bottleneck, its certainty, the strongest evidence, and
-//! what would move the line.
+//! the predicted load line without the bottleneck.
 //!
 //! Not here: the tables of all evidence and of ruled-out causes (`explain`).
 
@@ -18,12 +18,13 @@ use plimsoll_analysis::profile::{DiffRow, ProfileDiff};
 use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{DoubtKind, Doubts};
 
-/// Maximum number of signals and functions on a screen.
+/// The maximum number of signals, and of functions, on a screen.
 const SHOWN: usize = 3;
-/// Maximum number of places of requests on a screen.
+/// The maximum number of places of requests in flight on a screen.
 const PLACES_SHOWN: usize = 3;
 
-/// Formats the certainty of the cause: the next cause, and the results of experiments.
+/// Formats the certainty of the cause: the next likely cause, and experiments for or against the
+/// cause. Returns `None` if the diagnosis names no cause.
 fn how_sure(explanation: &Explanation) -> Option<String> {
     let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
     if explanation.abstained {
@@ -46,7 +47,7 @@ fn how_sure(explanation: &Explanation) -> Option<String> {
     Some(text)
 }
 
-/// Returns the signals with the largest changes.
+/// Returns the rows of the first signals that changed with the load and support the cause.
 fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |shown: &SignalRow| {
         let [words, low, line, past, ..] = <[String; 6]>::try_from(evidence_row(shown)).unwrap_or_default();
@@ -58,7 +59,8 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     rows.filter(changed).take(SHOWN).collect()
 }
 
-/// Formats the unobserved parts, and how to observe them.
+/// Formats which parts of the system were not observed, each with the reason; `None` if everything
+/// was observed.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.search.server;
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
@@ -75,7 +77,8 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("; "))
 }
 
-/// Formats the functions that cost a request most, without callees.
+/// Formats the functions with the highest CPU cost per request, without their callees. `level`: the
+/// name of the load.
 fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.after > 0.0).collect();
     rows.sort_by(|a, b| b.flat.after.total_cmp(&a.flat.after));
@@ -85,8 +88,8 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
     (!top.is_empty()).then(|| format!("{} (CPU a request, {level})", top.join(", ")))
 }
 
-/// Formats the functions of the loads' profiles: those with the highest cost, or those with the
-/// largest difference between two sides.
+/// Formats the functions from profiles in a few words. For a comparison they are the functions with
+/// the largest change between A and B; otherwise those with the highest cost.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::OfLoads(profiles) => {
@@ -109,7 +112,8 @@ pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     }
 }
 
-/// Formats whether a setting of the server limits the line, with the throughput at each value.
+/// Formats whether a varied setting of the server limits the load line, with the goodput at each
+/// value of the setting.
 fn varied_text(varied: &VariedSetting) -> String {
     let steps: Vec<String> = varied
         .steps
@@ -128,7 +132,7 @@ fn varied_text(varied: &VariedSetting) -> String {
     format!("{limits} ({})", steps.join(", "))
 }
 
-/// Renders the screen of an explanation.
+/// Renders the first screen of an explanation.
 pub(crate) fn explain_screen(
     context: &RunContext,
     found: &ExplainFinding,

@@ -1,5 +1,5 @@
-//! The first screen of a search: the load line, whether it is confirmed, the bottleneck, and the
-//! figures at the line and at the peak.
+//! The first screen of a search: the load line, its certainty, the bottleneck, and the figures at
+//! the line and at the peak.
 //!
 //! Not here: the table of trials (`find`).
 
@@ -18,10 +18,10 @@ use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, ServerView, S
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
-/// Trials within this share of the line count as trials at the line.
+/// The maximum relative distance of a trial's rate from the load line for a trial at the line.
 const AT_LINE: f64 = 0.1;
 
-/// Formats the load line in one sentence.
+/// Formats the result of a search as one sentence, shorter than the answer of the full report.
 pub(super) fn line_sentence(findings: &Findings) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let (counted, slo) = (findings.counted, &findings.slo);
@@ -55,8 +55,8 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
     }
 }
 
-/// Formats the certainty of the line: whether a separate trial confirmed it, and what would narrow
-/// it.
+/// Formats the certainty of the load line: whether a separate trial confirmed it, the doubts, and a
+/// budget that would narrow it. Returns `None` without a line.
 pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<String> {
     let line = findings.load_line_rps;
     if line.rps <= 0.0 {
@@ -74,14 +74,14 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.upper.is_none() {
         parts.push("the upper end was not reached".to_owned());
     }
-    // On a disturbed machine more trials help little: a warning says what helps.
+    // On a disturbed machine a longer budget helps little; a warning says what helps.
     if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
         parts.push(format!("--budget {} narrows the interval", budget_text(s)));
     }
     Some(parts.join("; "))
 }
 
-/// Returns the longest valid trial at the line.
+/// Returns the longest trial near the load line that met the SLO.
 fn trial_at_line(findings: &Findings) -> Option<&TrialOutcome> {
     let line = findings.load_line_rps.rps;
     let is_near = |trial: &&TrialOutcome| {
@@ -100,8 +100,8 @@ fn load_row(name: &str, goodput_rps: f64, p99_ns: Option<u64>, in_flight: String
     ]
 }
 
-/// Formats goodput, p99 and requests in flight at the line and at the peak, as far as they were
-/// measured.
+/// Formats the goodput, p99 and requests in flight at the load line and at the peak. Loads that
+/// were not measured have no row.
 fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
@@ -114,7 +114,8 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     at_line.into_iter().chain(at_peak).collect()
 }
 
-/// Formats the server's CPU time, or why it was not observed.
+/// Formats the CPU that the server used, or why it was not observed; `None` without any
+/// reading of the server.
 pub(super) fn server_text(server: &ServerView) -> Option<String> {
     if !server.watched() {
         return None;
@@ -125,7 +126,7 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
     })
 }
 
-/// Formats the target and the SLO as words of a command line.
+/// Formats the target and the SLO as arguments of a plimsoll command.
 pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     let traffic = &context.plan.traffic;
     let mut words = match traffic.routes.as_slice() {
@@ -138,8 +139,8 @@ pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
     words
 }
 
-/// Renders the screen of a search. `held_by`: the bottleneck, if the search's own trials show it
-/// clearly.
+/// Renders the first screen of a search. `held_by`: the bottleneck, if the trials of the search
+/// show it clearly.
 pub(crate) fn find_screen(
     experiment: &Experiment,
     context: &RunContext,
@@ -197,7 +198,7 @@ pub(crate) fn find_screen(
     screen
 }
 
-/// Formats the next command after a search.
+/// Formats the command that the user should run after a search.
 fn next_text(context: &RunContext, findings: &Findings) -> String {
     let target = target_words(context, &findings.slo);
     match findings.stopped_by {

@@ -1,6 +1,6 @@
 //! The first screen of a finding ([`Screen`]): the answer, its certainty, the limit, and the next
-//! step, in at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Parts have ranks: if space is
-//! short, the parts with the highest rank are left to the verbose text.
+//! step. A screen has at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Each part has a rank.
+//! If space is short, parts with the highest rank are omitted; the verbose text still has them.
 //!
 //! Not here: the verbose text (`text`), which has everything, and the content of each finding's
 //! screen (the modules below).
@@ -33,17 +33,18 @@ use plimsoll_analysis::{DoubtKind, FailedKind};
 
 /// Maximum number of lines of a screen, including blank lines.
 pub const LINES_MAX: usize = 25;
-/// Maximum width of a screen, in columns. A wider word, such as a URL, is not broken.
+/// The maximum width of a screen in columns. A longer word, such as a URL, is not broken.
 pub const COLUMNS_MAX: usize = 100;
-/// Maximum number of warnings on a screen.
+/// The maximum number of warnings on a screen; `WARNING_LINES_MAX` bounds their lines.
 const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
 /// Maximum number of lines of the answer.
 const ANSWER_LINES_MAX: usize = 3;
-/// The words that replace the end of a clipped text.
+/// The text that replaces the end of a clipped text.
 const CLIPPED: &str = "(more: --verbose)";
 
-/// One part of a screen. Parts of a higher rank are dropped first; those of rank 0 stay.
+/// One part of a screen. Parts with the highest rank are dropped first; parts of rank 0 are never
+/// dropped.
 struct ScreenPart<'a> {
     rank: u8,
     content: ScreenContent<'a>,
@@ -54,11 +55,11 @@ enum ScreenContent<'a> {
     Fact(&'static str, String),
     /// A table: headings and rows.
     Table(Vec<String>, Vec<Vec<String>>),
-    /// A note: a line below a table.
+    /// A line below a table.
     Note(String),
-    /// A function that renders lines for a terminal of the given width, in columns.
+    /// A function that returns lines for a terminal with the given number of columns.
     Lines(Box<dyn Fn(usize) -> Vec<String> + 'a>),
-    /// A histogram, in the remaining lines.
+    /// A histogram, which is drawn only if enough lines remain.
     Bars(Box<Bars>),
 }
 
@@ -78,14 +79,14 @@ impl<'a> Screen<'a> {
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), warnings_left_out: 0, next: None }
     }
 
-    /// Adds a labelled value of at most two lines.
+    /// Adds a labelled value. The value is clipped to two lines.
     pub(crate) fn fact(&mut self, rank: u8, label: &'static str, value: impl Into<String>) -> &mut Screen<'a> {
         let value = clip(&visible(&value.into()), FACT_INDENT, 2);
         self.parts.push(ScreenPart { rank, content: ScreenContent::Fact(label, value) });
         self
     }
 
-    /// Adds the content of the first failed response, if there is one.
+    /// Adds a fact about the first kind of failed responses, if there is one.
     pub(crate) fn failed_response(&mut self, rank: u8, kinds: &[FailedKind]) -> &mut Screen<'a> {
         if let Some((label, text)) = failed::facts(kinds).into_iter().next() {
             self.fact(rank, label, text);
@@ -93,7 +94,7 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds the first `rows_max` rows of a table.
+    /// Adds the first `rows_max` rows of a table, and a note if there are more rows.
     pub(crate) fn table(
         &mut self,
         rank: u8,
@@ -114,26 +115,26 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds a line below a table: one sentence that fits.
+    /// Adds a line below a table. The text must fit into one line.
     pub(crate) fn note(&mut self, rank: u8, text: impl Into<String>) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Note(text.into()) });
         self
     }
 
-    /// Adds lines, rendered by a function for a given width in columns.
+    /// Adds lines that a function renders for a given width in columns.
     pub(crate) fn lines(&mut self, rank: u8, lines: impl Fn(usize) -> Vec<String> + 'a) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank, content: ScreenContent::Lines(Box::new(lines)) });
         self
     }
 
-    /// Adds a histogram.
+    /// Adds a histogram, which is drawn only if enough lines remain.
     pub(crate) fn bars(&mut self, bars: Bars) -> &mut Screen<'a> {
         self.parts.push(ScreenPart { rank: 9, content: ScreenContent::Bars(Box::new(bars)) });
         self
     }
 
-    /// Adds the warnings that change the meaning of the figures, the most serious first. Other
-    /// warnings are counted.
+    /// Adds the warnings that change the meaning of the figures, the most serious first. Warnings
+    /// beyond the space, and less serious ones, are only counted.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -158,8 +159,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Renders the screen as text for a terminal of `columns`. Every terminal has the parts that
-    /// fit the usual width.
+    /// Renders the screen as text for a terminal with this number of columns. The choice of parts
+    /// is that for the usual width, so a narrow terminal shows the same parts in more lines.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
@@ -224,11 +225,11 @@ impl<'a> Screen<'a> {
     }
 }
 
-/// Maximum number of columns before the value of a fact.
+/// The assumed width in columns of a fact's label with its indentation, for clipping values.
 const FACT_INDENT: usize = 19;
 
-/// Returns how much a warning changes the meaning of the figures: 0 most; `None`: the warning is
-/// only counted.
+/// Returns how much a warning changes the meaning of the figures: 0 is most. Returns `None` if the
+/// warning is only counted.
 fn weight(kind: DoubtKind) -> Option<u8> {
     Some(match kind {
         DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
@@ -250,7 +251,8 @@ fn line_count(text: &str, indent: usize) -> usize {
     broken(text, Some(COLUMNS_MAX - indent), 0).lines().count()
 }
 
-/// Returns `text`, or the words of it that fit into `lines_max` lines of the usual width.
+/// Returns `text`, shortened to the words that fit into `lines_max` lines of the usual width.
+/// `indent`: the columns that are not available.
 pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();

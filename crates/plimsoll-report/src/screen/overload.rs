@@ -1,4 +1,5 @@
-//! The first screen of an overload: how much throughput survives, and whether the server recovers.
+//! The first screen of an overload test: the goodput beyond the load line, and whether the server
+//! recovers.
 //!
 //! Not here: the page (`overload`).
 
@@ -10,10 +11,10 @@ use plimsoll_analysis::finding::OverloadFinding;
 use plimsoll_analysis::overload::OverloadResult;
 use plimsoll_model::PlanRecord;
 
-/// Maximum number of steps on a screen.
+/// The maximum number of load steps on a screen.
 const STEPS_MAX: usize = 8;
 
-/// Renders the screen of an overload.
+/// Renders the first screen of an overload test.
 pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
     let mut screen = Screen::new(overload_answer(&found.overload));
     screen.fact(1, "target", target_text(context.plan));

@@ -1,7 +1,7 @@
 //! The first screens of a comparison and of a ladder: the verdict, the effect with its interval,
-//! and its meaning.
+//! and its meaning in practice.
 //!
-//! Not here: the verdict in words, and the full tables (`prove`).
+//! Not here: the sentence of the verdict, and the full tables (`prove`).
 
 use super::Screen;
 use crate::format::{duration, rate};
@@ -15,14 +15,15 @@ use plimsoll_analysis::prove::{Ladder, MeasureComparison, Proof, ProveVerdict, R
 use plimsoll_model::shell;
 use plimsoll_model::{Criterion, ExperimentSpec, LoadShape};
 
-/// Maximum number of servers of A in a sentence.
+/// The maximum number of servers in the sentence about how many servers A and B need.
 const SERVERS_MAX: u32 = 5;
-/// Maximum number of rungs and routes on a screen.
+/// The maximum number of rungs, and of routes, on a screen.
 const RUNGS_MAX: usize = 8;
 const ROUTES_MAX: usize = 3;
 
-/// Returns the smallest numbers of servers (A, B) with equal capacity. `cost_ratio`: the cost of a
-/// request on B divided by that on A.
+/// Returns the smallest numbers of servers (A, B) with about equal capacity, B's being lower.
+/// `cost_ratio`: the cost of a request on B divided by the cost on A. Returns `None` if no number
+/// up to the maximum saves a server.
 fn servers(cost_ratio: f64) -> Option<(u32, u32)> {
     let b_for = |a: u32| (f64::from(a) * cost_ratio - 1e-9).ceil() as u32;
     let better = (2..=SERVERS_MAX).map(|a| (a, b_for(a))).filter(|(a, b)| b < a);
@@ -33,8 +34,8 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// Formats the CPU time of a request as a number of servers, if the whole interval gives one
-/// number.
+/// Formats a change of CPU time per request as a number of servers. The cautious end of the
+/// interval is used. Returns `None` without a certain change.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
@@ -46,8 +47,8 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
-/// Formats the meaning of the comparison in plain words. The text contains only what follows from
-/// the figures.
+/// Formats the meaning of a comparison in plain words. The text claims only what follows from the
+/// figures.
 fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
@@ -72,7 +73,7 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
 }
 
-/// Formats the routes that became better or worse.
+/// Formats the routes that became worse or better, as names in a sentence.
 fn routes_text(routes: &[RouteComparison]) -> String {
     let names = |verdict: ProveVerdict| {
         let is_so = |route: &&RouteComparison| route.measures.iter().any(|one| one.verdict == verdict);
@@ -98,7 +99,7 @@ fn elapsed_text(context: &ProveContext) -> String {
     context.measured.elapsed_ns.map_or_else(String::new, |ns| format!(" in {}", duration(ns as f64)))
 }
 
-/// Renders the screen of a comparison.
+/// Renders the first screen of a comparison.
 pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'static> {
     let mut screen = Screen::new(prove_answer_plain(proof));
     sides(&mut screen, context);
@@ -120,7 +121,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     if !proof.routes.is_empty() {
         screen.fact(1, "by request", routes_text(&proof.routes));
     }
-    // Only the page has the column of p.
+    // The screen has no column of p-values; the full report has one.
     let rows = measure_rows(proof).into_iter().map(|mut row| {
         row.remove(P_COLUMN);
         row
@@ -134,7 +135,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     screen
 }
 
-/// Renders the screen of a ladder.
+/// Renders the first screen of a ladder.
 pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'static> {
     let mut screen = Screen::new(ladder_answer(ladder));
     sides(&mut screen, context);

@@ -1,19 +1,20 @@
-//! A report within the size of a screen: tables lose their last rows, and a line names the flag for
-//! all rows.
+//! Shortens a report to the size of a screen: tables lose their last rows, and a line names the
+//! flag that shows all rows.
 //!
-//! Not here: the reports, and findings, whose screens have parts of their own (`Screen`).
+//! Not here: building reports, and the screens of findings (`Screen`).
 
 use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
 use crate::text::{broken, render_in};
 
-/// Rows that a table keeps while another table can still be left out.
+/// The number of rows above which a table is shortened first. When no table has more rows, whole
+/// tables are omitted.
 const ROWS_MANY: usize = 10;
-/// Rows that a table keeps in any case.
+/// The minimum number of rows of a table that is not omitted.
 const ROWS_MIN: usize = 1;
 
-/// The report in at most `lines_max` lines, as far as its texts and facts leave room for tables.
-/// `more`: the flag that shows all rows.
+/// Renders a report in at most `lines_max` lines by shortening and omitting tables. Sentences and
+/// facts are never shortened, so they may exceed the limit. `more`: the flag that shows all rows.
 pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines_max: usize, more: &str) -> String {
     let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
     let is_text = |block: &&ReportBlock| !matches!(block, ReportBlock::Chart(_) | ReportBlock::Fragment(_));
@@ -42,8 +43,8 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
     text(&short, colour, columns, left_out)
 }
 
-/// Takes rows away: the last one of the longest table, or the last of several tables. Returns how
-/// many; 0: every table is as short as it may be.
+/// Removes one row of the longest table, or the last table if no table is long and there are
+/// several. Returns the number of removed rows; 0 if nothing can be removed.
 fn shrink(report: &mut Report) -> usize {
     let rows = |block: &ReportBlock| match block {
         ReportBlock::Table(_, rows) => Some(rows.len()),

@@ -1,7 +1,7 @@
-//! The first screen of a load: its successes, the response times with their histogram, the
+//! The first screen of a single load: its success, its response times with a histogram, its
 //! failures, and the server's CPU.
 //!
-//! Not here: the ledger, other clocks and connections (`run`).
+//! Not here: the full ledger, further kinds of times, and connections (`run`).
 
 use super::find::server_text;
 use super::{Bars, Screen};
@@ -15,14 +15,14 @@ use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
 use plimsoll_model::shell;
 
-/// Routes and stages that a screen lists.
+/// The maximum number of routes, and of stages, on a screen.
 const ROUTES_MAX: usize = 4;
-/// Agents that it lists.
+/// The maximum number of agents on a screen.
 const AGENTS_MAX: usize = 5;
-/// Facts that a load has on its screen where requests failed.
+/// The labels of the facts that the screen has only if requests failed.
 const FAILED: [&str; 4] = ["statuses", "failed response", "not connected", "TLS failed"];
 
-/// The screen of a load.
+/// Renders the first screen of a single load.
 pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'static> {
     let summary = &found.summary;
     let answer = answer(context.plan, summary);

@@ -1,6 +1,6 @@
-//! The first screen of a sweep: peak and knee, and a row for each level.
+//! The first screen of a sweep: peak and knee in the answer, and a row for each level.
 //!
-//! Not here: the rows themselves, and the page (`sweep`).
+//! Not here: formatting the rows, and the page (`sweep`).
 
 use super::{Screen, clip};
 use crate::sweep::{REMARK, error_text, sweep_answer, sweep_header, sweep_row};
@@ -9,12 +9,13 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
-/// Levels that a screen lists; they are evenly spaced among all levels.
+/// The maximum number of levels on a screen. Of more levels, evenly spaced ones are shown.
 const LEVELS_MAX: usize = 10;
-/// Columns before the reason why a level was not measured.
+/// The indentation of the reason why a level was not measured, in columns.
 const REASON_INDENT: usize = 10;
 
-/// The levels to be listed: first and last, peak and knee, and what lies evenly between.
+/// Returns the levels to show: the first, the last, the peak, the knee, and levels evenly spaced
+/// between.
 fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     let all = &found.levels;
     if all.len() <= LEVELS_MAX {
@@ -30,18 +31,19 @@ fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     chosen.into_iter().filter_map(|at| all.get(at)).collect()
 }
 
-/// Least number of characters of a remark, however narrow the terminal.
+/// The number of characters by which a remark is recognised at the beginning of a line. A narrow
+/// terminal may break the line after them.
 const REMARK_BEGINNING: usize = 15;
 
-/// A row without the remark about interference: a warning contains it.
+/// Returns a row without the remark about interference, because a warning on the screen states it.
 fn without_remark(row: &str) -> String {
-    // It is the end of the row, in several lines on a narrow terminal.
+    // The remark is the end of the row, and takes several lines on a narrow terminal.
     let beginning: String = REMARK.chars().take(REMARK_BEGINNING).collect();
     let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
     row.lines().take_while(is_row).collect::<Vec<_>>().join("\n")
 }
 
-/// The screen of a sweep.
+/// Renders the first screen of a sweep.
 pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding) -> Screen<'a> {
     let mut screen = Screen::new(sweep_answer(found));
     let levels = listed(found);
@@ -49,7 +51,7 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     screen.lines(0, move |columns| {
         let row = |level: &&SweepLevel| match &level.outcome {
             Ok(_) => without_remark(&sweep_row(level, Some(columns))),
-            // Why a level was not measured.
+            // The row states why the level was not measured.
             Err(_) => broken(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
         };
         let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));

@@ -365,7 +365,7 @@ impl TrafficRecord {
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
-    /// The word for one arrival: "request", or "session" if it has several requests.
+    /// The word for the arrivals of a load: "requests", or "sessions" of several requests.
     pub fn counted(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",

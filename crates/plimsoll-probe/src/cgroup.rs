@@ -1,5 +1,5 @@
-//! The server's control group, an enclosing one with a lower limit, or a named one: its quota and
-//! throttling.
+//! The control group that limits the server, its CPU quota and its throttling. It is the server's
+//! own group, an enclosing one with a lower limit, or a named one.
 
 use super::probe::Probe;
 use super::sink::Sink;
@@ -10,7 +10,7 @@ use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// Slowly changing values are read in one of this many samples.
+/// Slowly changing values are read only in one of this many samples.
 pub const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
@@ -39,7 +39,7 @@ impl Folder {
         Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
     }
 
-    /// The limiting group of a process; `None` if it is not visible.
+    /// The folder of the control group that limits a process; `None` if the group is not visible.
     pub fn for_process(pid: u32) -> Option<Folder> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folders = cgroup::folders(&text, Path::new(ROOT));
@@ -66,7 +66,7 @@ fn open(folder: &Option<PathBuf>, name: &str) -> Option<ProcFile> {
 /// The CPU quota of a group, and its throttling.
 pub struct CpuLimit {
     throttling: Option<ProcFile>,
-    /// Version 2's limit, or version 1's two numbers for it.
+    /// The files of the quota: `cpu.max` in version 2, two files in version 1.
     quota: Vec<ProcFile>,
 }
 
@@ -79,14 +79,14 @@ impl CpuLimit {
         CpuLimit { throttling: open(folder, "cpu.stat"), quota }
     }
 
-    /// The CPU quota of the group that limits a process, with the group's folder.
+    /// The CPU quota of the control group that limits a process, with the group's folder.
     pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
         Some((folder.clone(), CpuLimit::open(&Some(folder))))
     }
 
-    /// Cores allowed; `None` inside: no quota.
+    /// Reads the number of cores that the quota allows; `Some(None)`: the group has no quota.
     pub fn quota(&self, buffer: &mut Vec<u8>) -> Option<Option<f64>> {
         match &self.quota[..] {
             [max] => cgroup::parse_cpu_max(max.read(buffer).ok()?),
@@ -98,7 +98,7 @@ impl CpuLimit {
         }
     }
 
-    /// The throttling so far.
+    /// Reads how often and how long the group was throttled so far.
     pub fn throttling(&self, buffer: &mut Vec<u8>) -> Option<cgroup::Throttling> {
         cgroup::parse_throttling(self.throttling.as_ref()?.read(buffer).ok()?)
     }

@@ -1,5 +1,6 @@
-//! One blocking request and its response over a connection of its own, for preflight, health
-//! checks, metrics and profiles outside any load. The protocol is the load's own [`Conn`].
+//! One blocking request and its response, over its own connection, outside any load. It serves
+//! preflight, health checks, metrics and profiles. The protocol code is that of the load
+//! ([`Conn`]).
 //!
 //! Every request has a deadline, and the user may interrupt it; the caller bounds the received
 //! bytes. Not here: the choice of the address, redirects, keep-alive.
@@ -14,19 +15,19 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Interval of checks for the user's stop.
+/// Time between two checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// Received at a time.
+/// Size of the receive buffer in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Why there is no response.
+/// Why a request got no response.
 #[derive(Debug)]
 pub enum AskError {
-    /// Nobody could be connected to; timed out: in time.
+    /// No connection was opened. `TimedOut`: the deadline passed first.
     Connect(io::Error),
-    /// TLS was not agreed on in time.
+    /// The TLS handshake was not complete before the deadline.
     LateHandshake,
-    /// The answer was not whole in time.
+    /// The response was not complete before the deadline.
     LateAnswer,
     /// TLS has failed.
     Tls(TlsFailure),
@@ -34,18 +35,19 @@ pub enum AskError {
     SpeaksH2,
     /// The request used no TLS, and the response is a TLS alert.
     SpeaksTls,
-    /// The bytes are no response, or it is incomplete.
+    /// The received bytes are no response, or the response is incomplete.
     Exchange(ExchangeError),
-    /// The system failed the connection.
+    /// The operating system reported an error of the connection.
     System(io::Error),
-    /// The caller wants no more of it.
+    /// The caller wants no more bytes of the response.
     TooLong,
-    /// The user has ended it.
+    /// The user interrupted the request.
     Interrupted,
 }
 
 impl AskError {
-    /// Completes "ADDRESS ..." for a request with this timeout; `is_call`: it was a gRPC call.
+    /// The text that completes "ADDRESS ..." for a request with this timeout. `is_call`: the
+    /// request was a gRPC call.
     pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
@@ -105,12 +107,12 @@ fn tls_text(reason: TlsFailure, plain: &str) -> String {
     format!("fails in TLS: {}{way_out}", reason.text())
 }
 
-/// A connected socket that waits, up to a moment.
+/// A connected socket whose operations wait until a deadline.
 pub struct BlockingSocket {
     socket: Socket,
     epoll: Epoll,
     deadline: Instant,
-    /// Waits although the user wants to stop.
+    /// Whether operations go on although the user wants to stop.
     in_any_case: bool,
 }
 
@@ -120,7 +122,7 @@ impl BlockingSocket {
         BlockingSocket::open_in_any_case(connect, deadline, false)
     }
 
-    /// The same, optionally even after the user's stop.
+    /// Like [`BlockingSocket::open`]; with `in_any_case` it waits even after the user's stop.
     fn open_in_any_case(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,
@@ -135,8 +137,8 @@ impl BlockingSocket {
         Ok(line)
     }
 
-    /// Waits for an event, or for the moment to look around; whether the connection could be
-    /// written to then.
+    /// Waits for an event, at most until the next check of the user's stop. Returns whether the
+    /// socket is writable.
     fn wait(&mut self) -> io::Result<bool> {
         let left = self.deadline.saturating_duration_since(Instant::now());
         if left.is_zero() {
@@ -162,17 +164,17 @@ fn interrupted() -> io::Error {
 pub struct FirstReply {
     /// The status.
     pub status: u16,
-    /// gRPC's, if there is one.
+    /// The gRPC status, if the response has one.
     pub grpc_status: Option<u16>,
-    /// The `grpc-message`.
+    /// The text of the `grpc-message` field, decoded or empty.
     pub call_message: Vec<u8>,
-    /// The fault in its messages, although the server sent `OK`.
+    /// The fault in the messages of a gRPC response, although the server sent `OK`.
     pub call_fault: Option<CallFault>,
-    /// Over HTTP/2.
+    /// Whether the response came over HTTP/2.
     pub is_h2: bool,
     /// The server's limit of concurrent streams; `None`: no limit.
     pub streams_allowed: Option<u32>,
-    /// Over HTTP/2 the fields of its head, where content was asked for.
+    /// Over HTTP/2 the fields of the head, if the caller asked for content.
     pub fields: Vec<u8>,
 }
 
@@ -191,7 +193,7 @@ impl FirstReply {
 pub struct Question<'a> {
     /// The request.
     pub request: &'a EncodedRequest,
-    /// The client's side of TLS, where that is spoken.
+    /// The TLS client; `None`: the connection does not use TLS.
     pub tls: Option<&'a tls::Client>,
     /// The protocol without TLS; over TLS it is negotiated.
     pub http: HttpChoice,
@@ -204,8 +206,8 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Sends a request over the connection that `connect` starts, and returns the response. Every
-    /// piece of it is passed to `heard`, which may end the reading (`false`).
+    /// Sends the request over the connection that `connect` starts, and returns the response.
+    /// `heard` receives every piece of the response. It may return `false` to end the reading.
     pub fn ask(
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
@@ -225,7 +227,7 @@ impl Question<'_> {
             conn.start(0, self.request);
         }
         let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
-        // A server may respond and close before it has read a long request: the response counts.
+        // A server may respond and close before it has read a long request. That response counts.
         let mut unsent = None;
         loop {
             if unsent.is_none() {
@@ -261,7 +263,7 @@ impl Question<'_> {
                     Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     // Pending bytes are sent before the next read.
                     Fact::Piece { .. } | Fact::Owes | Fact::WindowEmpty => {}
-                    // There is only one message.
+                    // This request has only one message.
                     Fact::AnsweredOneOf { .. } => {}
                     Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
                     Fact::Answered { status, grpc_status, .. } => {
@@ -277,7 +279,7 @@ impl Question<'_> {
                     }
                     Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
                     Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
-                    // Exchanges in flight still get a response.
+                    // An exchange in flight still gets a response after GOAWAY.
                     Fact::Leaves { .. } => {}
                     Fact::Surplus(_) => return Err(AskError::Exchange(ProtocolError::Surplus.into())),
                     Fact::Ended => return ended(&mut conn, stands),
@@ -292,7 +294,7 @@ impl Question<'_> {
         }
     }
 
-    /// Sends pending bytes, as far as the socket accepts them.
+    /// Sends pending bytes, as many as the socket accepts.
     fn send(&self, line: &BlockingSocket, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
         loop {
             let bytes = conn.out(|_| self.request, scratch);
@@ -327,7 +329,8 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
-/// The server has closed the connection: the response, if that completes it.
+/// Handles that the server closed the connection. Returns the response if the close completes it.
+/// `stands`: the connection was ready for the request.
 fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, AskError> {
     match conn.end() {
         _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),

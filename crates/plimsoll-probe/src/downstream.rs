@@ -1,8 +1,10 @@
-//! CPU time of what the server itself uses on this machine: processes that it has connections to,
-//! such as a database, and those that they have connections to in turn, over TCP or unix sockets.
-//! It belongs to the server's work, not to somebody else's. The quotas that their control groups
-//! have, what databases of one process for each session say in their titles, and how many threads
-//! of those with a thread for each session wait to be woken.
+//! Downstream dependencies on this machine: processes that the server has connections to, such as a
+//! database, and processes that these have connections to in turn. Connections are over TCP or unix
+//! sockets.
+//!
+//! This probe reads their CPU time, which belongs to the server's work and is no interference. It
+//! reads the CPU quotas of their control groups. For databases it also counts sessions that wait:
+//! by the title of a process, or by the state of a thread.
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{Extent, Seldom, Sink};
@@ -16,23 +18,25 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most processes of a machine for a snapshot of all their clocks: with more it would delay the
-/// load.
+/// Most processes of a machine for which the CPU time of every process is read before a load.
+/// Reading more would delay the load.
 const PROCESSES_MAX: usize = 2000;
-/// Most listeners of the server's connections to report by name.
+/// Most dependencies that are reported by name.
 const TAKERS_MAX: usize = 8;
-/// Most of their control groups to read.
+/// Most control groups of dependencies that are read.
 const GROUPS_MAX: usize = 16;
-/// Databases whose processes have their state in the title, by name, and the end of a title while a
-/// statement waits for a lock (`update_process_title` of PostgreSQL, which is on by default).
+/// The name of database processes that show their state in the process title. While a statement
+/// waits for a lock, the title ends with [`WAITS_FOR_A_LOCK`] (`update_process_title` of
+/// PostgreSQL, which is on by default).
 const TITLED: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
-/// Databases with a thread for each session, by name. A statement that waits for a lock waits on a
+/// Names of databases with a thread for each session. A statement that waits for a lock waits on a
 /// futex with a timeout; an idle session waits for data.
 const THREADED: [&str; 2] = ["mariadbd", "mysqld"];
 
 /// Addresses on this machine to which the server is known to send requests, for the search of
-/// processes: a connection closed after each call is gone before it is found among open files.
+/// dependencies. A connection that is closed after each call is gone before it is found among open
+/// files.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
@@ -40,15 +44,15 @@ pub struct Downstream {
     asked: DependencyAddresses,
     look: Seldom,
     titles: Seldom,
-    /// CPU time of every process at the latest edge of a load, and when that was: what a process
-    /// that is found later had used by then.
+    /// CPU time of every process at the latest edge of a load, and the time of that reading. It is
+    /// the base for a process that is found later.
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
-    /// The database with a thread for each session, and the next threads to read.
+    /// The threads of the database with a thread for each session, and which threads are read next.
     sessions: Option<Threads>,
     turns: Turns,
-    /// Control groups that they are in, by their folders: the name of a process there, and its
+    /// Control groups of the dependencies, by folder: the name of a process in the group, and its
     /// limit.
     groups: BTreeMap<PathBuf, (String, CpuLimit)>,
     buffer: Vec<u8>,
@@ -56,7 +60,7 @@ pub struct Downstream {
 
 struct DownstreamProcess {
     is_titled: bool,
-    /// Whether it may run only on cores of the server, which are not all cores.
+    /// Whether the process may run only on cores of the server, and these are not all cores.
     shares_cores: bool,
     clock: CpuClock,
     base_ns: u64,
@@ -64,7 +68,8 @@ struct DownstreamProcess {
 }
 
 impl Downstream {
-    /// `port`: the server's own, whose connections come in.
+    /// Creates the probe. `port` is the server's own port, whose connections come in and are no
+    /// dependencies.
     pub fn new(port: u16) -> Downstream {
         Downstream {
             port,
@@ -85,7 +90,7 @@ impl Downstream {
         Arc::clone(&self.asked)
     }
 
-    /// Reads the CPU time of what is downstream of the processes `server`.
+    /// Reads the CPU time of the dependencies of the processes `server`.
     pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
         let edge = sink.extent() == Extent::Edge;
         if edge {
@@ -171,7 +176,7 @@ impl Downstream {
         let held = cores_of_any(server.iter().copied()).filter(|cores| cores.count() < cores_online());
         for pid in new {
             let Ok(clock) = CpuClock::for_process(pid) else { continue };
-            // A process without a base value has started since.
+            // A process without a base value has started since the last edge of a load.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED;
@@ -204,15 +209,15 @@ impl Downstream {
     }
 }
 
-/// Whether a process's title says that it waits. The title replaces the arguments, padded with
-/// zeros or spaces.
+/// Whether a process's title says that it waits for a lock. The title replaces the arguments,
+/// padded with zeros or spaces.
 fn waits_for_a_lock(title: &[u8]) -> bool {
     let title = String::from_utf8_lossy(title);
     title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
 }
 
-/// The names of the listeners of the server's connections. Connections to dependencies have few
-/// addresses.
+/// Reports the names of the processes that accept the server's connections. There are only few
+/// addresses to which connections lead.
 fn name_takers(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
     for (address, pid) in takers.iter().take(TAKERS_MAX) {
         if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {

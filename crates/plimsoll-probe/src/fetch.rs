@@ -1,5 +1,5 @@
-//! Fetches one document over plain HTTP, blocking, with a deadline: profiles are fetched during a
-//! load without being part of it.
+//! Fetches one document over plain HTTP, blocking, with a deadline. Profiles and metrics are
+//! fetched in this way during a load without being part of it.
 //!
 //! Not here: the exchange (`client`), redirects, TLS.
 
@@ -17,13 +17,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Interval of checks for the user's stop.
+/// Time between two checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A connection that takes longer comes to nothing.
+/// Longest time to open a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// A URL taken apart and resolved.
+/// The parts of a URL, with its resolved addresses.
 #[derive(Debug, Clone)]
 pub struct FetchTarget {
     /// Scheme, host and port.
@@ -36,10 +36,10 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// What is asked of the server of a load besides the load: where the load itself goes, whatever its
-/// URL says, and with no look-up.
+/// Requests to the server of a load, besides the load itself. They go to the addresses of the load,
+/// whatever the URL says, without another lookup.
 impl FetchTarget {
-    /// The server of a load, for which permission exists.
+    /// The target for requests to the server of a load, which the user has permitted already.
     pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
@@ -54,10 +54,10 @@ impl FetchTarget {
     }
 }
 
-/// An answer: its status, and its content whatever the status.
+/// A response, with its content whatever its status.
 #[derive(Debug)]
 pub struct FetchResponse {
-    /// The status of the answer.
+    /// The status of the response.
     pub status: u16,
     /// The content.
     pub body: Vec<u8>,
@@ -73,7 +73,7 @@ impl ByteBudget {
         ByteBudget(Arc::new(AtomicUsize::new(bytes)))
     }
 
-    /// Takes some; `false` if there were not so many any more.
+    /// Takes bytes from the budget. Returns `false` if too few are left.
     fn take(&self, bytes: usize) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
@@ -82,14 +82,14 @@ impl ByteBudget {
 /// Why there is no response.
 #[derive(Debug)]
 pub enum FetchError {
-    /// The response was not complete in time.
+    /// The response was not complete before the deadline.
     Late,
     /// Another reason; the text completes "ADDRESS ...".
     Other(String),
 }
 
 impl FetchError {
-    /// Completes "ADDRESS ...".
+    /// The text that completes "ADDRESS ...".
     pub fn text(&self) -> &str {
         match self {
             FetchError::Late => "sent no complete response in time",
@@ -102,8 +102,8 @@ impl FetchError {
     }
 }
 
-/// Requests `path` from the target; the whole response must arrive within `timeout` and fit the
-/// byte budget. Addresses are tried in turn. The user may interrupt.
+/// Requests `path` from the target, and tries its addresses in turn. The whole response must arrive
+/// within `timeout` and fit the byte budget. The user may interrupt the request.
 ///
 /// # Errors
 /// The [`FetchError`] of the last address, with the address in its text.
@@ -142,7 +142,7 @@ pub fn fetch(
     Err(FetchError::Other(reasons.join("; ")))
 }
 
-/// The result of a fetching thread; the user may interrupt the wait.
+/// Waits for the result of a thread that fetches. The user may interrupt the wait.
 pub fn awaited<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
         if signal::interrupted() {
@@ -153,7 +153,7 @@ pub fn awaited<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     thread.join().unwrap_or_else(|_| Err("it could not be read".into()))
 }
 
-/// Asks one address.
+/// Requests the document from one address.
 fn fetch_at(
     address: &SocketAddr,
     request: &EncodedRequest,

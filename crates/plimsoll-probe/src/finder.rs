@@ -1,5 +1,5 @@
-//! Finds the server's processes: the listeners on the target's address, or those named by `--pid`
-//! or `--process`.
+//! Finds the server's processes: those that listen on the target's address, or those named by
+//! `--pid` or `--process`.
 
 use crate::watched::WatchTarget;
 use plimsoll_model::Failure;
@@ -13,14 +13,14 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::os::unix::fs::MetadataExt;
 
-/// The server's processes, without the children that they have.
+/// The server's processes that were found; their children are not listed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundServer {
-    /// Parents of the server's processes, ascending; never empty.
+    /// Process ids of the server's topmost processes, ascending; never empty.
     pub roots: Vec<u32>,
-    /// Name of the first.
+    /// Name of the first process.
     pub name: String,
-    /// How it was found, in words.
+    /// How the server was found, in words for the user.
     pub found_by: String,
 }
 
@@ -46,13 +46,13 @@ impl ServerSelector {
 pub struct Finder {
     wanted: ServerSelector,
     addresses: Vec<SocketAddr>,
-    /// The unix socket in the place of addresses.
+    /// The path of the unix socket, if the target is one.
     unix: Option<String>,
     local: bool,
-    /// Whether to match the port only: the addresses are those of another machine, and may differ
-    /// here.
+    /// Whether to compare only the port. The addresses are those by which another machine reaches
+    /// the server; they may differ here.
     by_port: bool,
-    /// The result at the start, or the reason of its absence.
+    /// The server found at the start, or why none was found.
     first: Result<FoundServer, String>,
 }
 
@@ -62,7 +62,7 @@ impl Finder {
         Finder::wanting(ServerSelector::named(terms), watched).with_first_look()
     }
 
-    /// Searches a server of this machine that another machine reaches at `addresses`.
+    /// Finds a server of this machine that another machine reaches at `addresses`.
     pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
         let (wanted, addresses) = (ServerSelector::named(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
@@ -78,7 +78,7 @@ impl Finder {
         Ok(self)
     }
 
-    /// Looks for who listens on the target's address.
+    /// Finds the process that listens on the target's address.
     pub fn of_listener(watched: &WatchTarget) -> Finder {
         let mut finder = Finder::wanting(ServerSelector::Listener, watched);
         finder.first = finder.look();
@@ -87,17 +87,17 @@ impl Finder {
 
     fn wanting(wanted: ServerSelector, watched: &WatchTarget) -> Finder {
         let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
-        // A unix socket is always of this machine.
+        // A unix socket always belongs to this machine.
         let local = watched.local || unix.is_some();
         Finder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
-    /// The result at the start.
+    /// The server found at the start, or why none was found.
     pub fn first(&self) -> &Result<FoundServer, String> {
         &self.first
     }
 
-    /// Looks as asked.
+    /// Searches the server as the terms say.
     fn look(&self) -> Result<FoundServer, String> {
         match &self.wanted {
             ServerSelector::Listener => self.by_listener(),
@@ -120,11 +120,11 @@ impl Finder {
         }
     }
 
-    /// Looks for the server that took the place of one that is gone.
+    /// Searches the server again after its processes ended, for one that took over.
     pub fn look_again(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            // The number is no longer anybody's: who listens in its place took over. A name alone
-            // could be another's.
+            // The process id is free or reused. So the process that now listens on the address took
+            // over; a name alone could be that of another program.
             ServerSelector::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
             ServerSelector::Listener => self.by_listener(),
             ServerSelector::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
@@ -149,7 +149,8 @@ impl Finder {
         let blocked = |error: std::io::Error| {
             format!("the process that listens on {shown} cannot be found: {}", system_text(&error))
         };
-        // The kernel has the owner of a TCP socket; the owner of a unix socket is that of its file.
+        // The kernel reports the owner of a TCP socket. The owner of a unix socket is the owner of
+        // its file.
         let (inodes, user) = match &self.unix {
             Some(path) => {
                 let found = unix::listening_at(path).map_err(blocked)?;
@@ -187,7 +188,7 @@ impl Finder {
         }
         pids.retain(|pid| *pid != me);
         if pids.len() > 1 {
-            // A service manager has copies of the sockets that it passed on.
+            // A service manager (process 1) keeps copies of the sockets that it passed on.
             pids.retain(|pid| *pid != 1);
         }
         if pids.is_empty() {
@@ -218,12 +219,12 @@ impl Finder {
         Ok(FoundServer { roots, name, found_by: format!("it listens on {shown}") })
     }
 
-    /// The ports of the addresses, each once.
+    /// The ports of the addresses, without duplicates.
     fn ports(&self) -> impl Iterator<Item = u16> {
         self.addresses.iter().map(SocketAddr::port).collect::<BTreeSet<u16>>().into_iter()
     }
 
-    /// Sockets that listen on these ports, at whatever address.
+    /// The sockets that listen on these ports, at any address.
     fn listeners_at_ports(&self) -> std::io::Result<Vec<SocketRow>> {
         let (mut asker, mut found) = (Asker::open()?, Vec::new());
         for port in self.ports() {
@@ -270,25 +271,25 @@ impl Finder {
     }
 }
 
-/// The name of a process, and of its interpreter if it differs: `flask (python3.12)`. A script
-/// started by its own name has that name, although its capabilities are the interpreter's.
+/// Returns the name of a process, with that of its interpreter if it differs: `flask (python3.12)`.
+/// A script started by its own name has that name, although it runs in the interpreter.
 fn with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let program = program.as_deref().and_then(std::path::Path::file_name).and_then(std::ffi::OsStr::to_str);
     let known =
         |program: &&str| INTERPRETERS.iter().any(|known| program.starts_with(known) && !name.starts_with(known));
-    // A file that was replaced since says so.
+    // The link of a program file that was replaced ends with this text.
     let program = program.map(|program| program.trim_end_matches(" (deleted)")).filter(known);
     program.map_or_else(|| name.clone(), |program| format!("{name} ({program})"))
 }
 
-/// Whether a process has a name: the kernel's name, or the file name of its program.
+/// Whether a process is called `wanted`: by the kernel's name, or by the file name of its program.
 pub fn is_called(pid: u32, name: &str, wanted: &str) -> bool {
     if name == wanted {
         return true;
     }
-    // The kernel stores 15 bytes: the command line has a longer name.
+    // The kernel stores only 15 bytes of a name; the command line has the whole name.
     let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let program = command.split(|byte| *byte == 0).next().unwrap_or_default();
     let program = String::from_utf8_lossy(program);

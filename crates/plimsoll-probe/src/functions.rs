@@ -1,7 +1,7 @@
-//! Samples of the server's functions, by name, from the kernel's clock. Rings are emptied at every
-//! sampling; each address is looked up once.
+//! Samples which functions the server runs, by name, with a timer of the kernel. The kernel's
+//! sample buffers are emptied at every reading; each address is looked up once.
 //!
-//! If the kernel forbids sampling, a message says what would permit it, and nothing else changes.
+//! If the kernel forbids sampling, a message says what would permit it, and everything else works.
 
 use super::probe::Probe;
 use super::server::Tables;
@@ -18,12 +18,12 @@ use std::sync::{Arc, PoisonError};
 
 /// Length of an interval of samples, ns.
 const STRETCH_NS: u64 = 500_000_000;
-/// The common name of all kernel functions.
+/// The one name under which all kernel functions are counted.
 const KERNEL: &str = "[kernel]";
-/// The input that libraries read here: files of foreign programs.
+/// The kind of input that symbol libraries parse, named in error texts.
 const SYMBOLS: &str = "tables of symbols";
 
-/// Samples that are not told yet.
+/// The current interval of samples, which is not reported yet.
 struct OpenSampleInterval {
     from_ns: u64,
     lost: u64,
@@ -64,12 +64,12 @@ pub struct FunctionSampling {
     pids: Vec<u32>,
     stretch: OpenSampleInterval,
     look_threads: Seldom,
-    /// Room for the places of a stack.
+    /// A buffer for the addresses of a stack.
     walked: Vec<u64>,
 }
 
 impl FunctionSampling {
-    /// Sampling of these processes.
+    /// Creates the sampling of these processes.
     pub fn new(tables: Tables) -> FunctionSampling {
         FunctionSampling {
             tables,
@@ -78,14 +78,14 @@ impl FunctionSampling {
             symbols: Symbols::default(),
             pids: Vec::new(),
             stretch: OpenSampleInterval::new(monotonic_ns()),
-            // At every sample, unless the number of threads costs more than a 700th of a core: some
-            // servers start a thread for each connection.
+            // The list of threads is updated at every sample, unless that costs more than a 700th
+            // of a core. Some servers start a thread for each connection.
             look_threads: Seldom::with_part(0, 700),
             walked: Vec::new(),
         }
     }
 
-    /// Learns which processes are the server's by now.
+    /// Updates the list of the server's processes.
     fn gather(&mut self) {
         let tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
         let mut pids: Vec<u32> = tables.iter().map(|(pid, _)| *pid).collect();
@@ -97,7 +97,7 @@ impl FunctionSampling {
         }
         self.symbols.keep(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
-            // A table that its parser fails on has no names.
+            // If the parser panics on a symbol table, functions of that file have no names.
             let _ = foreign::call(SYMBOLS, || self.symbols.prepare(*pid));
         }
         self.pids = pids;
@@ -120,7 +120,7 @@ impl FunctionSampling {
         }
     }
 
-    /// Adds what was caught since the last look.
+    /// Takes the samples since the last reading.
     fn take(&mut self) {
         let FunctionSampling { sampler: Some(sampler), symbols, pids, stretch, walked, .. } = self else { return };
         let kernel: Arc<str> = Arc::from(KERNEL);
@@ -155,7 +155,7 @@ impl FunctionSampling {
     }
 }
 
-/// Why there are no samples, and what would permit them.
+/// The reason why there are no samples, and what would permit them.
 fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
     match (error.kind(), restriction) {
         (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
@@ -228,8 +228,8 @@ mod tests {
     #[inline(never)]
     fn clocks_of_this_test() -> u64 {
         let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
-        // Many readings that end in the kernel's page for clocks, and one that goes on into the
-        // kernel.
+        // The test spins on clock readings. Most end in the clock page that the kernel maps into
+        // the process (vDSO); the one for CPU time enters the kernel.
         while thread_cpu_ns() < start_ns + 300_000_000 {
             sum = (0..100).fold(sum, |sum, _| sum ^ std::hint::black_box(monotonic_ns()));
         }
@@ -253,7 +253,7 @@ mod tests {
         if seen.refused.is_some() {
             return; // Not allowed here; why is said.
         }
-        // On a busy machine the work takes more than one stretch.
+        // On a busy machine the work takes longer than one interval of samples.
         let stretches = &seen.stretches;
         let caught = |function: &str| {
             let of_stretch = |stretch: &SampleInterval| {
@@ -265,8 +265,8 @@ mod tests {
         // If threads are sampled one by one, this one may not be in the list yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
         assert!(caught("work_of_this_test") >= 10 || !named, "of about 29 samples: {stretches:?}");
-        // Reading a clock is visible, although neither it nor the library has frame pointers: in a
-        // few samples by its own address.
+        // Clock readings appear in stacks, although neither the clock's code nor the library has
+        // frame pointers. In a few samples they appear by their own address.
         let by_tables = cfg!(target_arch = "x86_64");
         assert!(caught("clocks_of_this_test") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
     }

@@ -1,5 +1,5 @@
-//! The machine that plimsoll runs on: for a local target the server's, for a remote one only the
-//! load generator's. Its CPU time is in [`super::machine`].
+//! Readings of the machine that plimsoll runs on. For a local target that is the server's machine,
+//! for a remote target only the load generator's. Its CPU time is read in [`super::machine`].
 
 use super::optional_file::OptionalFile;
 use super::ports::Ports;
@@ -23,9 +23,9 @@ pub struct Host {
     buffer: Vec<u8>,
 }
 
-/// Slowly changing values, and sums, are read in one of this many samples.
+/// Slowly changing values and sums are read only in one of this many samples.
 const SLOW_EVERY: u64 = 5;
-/// Means over a minute, and almost constant values, are read in one of this many samples.
+/// Means over a minute and almost constant values are read only in one of this many samples.
 const SLOWEST_EVERY: u64 = 10;
 
 const PRESSURE: [(&str, [&str; 2]); 3] = [
@@ -34,8 +34,8 @@ const PRESSURE: [(&str, [&str; 2]); 3] = [
     ("io", ["host.pressure_io_some", "host.pressure_io_full"]),
 ];
 
-/// TCP counters: name of the series, and name in the kernel's files; those of `snmp`, then of
-/// `netstat`.
+/// TCP counters: name of the series, and name in the kernel's file `snmp`. `NETSTAT` has those of
+/// the file `netstat`.
 const SNMP: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
 const NETSTAT: [(&str, &str); 10] = [
     ("tcp.listen_overflows", "ListenOverflows"),
@@ -51,15 +51,15 @@ const NETSTAT: [(&str, &str); 10] = [
 ];
 
 impl Host {
-    /// `server`: the process whose network namespace counts, if known. `from_elsewhere`: the load
-    /// comes from another machine.
+    /// Creates the probe. `server`: the process whose network namespace is read, if known.
+    /// `from_elsewhere`: the load comes from another machine.
     pub fn new(server: Option<u32>, addresses: &[SocketAddr], from_elsewhere: bool) -> Host {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
-        // A load from another machine uses an interface that the server's address does not
-        // determine.
+        // If the load comes from another machine, the server's address does not tell which
+        // interface it uses.
         let reached = addresses.first().filter(|_| !from_elsewhere);
         let interface = reached.and_then(|address| match address.ip() {
             own if is_local(&own) => Some("lo".to_owned()),
@@ -73,7 +73,7 @@ impl Host {
             memory: OptionalFile::open("/proc/meminfo"),
             load: OptionalFile::open("/proc/loadavg"),
             frequencies: (0..cores.min(64)).filter_map(|core| ProcFile::open(frequency(core)).ok()).collect(),
-            // The load's interface is in our own network namespace.
+            // The interface of the load is in plimsoll's own network namespace.
             traffic: OptionalFile::open("/proc/net/dev"),
             interface,
             snmp: OptionalFile::open(&format!("{net}/snmp")),
@@ -121,7 +121,7 @@ impl Host {
     fn tcp(&mut self, sink: &mut Sink) {
         for (reading, group, counters) in [(&self.snmp, "Tcp:", &SNMP[..]), (&self.netstat, "TcpExt:", &NETSTAT[..])] {
             let told = reading.read(&mut self.buffer, |text| {
-                // A counter that this kernel does not have is no reading that failed.
+                // A counter that this kernel lacks does not count as a failed reading.
                 host::counters(text, group, |name, value| {
                     if let Some((series, _)) = counters.iter().find(|(_, key)| key.as_bytes() == name) {
                         sink.counter(series, "", value as f64);

@@ -1,7 +1,7 @@
-//! CPU time of the kernel's own threads: they write files, move packets and free memory for all
+//! CPU time of the kernel's own threads, which write files, move packets and free memory for all
 //! processes. So it never counts as interference.
 //!
-//! They are invisible in a container with its own process ids.
+//! In a container with its own process ids, kernel threads are invisible.
 
 use super::sink::{Extent, Seldom, Sink};
 use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
@@ -12,7 +12,7 @@ pub struct KernelThreads {
     read: Seldom,
     /// Clocks by process id, each with its last reading, ns.
     clocks: BTreeMap<u32, (CpuClock, u64)>,
-    /// Processes that are none.
+    /// Process ids that do not belong to kernel threads.
     passed_over: BTreeSet<u32>,
     /// CPU time of ended threads, ns.
     ended_ns: u64,
@@ -31,7 +31,7 @@ impl KernelThreads {
         }
     }
 
-    /// Reads what they have used so far.
+    /// Reads the CPU time that the kernel's threads have used so far.
     pub fn sample(&mut self, sink: &mut Sink) {
         if sink.extent() == Extent::Edge {
             self.look.hasten();
@@ -54,7 +54,7 @@ impl KernelThreads {
     }
 }
 
-/// Adds new threads. Known ids cost nothing further.
+/// Adds the clocks of new kernel threads. Ids that were checked before cost nothing.
 fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, passed_over: &mut BTreeSet<u32>, buffer: &mut Vec<u8>) {
     let pids: BTreeSet<u32> = numbers_in("/proc").unwrap_or_default().into_iter().collect();
     passed_over.retain(|pid| pids.contains(pid));

@@ -1,12 +1,11 @@
-//! Watching the target while the load runs: a thread of its own reads, ten times a second, what the
-//! kernel tells of the server's processes, the host, control groups and sockets ([`Watcher`]).
+//! Watches the target while a load runs ([`Watcher`]). A separate thread reads, ten times a second,
+//! what the kernel reports about the server's processes, the host, control groups and sockets.
 //!
-//! A reading that fails is a gap with its reason, never a failed run. What the readings cost is
-//! part of them. What is asked of a server over HTTP beside any load is here, too ([`client`],
-//! [`fetch`]), and what this machine brings to a load ([`machine_facts`]).
+//! A failed reading is a gap with its reason, never a failed run. The readings include their own
+//! cost. This crate also has single HTTP requests outside any load ([`client`], [`fetch`]), and
+//! facts about this machine ([`machine_facts`]).
 //!
-//! This crate does not know what readings mean, which load runs and how it is carried out, nor how
-//! anything looks.
+//! Not here: the meaning of readings, the execution of loads, and reports.
 
 #![forbid(unsafe_code)]
 
@@ -57,11 +56,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time from one sample to the next.
+/// Time between two samples, ns.
 const PERIOD_NS: u64 = 100_000_000;
-/// Samples that are handed over together, where nobody waits for each.
+/// Number of samples that are handed over together, if no one waits for each sample.
 const SAMPLES_TOGETHER: u32 = 10;
-/// Longest wait for a sample that was asked for: a late one is not worth holding the load up.
+/// Longest wait for a requested sample. A late sample is not worth a delay of the load.
 const SAMPLE_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
@@ -69,13 +68,13 @@ struct SharedState {
     /// Readings since the last `take`; times are of the monotonic clock.
     seen: Probes,
     stop: bool,
-    /// Number of requested samples, and of those taken.
+    /// Number of samples that were requested, and of those that were taken.
     asked: u64,
     done: u64,
 }
 
 struct WatcherChannel {
-    /// Another process that makes a part of the load; 0: none.
+    /// Process id of another plimsoll process that generates a part of the load; 0: none.
     ours: Arc<AtomicU32>,
     state: Mutex<SharedState>,
     changed: Condvar,
@@ -83,13 +82,13 @@ struct WatcherChannel {
 
 impl WatcherChannel {
     fn lock(&self) -> MutexGuard<'_, SharedState> {
-        // After a panic of a probe the state is still consistent: it changes only by merging, under
-        // the lock.
+        // If a probe panicked, the state is still consistent: it changes only by merging, under the
+        // lock.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `until_ns` or until a sample is requested; `None`: the watch has ended,
-    /// otherwise the number of requests so far.
+    /// Waits until `until_ns` or until a sample is requested. Returns the number of requests so
+    /// far; `None`: the watch has ended.
     fn wait_until(&self, until_ns: u64) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -106,16 +105,16 @@ impl WatcherChannel {
     }
 }
 
-/// The watching under way.
+/// A running watch of the target; dropping it ends the watch.
 pub struct Watcher {
     shared: Arc<WatcherChannel>,
     live: LiveServer,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The watched parts of this machine.
+/// The parts of this machine that are watched.
 struct WatchSite {
-    /// Finds the server; `None`: it is watched elsewhere.
+    /// Finds the server; `None`: the server is watched on another machine.
     finder: Option<Finder>,
     cgroup: Option<cgroup::Folder>,
     addresses: Vec<SocketAddr>,
@@ -126,8 +125,8 @@ struct WatchSite {
 }
 
 impl Watcher {
-    /// Begins to watch the process that listens on the target's address, or a named one. `None` if
-    /// the terms want nothing. A named process must exist.
+    /// Starts to watch the process that listens on the target's address, or a named process, which
+    /// must exist. Returns `None` if the terms ask for no probes.
     pub fn begin(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -137,7 +136,7 @@ impl Watcher {
             return Ok(None);
         }
         let finder = Finder::new(terms, watched)?;
-        // A process visible here is on this machine, whatever the address.
+        // A process that is visible here runs on this machine, whatever its address.
         let local = watched.local || finder.first().is_ok();
         let site = WatchSite {
             finder: Some(finder),
@@ -149,8 +148,8 @@ impl Watcher {
         Watcher::start(site, Metrics::of_terms(terms, watched)?, effort, SAMPLES_TOGETHER).map(Some)
     }
 
-    /// Begins to watch the server of this machine that another machine reaches at `addresses`, or a
-    /// named process. It must exist.
+    /// Starts to watch the server of this machine that another machine reaches at `addresses`, or a
+    /// named process. The server must exist.
     pub fn begin_for_others(
         terms: &ProbesTerms<String>,
         addresses: &[SocketAddr],
@@ -165,13 +164,13 @@ impl Watcher {
             local: true,
             from_elsewhere: true,
         };
-        // Each sample leaves at once.
+        // Every sample is sent at once.
         Watcher::start(site, None, effort, 1)
     }
 
-    /// Begins to watch plimsoll and other processes on this machine, and the server's own metrics,
-    /// while the server is watched elsewhere. `shared`: whether "elsewhere" is this machine, as
-    /// with containers.
+    /// Starts to watch plimsoll and other processes on this machine, and the server's own metrics,
+    /// while the server's processes are watched elsewhere. `shared`: the other watcher runs on the
+    /// same machine, as with containers.
     pub fn begin_at_generator(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -191,8 +190,9 @@ impl Watcher {
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
-                // An own file table: files of thousands of threads must not use up the load's
-                // limit. Some containers refuse it; then the table is shared.
+                // The watcher's thread gets its own file table: the files of thousands of server
+                // threads must not use up the load's limit. Some containers refuse that; then the
+                // table is shared.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.probes(live, &shared, effort);
                 sample_all(&shared, &mut probes, PERIOD_NS, effort, together, true);
@@ -200,7 +200,7 @@ impl Watcher {
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
         if let Some(metrics) = metrics {
-            // A slow response must not delay other readings.
+            // Metrics have their own thread, because a slow response must not delay other readings.
             let shared = Arc::clone(&shared);
             let watch =
                 move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
@@ -211,7 +211,7 @@ impl Watcher {
 }
 
 impl WatchSite {
-    /// The probes.
+    /// Creates the probes of the site.
     fn probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
         let WatchSite { finder, cgroup, addresses, local, from_elsewhere } = self;
         let machine = Box::new(machine::MachineProbe::with_process(local, Arc::clone(&shared.ours)));
@@ -250,7 +250,7 @@ impl ReadingSource for Watcher {
         let asked = state.asked;
         self.shared.changed.notify_all();
         let wait = self.shared.changed.wait_timeout_while(state, SAMPLE_WAIT, |state| state.done < asked);
-        // Late or not: the load goes on.
+        // Whether the sample came in time does not matter: the load goes on.
         drop(wait);
     }
 
@@ -264,13 +264,14 @@ impl Drop for Watcher {
         self.shared.lock().stop = true;
         self.shared.changed.notify_all();
         for thread in self.threads.drain(..) {
-            // The panic has printed its own message; the load's figures do not depend on it.
+            // The thread has printed its panic already; the load's figures do not depend on it.
             let _ = thread.join();
         }
     }
 }
 
-/// Samples until stopped. `answers`: whether this thread serves [`ReadingSource::sample_now`].
+/// Takes samples until the watch is stopped. `answers`: this thread serves
+/// [`ReadingSource::sample_now`].
 fn sample_all(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],
@@ -310,7 +311,7 @@ fn sample_all(
             let mut seen = sink.take();
             let (cpu_now_ns, now_ns) = (thread_cpu_ns(), monotonic_ns());
             seen.cpu_ns = cpu_now_ns.saturating_sub(cpu_ns);
-            // One thread counts the time covered; the other adds only its cost.
+            // Only one thread reports the wall-clock time; the other thread adds only its cost.
             seen.wall_ns = if answers { now_ns.saturating_sub(wall_ns) } else { 0 };
             (cpu_ns, wall_ns, held) = (cpu_now_ns, now_ns, 0);
             state.seen.merge(&seen);
@@ -322,7 +323,7 @@ fn sample_all(
         drop(state);
         let now_ns = monotonic_ns();
         if now_ns >= next_ns {
-            // Late samples are not made up for: the next one is a whole period on the grid later.
+            // Missed samples are skipped: the next sample is at the next multiple of the period.
             next_ns += (now_ns - next_ns) / period_ns * period_ns + period_ns;
         }
     }

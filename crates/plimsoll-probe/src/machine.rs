@@ -1,5 +1,5 @@
 //! CPU use by owner: the machine's total over all cores, the kernel's own threads, and plimsoll.
-//! With the server's CPU time, the rest is that of other processes
+//! Without these and the server's CPU time, the rest belongs to other processes
 //! (`plimsoll_analysis::interference`).
 
 use super::downstream::Downstream;
@@ -21,25 +21,26 @@ pub struct MachineProbe {
     stat: OptionalFile,
     kernel: KernelThreads,
     clock: Option<CpuClock>,
-    /// Another process with a part of the load (0: none), and its clock with the last reading, ns.
+    /// Process id of another plimsoll process with a part of the load (0: none). `other` has its
+    /// clock, with the last reading in ns.
     ours: Arc<AtomicU32>,
     other: Option<(u32, CpuClock, u64)>,
-    /// CPU time of such processes that have ended.
+    /// CPU time of other plimsoll processes that have ended, ns.
     others_ns: u64,
-    /// Threads of ours by number, with the time that each has waited for a core, ns.
+    /// Threads of this process by id, with the time that each has waited for a core, ns.
     threads: BTreeMap<u32, (ProcFile, u64)>,
-    /// Waiting time of threads that have ended.
+    /// Time that ended threads had waited for a core, ns.
     ended_wait_ns: u64,
     buffer: Vec<u8>,
 }
 
 impl MachineProbe {
-    /// `local`: whether the target is on this machine.
+    /// Creates the probe. `local`: whether the target is on this machine.
     pub fn new(local: bool) -> MachineProbe {
         MachineProbe::with_process(local, Arc::default())
     }
 
-    /// The same with another process of plimsoll, whose id is in `ours` once it exists.
+    /// Creates the probe with another plimsoll process, whose id is in `ours` once it exists.
     pub fn with_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
@@ -82,7 +83,7 @@ impl MachineProbe {
         }
     }
 
-    /// CPU time that other processes of ours have used, ns.
+    /// Reads the CPU time that other plimsoll processes have used, ns.
     fn others_cpu_ns(&mut self) -> u64 {
         let pid = self.ours.load(Ordering::Relaxed);
         if self.other.as_ref().map_or(0, |(known, ..)| *known) != pid {
@@ -96,8 +97,8 @@ impl MachineProbe {
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
     }
 
-    /// Time that threads of this process waited for a core. Each load has new threads: the waiting
-    /// of an ended one since its last reading is lost, at most one sample's time.
+    /// Reports how long threads of this process waited for a core. Each load has new threads. For
+    /// an ended thread, the waiting after its last reading is lost: at most one sample's time.
     fn waiting(&mut self, sink: &mut Sink) {
         let Ok(tids) = numbers_in("/proc/self/task") else { return };
         for tid in &tids {
@@ -137,8 +138,8 @@ impl Probe for MachineProbe {
     }
 }
 
-/// The machine's accounts over one load, and the CPU time of a server whose processes are known,
-/// for who has no [`super::Watcher`].
+/// Records the machine's CPU use over one load, and the CPU time of a server with known processes.
+/// It is used where no [`super::Watcher`] runs.
 pub struct MachineRecorder {
     machine: MachineProbe,
     downstream: Option<Downstream>,
@@ -146,7 +147,7 @@ pub struct MachineRecorder {
 }
 
 impl MachineRecorder {
-    /// `port`: of the target, if it is on this machine.
+    /// Creates the recorder. `port`: the target's port, if the target is on this machine.
     pub fn new(local: bool, port: Option<u16>) -> MachineRecorder {
         let downstream = port.filter(|_| local).map(Downstream::new);
         MachineRecorder {
@@ -156,8 +157,8 @@ impl MachineRecorder {
         }
     }
 
-    /// Reads now; `edge`: at an edge of the load. `server`: the clocks of its processes, if they
-    /// are known.
+    /// Takes a sample now. `edge`: the time is at the start or end of a load. `server`: the clocks
+    /// of the server's processes, if known.
     pub fn look(&mut self, edge: bool, server: Option<&CpuClocks>) {
         self.sink.begin(monotonic_ns(), edge);
         if let Some(clocks) = server {

@@ -1,7 +1,7 @@
-//! Reads the facts about this machine ([`read`]), for `plimsoll doctor`.
+//! Reads facts about this machine ([`read`]) for `plimsoll doctor`.
 //!
-//! Not here: whether they suffice (`plimsoll_analysis::fitness`), and readings during a load
-//! (`machine`, `host`).
+//! Not here: whether the machine suffices (`plimsoll_analysis::fitness`), and readings during a
+//! load (`machine`, `host`).
 
 use plimsoll_model::MachineLimits;
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess};
@@ -13,15 +13,16 @@ use plimsoll_sys::{process, sampling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Governors of more cores are not read.
+/// Most cores whose frequency governor is read.
 const CORES_READ_MAX: u32 = 1024;
-/// A process that uses less is not named.
+/// Least use of cores at which a process is named.
 const NAMED_CORES_MIN: f64 = 0.01;
 
-/// Reads all facts. Interference is sampled for `sample`, while the caller is idle.
+/// Reads all facts. CPU use of other processes is sampled for the time `sample`, while the caller
+/// is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
-    // A thread of its own: the trial closes the files of its table.
+    // This check needs its own thread, since a file table of its own closes the other files.
     let own_tables = std::thread::spawn(|| process::own_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),
@@ -90,14 +91,14 @@ fn probes_missing() -> Vec<MissingProbe> {
     .collect()
 }
 
-/// CPU time of the machine so far, in ticks: in use, and taken by the host.
+/// CPU time of the machine so far, in ticks: time in use, and time stolen by the hypervisor.
 fn machine_ticks() -> Option<(u64, u64)> {
     let text = std::fs::read("/proc/stat").ok()?;
     let cpu = host::parse_stat(&text)?.cpu;
     Some((cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq, cpu.steal))
 }
 
-/// CPU time of each process so far, in ticks, with its name. This process is not among them.
+/// CPU time so far of each process but this one, in ticks, with its name.
 fn process_ticks() -> BTreeMap<u32, (String, u64)> {
     let mut buffer = Vec::new();
     let pids = numbers_in("/proc").unwrap_or_default();
@@ -146,12 +147,12 @@ mod tests {
         assert!(sample.cores <= f64::from(facts.cores_online) * 1.5, "{sample:?}");
     }
 
-    /// A process that works while it is sampled is the busiest, by its name.
+    /// A process that works during the sample is reported as the busiest, with its name.
     #[test]
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");
         let sample = interference(Duration::from_millis(500)).expect("/proc/stat is there");
-        // It is our child, and only waits.
+        // The process is a child of this test and only waits.
         child.kill().and_then(|()| child.wait()).expect("it ends");
         assert!(sample.cores > 0.05, "{sample:?}");
         assert!(sample.busiest.is_some(), "{sample:?}");

@@ -1,6 +1,6 @@
-//! The server's own metrics: `--metrics`, in Prometheus' text format or Go's `/debug/vars`, fetched
-//! once a second by a separate thread. Without the flag no request is sent: a probe must not be
-//! load.
+//! The server's own metrics (`--metrics`), in Prometheus' text format or Go's `/debug/vars`. A
+//! separate thread fetches them once a second. Without the flag no request is sent, since a probe
+//! must not be load.
 
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
@@ -14,24 +14,24 @@ use plimsoll_model::{EndpointChoice, Plan, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Time from one question to the next.
+/// Time between two fetches of the metrics, ns.
 pub const PERIOD_NS: u64 = 1_000_000_000;
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// A longer answer is not metrics.
+/// Longest response that is accepted as metrics, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// More series than this are not kept.
+/// Most series that are recorded.
 const SERIES_MAX: usize = 150;
 
 pub struct Metrics {
     target: FetchTarget,
     known: BTreeSet<String>,
     left_out: usize,
-    /// Decided at the first answer, so that the same series come all along.
+    /// The choice of metrics. The first response decides it, so that the series stay the same.
     take: Take,
 }
 
 impl Metrics {
-    /// The metrics of the terms, if any.
+    /// Creates the probe that the terms ask for; `None` if they ask for no metrics.
     pub fn of_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<Metrics>, Failure> {
         let named = terms.metrics.as_ref().map(|served| match served {
             EndpointChoice::ByTarget => None,
@@ -40,14 +40,14 @@ impl Metrics {
         named.map(|named| Metrics::new(named, watched)).transpose()
     }
 
-    /// Fetches once: a named endpoint must exist; without a name it is on the target of the load
-    /// `plan`.
+    /// Creates the probe and fetches once to check the endpoint. Without a named URL, the default
+    /// endpoints of the load's target are tried.
     fn new(named: Option<&str>, watched: &WatchTarget) -> Result<Metrics, Failure> {
         let flagged = |reason: String| Failure::start(format!("--metrics: {reason}"));
         let url = named.map_or_else(|| format!("{}/", watched.plan.traffic.origin), str::to_owned);
         let url = url.as_str();
-        // The load's target has permission already; another address needs it as profiles do.
-        // Redirects are not followed.
+        // The load's target is permitted already; another address needs permission, as for
+        // profiles. Redirects are not followed.
         let target = match named {
             Some(url) => (watched.resolve)(url),
             None => FetchTarget::of_load(watched.plan, None),
@@ -79,7 +79,7 @@ impl Metrics {
     }
 }
 
-/// The metrics endpoint of a load's target, if it has one; for a hint.
+/// Finds the metrics endpoint of a load's target, for a hint to the user; `None` if there is none.
 pub fn served_by(plan: &Plan) -> Option<String> {
     // Only the target itself is permitted here.
     let resolve = |url: &str| Err(Failure::usage(url));
@@ -88,7 +88,7 @@ pub fn served_by(plan: &Plan) -> Option<String> {
     Some(format!("{}{}", plan.traffic.origin, target.path))
 }
 
-/// The first fetch: a page without runtime metrics is used as a whole.
+/// Makes the first fetch. If the page has no runtime metrics, all of its metrics are used.
 fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     for take in [Take::Runtime, Take::All] {
         if !ask(target, path, take)?.is_empty() {
@@ -98,7 +98,7 @@ fn first_answer(target: &FetchTarget, path: &str) -> Result<Take, String> {
     Err("serves no numbers".into())
 }
 
-/// Asks for metrics; the error is the end of a sentence that begins with the path.
+/// Fetches the metrics. The error completes a sentence that begins with the path.
 fn ask(target: &FetchTarget, path: &str, take: Take) -> Result<Vec<ServerMetric>, String> {
     let FetchResponse { status, body } =
         fetch(target, path, TIMEOUT, &ByteBudget::new(ANSWER_BYTES_MAX)).map_err(|error| error.text().to_owned())?;

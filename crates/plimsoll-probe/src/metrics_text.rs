@@ -1,6 +1,6 @@
 //! Parsers of metrics: Prometheus' text format (and OpenMetrics), and the JSON of Go's
-//! `/debug/vars`. Of the text only metrics of runtime, pools, queues and garbage collection are
-//! used, unless there are none.
+//! `/debug/vars`. In Prometheus' format, metrics of runtime, pools, queues and garbage collection
+//! are preferred. All metrics are used only if there are none of these.
 
 use plimsoll_model::SeriesKind;
 use plimsoll_model::redact::{REDACTED, is_secret_name};
@@ -16,7 +16,7 @@ pub struct ServerMetric {
     pub value: f64,
 }
 
-/// Beginnings of names that runtimes use.
+/// First parts of metric names by which runtimes are recognised.
 const RUNTIMES: [&str; 12] = [
     "go_",
     "process_",
@@ -31,7 +31,7 @@ const RUNTIMES: [&str; 12] = [
     "jetty_",
     "erlang_",
 ];
-/// Words in the names of such metrics.
+/// Words in metric names by which pools, queues and garbage collection are recognised.
 const WORDS: [&str; 12] = [
     "pool",
     "queue",
@@ -46,7 +46,7 @@ const WORDS: [&str; 12] = [
     "limiter",
     "worker",
 ];
-/// Longer names are not kept.
+/// Longest name of a metric that is kept, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
 fn wanted(name: &str) -> bool {
@@ -54,17 +54,17 @@ fn wanted(name: &str) -> bool {
     RUNTIMES.iter().any(|start| name.starts_with(start)) || WORDS.iter().any(|word| name.contains(word))
 }
 
-/// Which numbers are taken.
+/// The choice of metrics to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Take {
     /// Metrics of runtime, pools, queues and garbage collection.
     Runtime,
-    /// All metrics, for a server without the above.
+    /// All metrics, for a server without runtime metrics.
     All,
 }
 
-/// Reads either form; `None` for what is neither. Lines that are not understood are passed over,
-/// but not all of them may be.
+/// Parses metrics in either format. `None`: the bytes are in neither format, or every line is
+/// invalid. Single invalid lines are skipped.
 pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
     let text = std::str::from_utf8(bytes).ok()?;
     if text.trim_start().starts_with('{') {
@@ -84,13 +84,13 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
         }
         let Some((name, labels, value)) = sample(line) else { continue };
         understood += 1;
-        // Buckets of histograms are many, and their count and sum say enough here.
+        // Histogram buckets are skipped: there are many, and the histogram's count and sum suffice.
         if name.ends_with("_bucket") || (take == Take::Runtime && !wanted(name)) || !value.is_finite() {
             continue;
         }
         let shown = without_secrets(labels);
         let whole = format!("{name}{}", shown.as_deref().unwrap_or(labels));
-        // Without their secrets several may have one name: the first stands.
+        // Without secret labels, several metrics may have the same name: the first one counts.
         let is_again = || shown.is_some() && metrics.iter().any(|metric: &ServerMetric| metric.name == whole);
         if whole.len() <= NAME_BYTES_MAX && !is_again() {
             metrics.push(ServerMetric { kind: kind_of(name, &kinds), name: whole, value });
@@ -101,8 +101,8 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
 
 fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
     let declared = |name: &str| kinds.get(name).copied();
-    // Parts of a summary or histogram, and OpenMetrics' counters, are declared under the name
-    // without its ending.
+    // Parts of a summary or histogram, and counters of OpenMetrics, are declared under the name
+    // without this ending.
     let family = ["_total", "_sum", "_count"].iter().find_map(|end| declared(name.strip_suffix(end)?));
     match declared(name).or(family) {
         Some("counter") => SeriesKind::Counter,
@@ -132,10 +132,10 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
     Some((name, labels, value))
 }
 
-/// Labels without values of secret names and without long random values; `None`: there are no
+/// Removes label values of secret names, and long random values. Returns `None` if there are no
 /// labels.
 fn without_secrets(labels: &str) -> Option<String> {
-    /// Values with so many letters and digits in one word are keys.
+    /// A value with a word of this many letters and digits counts as a key.
     const KEY_CHARS_MIN: usize = 16;
     let (mut out, mut rest, mut is_changed) = (String::new(), labels, false);
     while let Some((before, after)) = rest.split_once('"') {
@@ -179,7 +179,8 @@ fn labels_end(text: &str) -> Option<usize> {
     None
 }
 
-/// Go's `/debug/vars`: the heap and garbage collection of `memstats`, and every number at the top.
+/// Reads Go's `/debug/vars`: the heap and garbage collection from `memstats`, and every top-level
+/// number.
 fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
     const GAUGES: [&str; 5] = ["HeapAlloc", "HeapInuse", "HeapObjects", "StackInuse", "GCCPUFraction"];
     const COUNTERS: [&str; 5] = ["NumGC", "PauseTotalNs", "TotalAlloc", "Mallocs", "Frees"];
@@ -196,7 +197,7 @@ fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
     for (name, value) in vars.iter().filter(|(name, _)| name.len() <= NAME_BYTES_MAX) {
         metrics.extend(value.as_f64().map(|value| ServerMetric { name: name.clone(), kind: SeriesKind::Gauge, value }));
     }
-    // Any other document of JSON is not about metrics.
+    // A JSON document without such numbers is no document of metrics.
     (!metrics.is_empty()).then_some(metrics)
 }
 

@@ -1,8 +1,8 @@
-//! Files of the kernel that some machines do not have.
+//! A file of the kernel that some machines lack.
 
 use plimsoll_sys::probe::ProcFile;
 
-/// A file, or why it cannot be read.
+/// A kernel file, or the reason why it cannot be read.
 pub struct OptionalFile {
     source: Result<ProcFile, String>,
 }
@@ -12,7 +12,7 @@ impl OptionalFile {
         OptionalFile { source: ProcFile::open(path).map_err(|error| reason(path, &error)) }
     }
 
-    /// The parsed content; else the reason.
+    /// Reads and parses the file. The error is the reason why that failed.
     pub fn read<T>(&self, buffer: &mut Vec<u8>, parse: impl FnOnce(&[u8]) -> Option<T>) -> Result<T, String> {
         let source = self.source.as_ref().map_err(String::clone)?;
         let text = source.read(buffer).map_err(|error| plimsoll_sys::system_text(&error))?;

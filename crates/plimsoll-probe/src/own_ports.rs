@@ -1,5 +1,5 @@
-//! The ports on which the server listens: the target's, unless the named process listens on others,
-//! as behind a proxy.
+//! The ports on which the server listens. Usually that is the target's port. A named process behind
+//! a proxy listens on other ports.
 //!
 //! Not here: readings of the connections (`sockets`).
 
@@ -11,14 +11,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// A server with more ports than these is watched at the lowest ones.
+/// Most ports that are watched. If the server has more, the lowest ones are watched.
 const PORTS_MAX: usize = 8;
-/// Open files that are gone through to find them, at most: they are looked for before the load, and
-/// listeners are opened first.
+/// Most open files that are searched for listening sockets. The search runs before the load;
+/// servers open listening sockets first, so these come early.
 const FILES_MAX: usize = 20_000;
 
-/// The ports to watch, ascending, and whether they differ from the target's. On an error, the
-/// target's port.
+/// Returns the ports to watch, ascending, and whether they differ from the target's port. On an
+/// error, returns the target's port.
 pub fn watched(asker: &mut Asker, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();

@@ -1,11 +1,10 @@
-//! The server's own connections to others (databases, caches, further services), by peer, over TCP
-//! and unix sockets; and what lies unsent in those that others have opened to further ports of its
-//! own.
+//! The server's own connections to other processes (databases, caches, other services), by peer,
+//! over TCP and unix sockets. It also reads unsent bytes on connections that clients opened to
+//! other ports of the server.
 //!
-//! The kernel tells of connections without saying whose they are; a process's open files tell
-//! whose, but there may be many thousands, most of them connections that were taken. So nothing is
-//! looked for unless there is a connection that could be the server's own; then its open files are
-//! gone through a few at a time.
+//! The kernel's list of connections does not name their processes. A process's open files do, but
+//! there may be many thousands, most of them accepted connections. So nothing is searched unless a
+//! connection could be the server's own. Then the server's open files are searched a few at a time.
 
 use super::downstream::DependencyAddresses;
 use super::server::Tables;
@@ -22,17 +21,19 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// Peers of the server that get a series of their own: those with the most connections.
+/// Most peers with their own series: those with the most connections.
 const PEERS_MAX: usize = 8;
-/// Open files that are looked at in one sample, by the least effort.
+/// Number of open files that are searched in one sample with the least effort.
 const FILES_AT_ONCE: u64 = 64;
-/// Files searched at once when the readings' budget is used up and the search has taken long.
+/// Number of open files that are searched in one sample when the budget is used up and the search
+/// has taken long.
 const FILES_AT_ONCE_LEAST: u64 = 32;
 const SEARCH_WAIT_NS: u64 = 1_000_000_000;
-/// A search among open files that takes longer is told of.
+/// A search among open files that takes longer than this is reported, ns.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
-/// An answer that came so recently may not have ended, ms: some ticks of the kernel's.
+/// If data arrived within this time, more of the same response may follow, ms. It is some ticks of
+/// the kernel.
 const JUST_CAME_MS: u32 = 40;
 
 const DENIED: &str =
@@ -40,19 +41,22 @@ const DENIED: &str =
 
 pub struct Peers {
     tables: Tables,
-    /// Addresses on this machine to which the server is known to send requests, for other probes.
+    /// Addresses on this machine to which the server is known to send requests. Other probes use
+    /// them.
     asked: DependencyAddresses,
     look: Seldom,
-    /// Other network namespaces with peers of connections that may be the server's.
+    /// Access to other network namespaces that contain peers of connections which may be the
+    /// server's.
     elsewhere: Vec<Asker>,
     look_elsewhere: Seldom,
-    /// Whose sockets are, by their inodes.
+    /// The owner of each socket, by inode.
     owners: BTreeMap<u32, Owner>,
-    /// The last snapshot, until its owners are known.
+    /// The last snapshot of connections, kept until their owners are known.
     seen: Option<OwnConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<PeerAddress>,
-    /// Lifetime traffic of the last snapshot, by inode, and for all connections by peer.
+    /// Lifetime traffic at the last snapshot: by inode of the connection, and in `carried_by` the
+    /// sums by peer.
     carried: BTreeMap<u32, LifetimeTraffic>,
     carried_by: BTreeMap<PeerAddress, (u64, u64)>,
 }
@@ -60,43 +64,45 @@ pub struct Peers {
 /// The lifetime traffic of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct LifetimeTraffic {
-    /// Segments with data that were sent, modulo 2^32.
+    /// Number of segments with data sent, modulo 2^32.
     segments_sent: u32,
     bytes_received: u64,
 }
 
-/// Whose a socket is.
+/// The owner of a socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Owner {
     Server,
-    /// Another process's: it is not among the server's open files, and still exists.
+    /// Another process: the socket exists, but is not among the server's open files.
     Other,
-    /// Not among the server's open files, whose search took so long that it may have been closed
-    /// meanwhile.
+    /// Unknown: the socket is not among the server's open files, but the search took so long that
+    /// the server may have closed it meanwhile.
     NotFound,
 }
 
-/// Connections that could be the server's own, and when they were seen.
+/// A snapshot of connections that could be the server's own.
 struct OwnConnections {
     at_ns: u64,
     connections: Vec<OwnConnection>,
-    /// Listening sockets of further ports that could be its own.
+    /// Listening sockets that could be the server's, on other ports than the target's: port and
+    /// inode.
     listeners: Vec<(u16, u32)>,
-    /// Bytes that lie unsent in connections to such a port.
+    /// Unsent bytes on connections that were accepted on such a port, by port.
     unsent: BTreeMap<u16, u64>,
-    /// Lengths of accept queues, by listeners on this machine with connections that may be the
-    /// server's.
+    /// Lengths of the accept queues of listeners on this machine, if connections that may be the
+    /// server's lead to them.
     queued: BTreeMap<PeerAddress, u64>,
-    /// The same in other network namespaces, by address there.
+    /// Lengths of such accept queues in other network namespaces, by the address there.
     queued_elsewhere: BTreeMap<SocketAddr, u64>,
-    /// Connections out of the server's network namespace with an unknown peer.
+    /// Connections that leave the server's network namespace to an unknown peer.
     led_away: OutsideEnds,
 }
 
-/// Peers outside the searched network namespaces: on another machine, or in a container.
+/// The known ends of connections whose peer is outside the searched network namespaces: on another
+/// machine, or in a container.
 #[derive(Debug, Default)]
 struct OutsideEnds {
-    /// Over TCP, from the known end: its own address, and the peer's.
+    /// TCP connections as seen from the known end: its own address, and the peer's address.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
     /// Connections over unix sockets to a path without a listener in the client's namespace.
     files: Vec<UnixLink>,
@@ -107,7 +113,7 @@ impl OutsideEnds {
         self.ends.is_empty() && self.files.is_empty()
     }
 
-    /// Whether one of these peers, or their listener, is in the namespace of `asker`.
+    /// Whether one of these peers, or its listener, is in the network namespace of `asker`.
     fn leads_to(&self, asker: &mut Asker) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
         let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
@@ -116,14 +122,14 @@ impl OutsideEnds {
 }
 
 impl OwnConnections {
-    /// All sockets that could be the server's own.
+    /// The inodes of all sockets that could be the server's own.
     fn inodes(&self) -> impl Iterator<Item = u32> {
         let listeners = self.listeners.iter().map(|(_, inode)| *inode);
         self.connections.iter().map(|connection| connection.inode).chain(listeners)
     }
 }
 
-/// Whom a connection leads to.
+/// The peer that a connection leads to.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum PeerAddress {
     Address(SocketAddr),
@@ -140,13 +146,13 @@ impl fmt::Display for PeerAddress {
     }
 }
 
-/// A connection of the server's.
+/// A connection that could be the server's own.
 struct OwnConnection {
     inode: u32,
     peer: PeerAddress,
-    /// Its traffic; not over unix sockets.
+    /// The traffic of the connection; `None` over unix sockets.
     traffic: Option<PeerTraffic>,
-    /// Its lifetime traffic, if the kernel reports it.
+    /// The lifetime traffic of the connection, if the kernel reports it.
     carried: Option<LifetimeTraffic>,
 }
 
@@ -155,13 +161,13 @@ struct OwnConnection {
 struct PeerTraffic {
     /// Connections that wait for a response.
     waiting: u64,
-    /// Connections on which data came lately, and nothing was sent since.
+    /// Connections on which data arrived recently, and nothing was sent since.
     coming: u64,
-    /// Bytes from there that the server has not read.
+    /// Bytes from the peer that the server has not read.
     unread: u64,
-    /// Bytes that the server has written and the other end has not acknowledged.
+    /// Bytes that the server has written and the peer has not acknowledged.
     unsent: u64,
-    /// Bytes that the peer, if on this machine, has written and the server's end has not received.
+    /// Bytes that a peer on this machine has written and the server's end has not received.
     on_the_way: u64,
 }
 
@@ -175,7 +181,7 @@ impl PeerTraffic {
     }
 }
 
-/// Going through open files.
+/// A search through the open files of the server's processes.
 struct FileWalk {
     since_ns: u64,
     left: Vec<(u32, u32)>,
@@ -200,7 +206,7 @@ impl Peers {
         }
     }
 
-    /// Searches connections that neither begin nor end at `port`, and continues the search for
+    /// Takes a snapshot of the connections that do not use `port`, and continues the search for
     /// their owners.
     pub fn sample(&mut self, asker: &mut Asker, port: u16, now_ns: u64, sink: &mut Sink) {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
@@ -219,7 +225,7 @@ impl Peers {
                     sink.unseen_part(DENIED);
                     return;
                 }
-                // If the kernel refuses this, the listener's queue suffices.
+                // If the kernel refuses the list, the readings of the accept queue must suffice.
                 Some(Some(Err(_))) | None => return,
             };
             if !seen.led_away.is_empty()
@@ -235,7 +241,7 @@ impl Peers {
             }
             let inodes: BTreeSet<u32> = seen.inodes().collect();
             let unknown = inodes.iter().any(|inode| !self.owners.contains_key(inode));
-            // An inode's number is given again: what is gone is forgotten.
+            // The kernel reuses inode numbers, so owners of closed sockets are forgotten.
             self.owners.retain(|known, _| inodes.contains(known));
             for owner in self.owners.values_mut().filter(|owner| **owner == Owner::NotFound) {
                 *owner = Owner::Other;
@@ -248,7 +254,8 @@ impl Peers {
         let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
         match sink.extent() {
             Extent::Usual => self.go_on(now_ns, FILES_AT_ONCE * sink.effort().factor(), sink),
-            // Otherwise owners would never be found beside a server that uses up the budget.
+            // Without this rule, the search would never end beside a server that uses up the
+            // budget.
             Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
                 self.go_on(now_ns, FILES_AT_ONCE_LEAST, sink);
             }
@@ -261,7 +268,7 @@ impl Peers {
         }
     }
 
-    /// Looks at some more open files.
+    /// Searches the next `files` open files.
     fn go_on(&mut self, now_ns: u64, files: u64, sink: &mut Sink) {
         let (Some(search), Some(seen)) = (&mut self.search, &self.seen) else { return };
         for _ in 0..files {
@@ -292,9 +299,9 @@ impl Peers {
         }
     }
 
-    /// The server's connections. One that closes after each call is gone before it is found among
-    /// open files: it counts as the server's if the server, and no other process, is known to call
-    /// its peer.
+    /// Returns the server's connections in a snapshot. A connection that is closed after each call
+    /// is gone before the search finds it. It counts as the server's if only the server is known to
+    /// call that peer.
     fn own<'a>(&self, seen: &'a OwnConnections) -> Vec<&'a OwnConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
@@ -305,7 +312,7 @@ impl Peers {
     }
 
     fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
-        // Number of connections by peer, and their state.
+        // Number of connections of each peer, and their state.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in self.own(seen) {
@@ -315,7 +322,8 @@ impl Peers {
                 traffic.get_or_insert_default().add(more);
             }
             if let Some(carried) = connection.carried {
-                // All traffic of a new connection belongs to this interval.
+                // A connection without an earlier snapshot is new: all of its traffic belongs to
+                // this interval.
                 let before = self.carried.get(&connection.inode).copied().unwrap_or_default();
                 now.insert(connection.inode, carried);
                 let (segments, bytes) = self.carried_by.entry(connection.peer.clone()).or_default();
@@ -382,11 +390,11 @@ fn is_denied(pid: u32, table: u32) -> bool {
     std::fs::read_dir(files_folder(pid, table)).is_err_and(|error| error.kind() == ErrorKind::PermissionDenied)
 }
 
-/// Connections that may be the server's own, in the network namespace of `asker`; peers may be in
-/// those of `elsewhere`.
+/// Takes a snapshot of connections that may be the server's own, in the network namespace of
+/// `asker`. Their peers may be in the namespaces of `elsewhere`.
 fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io::Result<OwnConnections> {
-    // An accepted connection on another port of the server, such as for metrics, is no downstream
-    // connection.
+    // A connection that the server accepted on another of its ports, such as for metrics, does not
+    // lead to a dependency.
     let mut listeners = Vec::new();
     let mut queues = AcceptQueues::default();
     asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
@@ -399,7 +407,7 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     let (mut found, mut taken) = (Vec::new(), BTreeMap::new());
     asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if incoming.contains(&socket.local.port()) {
-            // An end at rest says nothing.
+            // Only an end with unsent bytes is of interest.
             if socket.send_queue > 0 {
                 taken.insert((plain(socket.local), plain(socket.remote)), u64::from(socket.send_queue));
             }
@@ -426,7 +434,8 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
                 }
-                // An address of the machine itself is another one in each namespace.
+                // A loopback address means another machine part in each namespace, so the peer
+                // cannot be elsewhere.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
                     led_away.ends.insert((plain(*local), plain(*peer)));
@@ -474,14 +483,15 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
 /// Peers found in another network namespace.
 #[derive(Default)]
 struct FarEnds {
-    /// Connections that wait to be accepted there, by addresses that they lead to.
+    /// Lengths of accept queues there, by the address that connections lead to.
     queued: BTreeMap<SocketAddr, u64>,
-    /// Bytes that were written there and have not come, by the end there and the other.
+    /// Bytes that a peer there has written and that have not arrived, by the peer's address and the
+    /// server's address.
     unsent: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// The peers of `ends` visible in the namespace of `asker`: for each its own address there, and the
-/// other end's.
+/// Finds the peers of `ends` in the namespace of `asker`, with their accept queues and unsent
+/// bytes.
 fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> FarEnds {
     if ends.is_empty() {
         return FarEnds::default();
@@ -503,11 +513,11 @@ fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> Far
     if listening.and(taken).is_ok() { found } else { FarEnds::default() }
 }
 
-/// Connections that wait to be accepted, by the address of who listens.
+/// Lengths of accept queues, by the address of the listener.
 #[derive(Default)]
 struct AcceptQueues {
     bound: BTreeMap<SocketAddr, u64>,
-    /// Queues of wildcard listeners, by port.
+    /// Lengths of the queues of wildcard listeners, by port.
     anywhere: BTreeMap<u16, u64>,
 }
 
@@ -520,8 +530,8 @@ impl AcceptQueues {
         *queue += count;
     }
 
-    /// The accept queue of a connection from `local` to `peer`; `None`: `peer` listens on another
-    /// machine.
+    /// The length of the accept queue for a connection from `local` to `peer`; `None`: `peer`
+    /// listens on another machine.
     fn queue_length(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
         let (local, peer) = (plain(local), plain(peer));
         let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();
@@ -531,7 +541,8 @@ impl AcceptQueues {
 }
 
 impl FileWalk {
-    /// The next open file: its inode if it is a socket. `None`: that was the last.
+    /// Returns the next open file: `Some(inode)` for a socket, `Some(None)` for another file;
+    /// `None`: there are no more files.
     fn next(&mut self) -> Option<Option<u32>> {
         loop {
             if self.folder.is_none() {
@@ -539,7 +550,7 @@ impl FileWalk {
                 let path = files_folder(pid, table);
                 match std::fs::read_dir(&path) {
                     Ok(entries) => self.folder = Some((path, entries)),
-                    // Other errors mean that the process has ended.
+                    // Any error but "permission denied" means that the process has ended.
                     Err(error) => self.denied |= error.kind() == ErrorKind::PermissionDenied,
                 }
             }
@@ -572,7 +583,7 @@ mod tests {
         for (listener, count) in [("127.0.0.1:9000", 3), ("0.0.0.0:3306", 5), ("[::]:6379", 7), ("10.0.0.1:80", 2)] {
             queues.add(at(listener), count);
         }
-        // Two that share a port.
+        // Two listeners that share a port.
         queues.add(at("127.0.0.1:9000"), 1);
         for (local, peer, expect) in [
             ("127.0.0.1:40000", "127.0.0.1:9000", Some(4)),
@@ -580,7 +591,7 @@ mod tests {
             ("[::ffff:127.0.0.1]:40000", "[::ffff:127.0.0.1]:3306", Some(5)),
             ("10.0.0.1:40000", "10.0.0.1:6379", Some(7)),
             ("10.0.0.2:40000", "10.0.0.1:80", Some(2)),
-            // Another machine's port has the number of one here.
+            // A peer on another machine with the port number of a listener here.
             ("10.0.0.1:40000", "10.0.0.9:3306", None),
             ("127.0.0.1:40000", "127.0.0.1:9001", None),
         ] {
@@ -588,7 +599,7 @@ mod tests {
         }
     }
 
-    /// Owners are found even beside a server that uses up the whole budget.
+    /// The search finds owners even beside a server that uses up the whole budget.
     #[test]
     fn own_connections_are_told_although_the_budget_is_used_up() {
         use crate::sink::{Effort, Extent};
@@ -637,7 +648,8 @@ mod tests {
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");
         };
         check(&[], &[(1, 5432, Server), (2, 5432, Other)], &[1]);
-        // Gone before it was found: by one that was found now, or earlier.
+        // Connections that were closed before the search found them. Their owner follows from a
+        // connection to the same peer that was found now, or earlier.
         check(&[], &[(1, 6379, Server), (2, 6379, NotFound), (3, 80, NotFound)], &[1, 2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 80, NotFound)], &[2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 6379, Other)], &[]);

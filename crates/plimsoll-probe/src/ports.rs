@@ -1,10 +1,9 @@
-//! Local ports: how many of them connections that are over still hold (TIME-WAIT, RFC 9293, 3.6.1),
-//! of all and of the one pair of addresses that is nearest to its end. A port is held from one
-//! local address to one address and port of a peer, so that the sum says little where there are
-//! several pairs.
+//! Local ports that closed connections still hold (TIME-WAIT, RFC 9293, 3.6.1): the total, and
+//! those of the pair of addresses nearest to its limit. A port is held for one local address and
+//! one address and port of a peer. So the total says little if there are several pairs.
 //!
-//! Not here: the ports on which the server takes connections (`own_ports`), and connections that
-//! found none (the engine tells).
+//! Not here: the ports on which the server listens (`own_ports`), and connections that found no
+//! free port (the engine counts them).
 
 use super::optional_file::OptionalFile;
 use super::sink::{Seldom, Sink};
@@ -16,22 +15,23 @@ use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Number of connections in TIME-WAIT up to which no pair is near its limit, and pairs are not
+/// Up to this number of connections in TIME-WAIT, no pair is near its limit. Pairs are then not
 /// counted.
 const FEW: u64 = 64;
-/// Share of used ports between the first and the last above which the range counts as full. A
-/// client without a restricted range leaves gaps: the kernel steps by at least two.
+/// The share of used ports between the first and the last at which the pair's range counts as full.
+/// A client with the system's range leaves gaps, since the kernel steps by at least two.
 const DENSE: f64 = 0.9;
-/// Share of the lowest and highest ports that may belong to other clients of the peer.
+/// The share of the lowest and highest ports that may belong to other clients of the peer.
 const ASIDE: f64 = 0.05;
 
-/// Connections at rest, by pair.
+/// Ports of connections in TIME-WAIT, by pair of addresses.
 #[derive(Default)]
 struct RestingPairs {
     held: HashMap<(IpAddr, SocketAddr), Vec<u16>>,
 }
 
-/// Number of ports available to a pair with these used ports; `usual` is the system's range.
+/// The number of ports available to a pair that uses the ports `held`. `usual` is the size of the
+/// system's range.
 fn range_of(held: &mut [u16], usual: u64) -> u64 {
     if held.len() as u64 <= FEW {
         return usual;
@@ -44,7 +44,7 @@ fn range_of(held: &mut [u16], usual: u64) -> u64 {
     if is_dense { ((span * held.len() as f64 / inner.len() as f64) as u64).min(usual) } else { usual }
 }
 
-/// Compares two pairs by their used share: used and available ports of each.
+/// Compares two pairs by their share of used ports; each is given as used and available ports.
 fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
     (a.0 * b.1).cmp(&(b.0 * a.1))
 }
@@ -54,8 +54,8 @@ impl RestingPairs {
         self.held.entry((local.ip(), remote)).or_default().push(local.port());
     }
 
-    /// The pair with the largest used share: used and available ports. Pairs with a peer in
-    /// `except`, the load's own, do not count. `usual`: ports of the system's range.
+    /// The pair with the largest share of used ports: its used and available ports. Pairs with a
+    /// peer in `except`, the load's own, do not count. `usual` is the size of the system's range.
     fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
         let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
@@ -64,7 +64,7 @@ impl RestingPairs {
 }
 
 pub struct Ports {
-    /// The server's network namespace, then others of possible dependencies.
+    /// The server's network namespace first, then those of possible dependencies.
     networks: Vec<PortsOfNetwork>,
     targets: Vec<SocketAddr>,
     look: Seldom,
@@ -76,8 +76,8 @@ struct PortsOfNetwork {
 }
 
 impl Ports {
-    /// For the network namespace of `sockstat`, that of the process `server` if known; `targets`:
-    /// the load's target addresses.
+    /// Creates the probe. It reads `sockstat` and the network namespace of the process `server`, if
+    /// known. `targets` are the load's target addresses.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
         let own = PortsOfNetwork { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
         let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn who_takes_every_port_of_a_range_may_take_no_other() {
-        // Ports by count and step, and the ports available to the pair; a few of another range
-        // belong to another process.
+        // Each row: the number and step of used ports, some ports of another process from a
+        // different range, and the expected number of ports available to the pair.
         for (count, step, others, expect) in [
             (300, 1, 0, 300),
             (300, 1, 4, 304),
@@ -177,7 +177,7 @@ mod tests {
     fn the_kernel_tells_whose_connections_are_at_rest() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let to = listener.local_addr().expect("an address");
-        // The end that closes first has the port in TIME-WAIT.
+        // The end that closes first holds the port in TIME-WAIT.
         for _ in 0..5 {
             let client = TcpStream::connect(to).expect("connected");
             let (mut server, _) = listener.accept().expect("accepted");

@@ -4,30 +4,30 @@ use super::sink::Sink;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Something that can be read again and again.
+/// A probe: a source of values that is read repeatedly.
 pub(super) trait Probe: Send {
-    /// Takes one reading.
+    /// Takes one reading and adds it to `sink`.
     fn sample(&mut self, sink: &mut Sink);
 }
 
-/// The server's current CPU use, in thousandths of a core; the largest number: unknown.
+/// The server's current CPU use in thousandths of a core; the largest number means unknown.
 #[derive(Debug, Clone)]
 pub struct LiveServer(Arc<AtomicU64>);
 
 impl LiveServer {
     const UNSEEN: u64 = u64::MAX;
 
-    /// No reading.
+    /// Creates it without a value.
     pub fn unseen() -> LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
     }
 
-    /// Sets the recently used cores; `None`: unknown.
+    /// Sets the number of cores that the server used recently; `None`: unknown.
     pub fn set(&self, cores: Option<f64>) {
         self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
     }
 
-    /// Cores that the server used of late.
+    /// The number of cores that the server used recently; `None`: unknown.
     pub fn cores(&self) -> Option<f64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != Self::UNSEEN).map(|value| value as f64 / 1000.0)
     }

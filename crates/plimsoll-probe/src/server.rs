@@ -1,5 +1,5 @@
-//! The server's processes: the parents that were found and all their descendants, summed. A server
-//! that is restarted is found again; its sums go on.
+//! Readings of the server's processes: the found processes and all their descendants, summed. A
+//! restarted server is found again, and its sums continue.
 
 use super::downstream::{DependencyAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
@@ -19,17 +19,17 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The live figure is that of so many samples.
+/// The live figure of CPU use covers this many samples.
 const LIVE_SAMPLES: usize = 10;
-/// Busy threads get a series of their own, up to so many.
+/// Most busy threads with their own series.
 const THREADS_SHOWN_MAX: usize = 24;
-/// Number of processes up to which all states and sizes are read at once; CPU clocks cost much
-/// less.
+/// Most processes whose states and sizes are all read in each sample. CPU clocks cost much less and
+/// are always read.
 const STATS_AT_ONCE: usize = 8;
-/// Fewest threads with similar names for a group, and most groups to report.
+/// Fewest threads with similar names that form a group; and most groups that are reported.
 const ALIKE_MIN: usize = 3;
 const GROUPS_MAX: usize = 8;
-/// Threads by what they wait for.
+/// Series of threads by the reason of their wait.
 const WAITS: [(&str, WaitsFor); 5] = [
     ("server.in_lock", WaitsFor::Lock),
     ("server.in_sleep", WaitsFor::Sleep),
@@ -37,7 +37,7 @@ const WAITS: [(&str, WaitsFor); 5] = [
     ("server.in_write", WaitsFor::Room),
     ("server.in_disk", WaitsFor::Disk),
 ];
-/// One of this many readings of a process goes through all its threads in the kernel.
+/// In one of this many readings of a process, the kernel sums over all its threads.
 const WHOLE_EVERY: u64 = 5;
 
 /// One process of the server.
@@ -45,24 +45,25 @@ struct ServerProcess {
     pid: u32,
     name: String,
     clock: CpuClock,
-    /// `/proc/PID/stat`, and that of its first thread: the same but for CPU time and faults, of
-    /// which the first has the sum over all threads, each time anew.
+    /// The files `/proc/PID/stat` (`whole`) and that of the first thread (`brief`). They differ
+    /// only in CPU time and faults. For `whole` the kernel sums these over all threads at every
+    /// read, which is slow.
     whole: ProcFile,
     brief: ProcFile,
     first: Stat,
     last: Stat,
-    /// CPU time that is not counted, because it was before the watching, and CPU time since, ns.
+    /// CPU time before the watch, which does not count; and in `cpu_ns` CPU time since then, ns.
     base_ns: u64,
     cpu_ns: u64,
     threads: Threads,
-    /// The threads through which its file tables are read.
+    /// One thread for each file table of the process, through which the table is read.
     tables: Vec<u32>,
     files_max: Option<u64>,
-    /// How often more than its CPU time was read.
+    /// Number of readings that included more than the CPU time.
     looks: u64,
 }
 
-/// How much of a process was read.
+/// How much of a process a reading covered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
     /// The process has ended.
@@ -72,7 +73,7 @@ enum ReadDepth {
     Whole,
 }
 
-/// Totals of ended processes: CPU ns, ticks in user and kernel mode, ns of waiting, switches,
+/// Sums of ended processes: ticks in user and kernel mode, ns of waiting, context switches, page
 /// faults.
 #[derive(Default, Clone, Copy)]
 struct EndedSums {
@@ -83,36 +84,38 @@ struct EndedSums {
     major_faults: u64,
 }
 
-/// The server's processes, each with the threads through which its file tables are read, for other
-/// probes.
+/// The server's processes, for other probes: pairs of a process and a thread, one for each file
+/// table.
 pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct ServerProbe {
     finder: Finder,
     live: LiveServer,
     tables: Tables,
-    /// Every process of this machine that is there, with its parent.
+    /// The parent of every process on this machine.
     parents: BTreeMap<u32, u32>,
-    /// Descendants that are servers of their own, and the port of the one that is watched.
+    /// Descendants that are separate servers. `port` is the port of the watched server.
     others: BTreeSet<u32>,
     port: Option<u16>,
     turns: Turns,
     stats_turn: usize,
     roots: Vec<u32>,
     members: Vec<ServerProcess>,
-    /// CPU time of servers before a restart, and of children that ended since, ns.
+    /// CPU time of servers before a restart (`settled_ns`), and of children that ended since
+    /// (`ended_ns`), ns.
     settled_ns: u64,
     ended_ns: u64,
     ended: EndedSums,
     lost: Option<String>,
-    /// A process that was started after this one did all that it did under our eyes.
+    /// Start time of plimsoll's own process, in ticks. All CPU time of a process that started later
+    /// counts.
     own_start_ticks: u64,
     shown: BTreeSet<(u32, u32)>,
     recent: VecDeque<(u64, u64)>,
     rescan: Seldom,
     seek: Seldom,
     files: Seldom,
-    /// `None` for a target elsewhere.
+    /// The dependencies of the server; `None` if the target is on another machine.
     downstream: Option<Downstream>,
     before_ns: u64,
     buffer: Vec<u8>,
@@ -149,7 +152,7 @@ impl ServerProcess {
         })
     }
 
-    /// Reads CPU time, and more if it is its turn.
+    /// Reads CPU time, and more if it is the process's turn.
     fn sample_cpu(&mut self, in_turn: bool, sink: &Sink, buffer: &mut Vec<u8>) -> ReadDepth {
         let clock = self.clock.read_ns();
         if let Ok(cpu_ns) = clock {
@@ -166,7 +169,7 @@ impl ServerProcess {
         self.looks += 1;
         let source = if whole { &self.whole } else { &self.brief };
         let Some(stat) = source.read(buffer).ok().and_then(parse_stat) else { return ReadDepth::Gone };
-        // A zombie keeps its CPU time, but no threads and no memory.
+        // A zombie keeps its CPU time, but has no threads and no memory.
         if stat.state == b'Z' {
             return ReadDepth::Gone;
         }
@@ -202,7 +205,7 @@ impl EndedSums {
 }
 
 impl ServerProbe {
-    /// `port`: of a target on this machine.
+    /// Creates the probe. `port`: the target's port, if the target is on this machine.
     pub fn new(finder: Finder, live: LiveServer, port: Option<u16>) -> ServerProbe {
         let mut buffer = Vec::new();
         let own_start_ticks = look_at(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
@@ -225,7 +228,7 @@ impl ServerProbe {
             shown: BTreeSet::new(),
             recent: VecDeque::new(),
             rescan: Seldom::new(1_000_000_000),
-            // A server that is gone may be back at once.
+            // A server that ended may be back at once, so the search runs often.
             seek: Seldom::with_part(100_000_000, 100),
             files: Seldom::new(200_000_000),
             downstream: port.map(Downstream::new),
@@ -245,7 +248,7 @@ impl ServerProbe {
         server
     }
 
-    /// Parents of the server's processes; empty while none is seen.
+    /// The topmost processes of the server; empty while no server is found.
     pub fn roots(&self) -> &[u32] {
         &self.roots
     }
@@ -254,14 +257,14 @@ impl ServerProbe {
         Arc::clone(&self.tables)
     }
 
-    /// The addresses of dependencies on this machine, for the probe that searches them.
+    /// The addresses of dependencies on this machine, for the probe that finds them.
     pub fn dependency_addresses(&self) -> DependencyAddresses {
         self.downstream.as_ref().map(Downstream::dependency_addresses).unwrap_or_default()
     }
 
-    /// Learns which processes belong to the server by now.
+    /// Updates the list of the server's processes.
     fn gather(&mut self, from_birth: bool) {
-        // Only new processes are read: the original parent counts.
+        // Only new processes are read. The parent at the first reading counts.
         let pids = numbers_in("/proc").unwrap_or_default();
         let mut parents = BTreeMap::new();
         for pid in pids {
@@ -272,7 +275,7 @@ impl ServerProbe {
         let wanted = self.family(&parents);
         for pid in wanted.into_iter().filter(|pid| parents.contains_key(pid)) {
             if self.members.iter().all(|member| member.pid != pid) {
-                // A process that ended in between was too short-lived to be seen; its parent's sum
+                // A process that ended meanwhile was too short-lived to be seen. Its parent's sum
                 // of ended children includes it.
                 self.members.extend(ServerProcess::open(pid, self.own_start_ticks, from_birth, &mut self.buffer));
             }
@@ -284,7 +287,7 @@ impl ServerProbe {
         self.tell_tables();
     }
 
-    /// The server's first processes and their descendants, without separate servers and their
+    /// The server's topmost processes and their descendants, except separate servers and their
     /// descendants.
     fn family(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
         self.others.retain(|pid| parents.contains_key(pid));
@@ -309,16 +312,16 @@ impl ServerProbe {
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
     }
 
-    /// CPU time of all processes since the watching began, ns.
+    /// CPU time of all processes since the watch began, ns.
     fn cpu_ns(&self) -> u64 {
         let reaped_ticks: u64 = self.members.iter().map(ServerProcess::reaped_ticks).sum();
         let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
-        // An ended child is in its parent's sum once it was reaped, and in ours if it was ever
-        // seen.
+        // An ended child is in its parent's sum once the parent has reaped it. It is in `ended_ns`
+        // if this probe ever saw it.
         self.settled_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
     }
 
-    /// Looks for what took the place of a server that is gone; true if something is watched.
+    /// Searches a server that took over from one that ended. Returns whether a server is watched.
     fn find_again(&mut self, sink: &mut Sink) -> bool {
         let finder = &self.finder;
         match self.seek.read(sink, || finder.look_again()) {
@@ -353,8 +356,8 @@ impl ServerProbe {
         sink.unseen(None);
     }
 
-    /// Reads CPU time of all processes and lets go of those that have ended; whether of some all
-    /// threads were summed.
+    /// Reads the CPU time of all processes, and drops those that have ended. Returns whether a
+    /// reading summed over all threads of a process.
     fn sample_cpu(&mut self, sink: &Sink) -> bool {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
         let length = if sink.extent() == Extent::Edge { count } else { STATS_AT_ONCE };
@@ -386,7 +389,8 @@ impl ServerProbe {
             self.recent.pop_front();
         }
         let cores = match (self.recent.front(), self.recent.back()) {
-            // The sum may decrease slightly: an ending thread takes its last readings along.
+            // The sum may decrease slightly, because an ending thread takes its last readings
+            // along.
             (Some(first), Some(last)) if last.0 > first.0 => {
                 Some(last.1.saturating_sub(first.1) as f64 / (last.0 - first.0) as f64)
             }
@@ -407,7 +411,7 @@ impl ServerProbe {
                 if !shown && (full || share < BUSY_SHARE || thread.read_before_ns == 0) {
                     continue;
                 }
-                // Read in an earlier sample, and told then.
+                // Skip values that were read in an earlier sample and reported then.
                 if shown && thread.read_ns < at_ns {
                     continue;
                 }
@@ -426,7 +430,7 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
-    /// Reports thread states: those that were read, scaled up to all threads.
+    /// Reports the states of threads: those that were read, scaled up to all threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
         let each = stands_for(all(), turns);
@@ -437,7 +441,8 @@ impl ServerProbe {
         if !all().any(Threads::tell_waits) {
             return;
         }
-        // Processes that one has forked have a lock that they share at one address.
+        // Forked processes can share a lock at the same address, so waiters are counted over all
+        // processes.
         let (mut waiting, mut places) = ([0; WAITS.len()], HashMap::new());
         for threads in all() {
             let of = threads.waiting_for(turns, WAITS.map(|(_, what)| what), &mut places);
@@ -453,7 +458,7 @@ impl ServerProbe {
         }
     }
 
-    /// Tells how many threads are called alike.
+    /// Reports how many threads have similar names.
     fn tell_alike(&self, sink: &mut Sink) {
         let mut alike = BTreeMap::new();
         for member in &self.members {
@@ -466,15 +471,15 @@ impl ServerProbe {
         }
     }
 
-    /// Cores on which any of its processes may run.
+    /// The number of cores on which any process of the server may run.
     fn cores_allowed(&self) -> Option<f64> {
         Some(cores_of_any(self.members.iter().map(|member| member.pid))?.count().into())
     }
 
     fn tell_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
-        // Among several processes, and threads with their own files, the table nearest to its
-        // limit.
+        // Of several processes, and of threads with their own file table, the table nearest to its
+        // limit counts.
         let read = self.files.read(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
@@ -524,8 +529,8 @@ impl Probe for ServerProbe {
         } else {
             let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
             if sink.extent() == Extent::Edge {
-                // Children started since the last reading: their work must not count as
-                // interference.
+                // Find children that started since the last reading, so that their work does not
+                // count as interference.
                 rescan.hasten();
             }
             rescan.read(sink, || self.gather(true));
@@ -563,7 +568,7 @@ impl Probe for ServerProbe {
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;
-        // Reported as often as read: this sample may have no reading.
+        // Page faults are reported only when they were read; this sample may lack a reading.
         if whole {
             sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
             sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);

@@ -1,40 +1,41 @@
-//! The collection of readings, by series on the monotonic clock, and the budget of CPU time for
-//! them, which no server exceeds for long, however large.
+//! The collection of readings ([`Sink`]), by series on the monotonic clock. It also keeps the
+//! budget of CPU time for readings. However large the server is, readings never exceed the budget
+//! for long.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
-/// Readings since the last [`Sink::take`].
+/// The readings since the last [`Sink::take`].
 pub struct Sink {
     seen: Probes,
-    /// Start of the current sampling, and of the one before.
+    /// Start of the current sample, and of the previous one, ns.
     now_ns: u64,
     before_ns: u64,
-    /// The watched server, and what is not observed: both belong to every part taken.
+    /// The watched server and what is not observed. Both belong to every part that is taken.
     server: Option<WatchedServer>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
     budget: CpuBudget,
-    /// The thread's CPU time when the sampling under way began.
+    /// CPU time of the thread at the start of the current sample, ns.
     began_cpu_ns: u64,
-    /// Number of the sampling under way.
+    /// The number of the current sample.
     round: u64,
     extent: Extent,
     effort: Effort,
 }
 
-/// How much of a core readings may use.
+/// How much CPU time readings may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// So little that no figure of a load suffers.
+    /// So little that it affects no figure of a load.
     Little,
-    /// More, when the readings themselves are the question.
+    /// More, for a study whose question needs detailed readings.
     Thorough,
 }
 
 impl Effort {
-    /// The factor over the least effort.
+    /// The CPU time as a multiple of the least effort.
     pub fn factor(self) -> u64 {
         match self {
             Effort::Little => 1,
@@ -43,15 +44,15 @@ impl Effort {
     }
 }
 
-/// How much a sampling reads.
+/// How much the current sample reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Only cheap, quickly changing values: the budget is used up.
+    /// Only cheap, quickly changing values, because the budget is used up.
     Least,
-    /// Also some of the others in turn, and expensive ones within the budget.
+    /// Also some of the other values in turn, and expensive ones within the budget.
     Usual,
-    /// At an edge of a load: everything that differences are taken of, but nothing that would hold
-    /// the load up.
+    /// At the start or end of a load: every counter whose difference over the load is needed, but
+    /// nothing slow that would delay the load.
     Edge,
 }
 
@@ -64,10 +65,10 @@ impl Sink {
         Sink { seen, now_ns, before_ns, server, unseen, sampling_refused, budget, began_cpu_ns, round, extent, effort }
     }
 
-    /// A sampling begins; `edge`: at an edge of a load.
+    /// Begins a sample. `edge`: the time is at the start or end of a load.
     pub fn begin(&mut self, now_ns: u64, edge: bool) {
         if self.extent == Extent::Edge {
-            // At an edge of a load nothing is measured, so its readings cost no budget.
+            // At an edge of a load nothing is measured, so that sample costs no budget.
             self.budget.give(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
         self.began_cpu_ns = thread_cpu_ns();
@@ -82,18 +83,18 @@ impl Sink {
         };
     }
 
-    /// How much this sampling reads.
+    /// How much the current sample reads.
     pub fn extent(&self) -> Extent {
         self.extent
     }
 
-    /// How much readings may use.
+    /// How much CPU time readings may use.
     pub fn effort(&self) -> Effort {
         self.effort
     }
 
-    /// Whether a value that is read in one of `every` samplings is due, as number `place`, or at an
-    /// edge of a load.
+    /// Whether a value that is read in one of `every` samples is due now. `place` spreads such
+    /// values over the samples. At an edge of a load every value is due.
     pub fn in_turn(&self, every: u64, place: u64) -> bool {
         match self.extent {
             Extent::Least => false,
@@ -102,13 +103,13 @@ impl Sink {
         }
     }
 
-    /// CPU time that is left for now, ns.
+    /// The CPU time left in the budget now, ns.
     fn left_ns(&self) -> u64 {
         self.budget.left_ns(thread_cpu_ns())
     }
 
     fn series(&mut self, name: &str, kind: SeriesKind, unit: &str) -> &mut Series {
-        // Looked up first: the name is only copied for a series that is new.
+        // Look the series up first, so that its name is copied only if it is new.
         if !self.seen.series.contains_key(name) {
             debug_assert!(is_in_table(name, kind, unit), "{name} ({kind:?}, '{unit}') is not in the table of series");
             self.seen.series.insert(name.to_owned(), Series::new(kind, unit));
@@ -120,33 +121,33 @@ impl Sink {
         self.series(name, kind, unit).push(SeriesSample { at_ns: at_ns as i64, value });
     }
 
-    /// A level, read in this sampling.
+    /// Adds a gauge value, read in this sample.
     pub fn gauge(&mut self, name: &str, unit: &str, value: f64) {
         self.push(name, SeriesKind::Gauge, unit, self.now_ns, value);
     }
 
-    /// A level, read at `at_ns`.
+    /// Adds a gauge value, read at `at_ns`.
     pub fn gauge_at(&mut self, name: &str, unit: &str, at_ns: u64, value: f64) {
         self.push(name, SeriesKind::Gauge, unit, at_ns, value);
     }
 
-    /// A growing sum, read in this sampling.
+    /// Adds a counter value (a growing sum), read in this sample.
     pub fn counter(&mut self, name: &str, unit: &str, value: f64) {
         self.push(name, SeriesKind::Counter, unit, self.now_ns, value);
     }
 
-    /// A growing sum, read at `at_ns`.
+    /// Adds a counter value (a growing sum), read at `at_ns`.
     pub fn counter_at(&mut self, name: &str, unit: &str, at_ns: u64, value: f64) {
         self.push(name, SeriesKind::Counter, unit, at_ns, value);
     }
 
-    /// A reading that failed in this sampling.
+    /// Adds a gap: a reading failed in this sample.
     pub fn gap(&mut self, name: &str, kind: SeriesKind, unit: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
         self.series(name, kind, unit).push_gap(gap);
     }
 
-    /// A server process was found, and is watched from now on.
+    /// Reports that a server process was found and is watched from now on.
     pub fn server(&mut self, pid: u32, name: &str, found_by: &str) {
         // The previous server stays in the record.
         self.seen.servers.extend(self.server.take());
@@ -154,39 +155,39 @@ impl Sink {
         self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
     }
 
-    /// Why no server process is watched; `None`: one is.
+    /// Sets why no server process is watched; `None`: one is watched.
     pub fn unseen(&mut self, reason: Option<&str>) {
         if self.unseen.as_deref() != reason {
             self.unseen = reason.map(str::to_owned);
         }
     }
 
-    /// A part that cannot be seen, and why.
+    /// Reports a part of the target that cannot be observed, and the reason.
     pub fn unseen_part(&mut self, reason: &str) {
         if !self.seen.missing.iter().any(|known| known == reason) {
             self.seen.missing.push(reason.to_owned());
         }
     }
 
-    /// Functions that were sampled.
+    /// Adds an interval of sampled functions.
     pub fn sampled(&mut self, stretch: SampleInterval) {
         self.seen.sampled.stretches.push(stretch);
     }
 
-    /// Why no functions are sampled, from now on.
+    /// Reports why no functions are sampled from now on.
     pub fn sampling_refused(&mut self, reason: &str) {
         self.sampling_refused = Some(reason.to_owned());
     }
 
-    /// Gaps in every series whose name begins so.
+    /// Adds a gap to every series whose name begins with `beginning`.
     pub fn gaps(&mut self, beginning: &str, reason: &str) {
         let gap = Gap { from_ns: self.before_ns as i64, to_ns: self.now_ns as i64, reason: reason.to_owned() };
         let series = self.seen.series.iter_mut().filter(|(name, _)| name.starts_with(beginning));
         series.for_each(|(_, series)| series.push_gap(gap.clone()));
     }
 
-    /// Readings since the last call. Series keep their names, so that a gap in an earlier one is
-    /// reported.
+    /// Takes the readings since the last call. Series keep their names, so that a gap in an earlier
+    /// series can be reported.
     pub fn take(&mut self) -> Probes {
         let empty = |(name, series): (&String, &Series)| (name.clone(), Series::new(series.kind, &series.unit));
         let next = Probes { series: self.seen.series.iter().map(empty).collect(), ..Probes::default() };
@@ -200,13 +201,13 @@ impl Sink {
     }
 }
 
-/// Whether a series agrees with the table.
+/// Whether name, kind and unit of a series agree with the table of series.
 fn is_in_table(name: &str, kind: SeriesKind, unit: &str) -> bool {
     let is_such = |row: &SeriesRow| row.subject == SeriesSubject::Metrics || (row.kind, row.unit) == (kind, unit);
     series_row(name).is_some_and(is_such)
 }
 
-/// CPU time for readings: a share of a core that adds up while it is not used, to a limit.
+/// A budget of CPU time for readings: a share of a core. Unused budget accumulates up to a limit.
 pub struct CpuBudget {
     effort: Effort,
     passed_ns: u64,
@@ -215,9 +216,9 @@ pub struct CpuBudget {
 }
 
 impl CpuBudget {
-    /// The divisor of a core for the budget.
+    /// The budget is one core divided by this number.
     const PART: u64 = 150;
-    /// Largest accumulated budget, ns: a large reading needs it, and a short load may see that much
+    /// Largest accumulated budget, ns. A large reading needs it; a short load may get this much
     /// beyond the share.
     const HELD_NS: u64 = 10_000_000;
 
@@ -225,18 +226,18 @@ impl CpuBudget {
         CpuBudget { effort, passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
     }
 
-    /// Time has passed.
+    /// Adds the budget for the time since the last call.
     pub fn pass(&mut self, now_ns: u64) {
         self.given_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
         self.passed_ns = now_ns;
     }
 
-    /// Gives so much more.
+    /// Adds `cpu_ns` to the budget.
     pub fn give(&mut self, cpu_ns: u64) {
         self.given_ns += cpu_ns;
     }
 
-    /// The budget left after `cpu_ns` of the thread's CPU time, ns; 0 if exceeded.
+    /// The budget left when the thread's CPU time is `cpu_ns`, ns; 0 if exceeded.
     pub fn left_ns(&self, cpu_ns: u64) -> u64 {
         self.given_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
     }
@@ -247,28 +248,28 @@ impl CpuBudget {
     }
 }
 
-/// Schedules an expensive reading: so rarely that it takes at most a given share of a core, within
-/// the common budget, and not at an edge of a load if it is slow. If the budget has no room for
-/// long, it runs anyway at half the frequency. Otherwise later readings would never run beside a
-/// busy server.
+/// Schedules an expensive reading, so that it takes at most a given share of a core within the
+/// common budget. A slow reading does not run at an edge of a load. If the budget has no room for
+/// long, the reading runs anyway at half the frequency. Otherwise it would never run beside a busy
+/// server.
 pub struct Seldom {
     period_ns: u64,
-    /// The divisor of a core.
+    /// The reading takes at most one core divided by this number.
     part: u64,
     due_ns: u64,
-    /// Since when it has waited for room.
+    /// Since when the reading has waited for budget, ns.
     waits_since_ns: Option<u64>,
-    /// Cost of its last run, ns.
+    /// CPU time of its last run, ns.
     cost_ns: u64,
 }
 
-/// Largest cost of a reading at an edge of a load, ns.
+/// Most CPU time of a reading that may run at an edge of a load, ns.
 const EDGE_COST_NS_MAX: u64 = 500_000;
-/// Shortest wait for the budget before it runs anyway, ns.
+/// Shortest wait for budget before the reading runs anyway, ns.
 const WAIT_NS_MIN: u64 = 1_000_000_000;
 
 impl Seldom {
-    /// At most every `period_ns`, and at most a two-thousandth of a core.
+    /// Creates a schedule: at most one run in `period_ns`, and at most a two-thousandth of a core.
     pub fn new(period_ns: u64) -> Seldom {
         Seldom::with_part(period_ns, 2000)
     }
@@ -277,12 +278,12 @@ impl Seldom {
         Seldom { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }
 
-    /// Makes it due now.
+    /// Makes the reading due now.
     pub fn hasten(&mut self) {
         self.due_ns = 0;
     }
 
-    /// Runs `read` if it is due.
+    /// Runs `read` if it is due, and returns its result.
     pub fn read<T>(&mut self, sink: &Sink, read: impl FnOnce() -> T) -> Option<T> {
         let now_ns = monotonic_ns();
         if now_ns < self.due_ns {
@@ -290,7 +291,8 @@ impl Seldom {
         }
         let room = match sink.extent {
             Extent::Least => false,
-            // The last cost is the best estimate; a reading above the maximum budget runs alone.
+            // The last cost is the best estimate. A reading that costs more than the maximal budget
+            // runs alone.
             Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::HELD_NS / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };
@@ -307,7 +309,7 @@ impl Seldom {
         Some(result)
     }
 
-    /// Time from one run to the next, ns.
+    /// The time from one run to the next, ns.
     fn pause_ns(&self, effort: Effort) -> u64 {
         self.period_ns.max(self.cost_ns * self.part / effort.factor())
     }

@@ -21,20 +21,20 @@ pub struct Sockets {
     ports: Vec<u16>,
     others: bool,
     asker: Result<Asker, String>,
-    /// The listeners, as far as searched.
+    /// The listening sockets that were found.
     listeners: Vec<SocketRow>,
     look_listeners: Seldom,
     look_queues: Seldom,
     look_accepted: Seldom,
-    /// The send limits of each connection at its last reading, by inode.
+    /// How long sending was limited on each connection, up to its last reading, by inode.
     sending: HashMap<u32, SendTime>,
     looked_ns: u64,
     peers: Peers,
 }
 
 impl Sockets {
-    /// For the server with the first process `root`, if known, that the load reaches at the port
-    /// `target`.
+    /// Creates the probe of the server whose topmost process is `root`, if known. The load reaches
+    /// the server at the port `target`.
     pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> Sockets {
         let asker = root.map_or_else(Asker::open, Asker::open_beside);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
@@ -49,7 +49,8 @@ impl Sockets {
             asker,
             listeners: Vec::new(),
             look_listeners: Seldom::new(5_000_000_000),
-            // At every sample, unless the number of listeners costs more than a 700th of a core.
+            // Queues are read at every sample, unless that costs more than a 700th of a core with
+            // many listeners.
             look_queues: Seldom::with_part(0, 700),
             look_accepted: Seldom::new(1_000_000_000),
             sending: HashMap::new(),
@@ -88,7 +89,7 @@ impl Sockets {
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
         let mut held = SendTime::default();
         let mut now: HashMap<u32, SendTime> = HashMap::new();
-        // A connection is in the same table as the socket that took it.
+        // An accepted connection is in the same kernel table as its listening socket.
         let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
@@ -101,7 +102,7 @@ impl Sockets {
                     if let Some(time) = socket.send_time {
                         let before = sending.get(&socket.inode).copied().unwrap_or_default();
                         held.add_since(&time, &before);
-                        // A connection that is not accepted has no inode.
+                        // A connection that is not accepted yet has no inode.
                         if socket.inode != 0 {
                             now.insert(socket.inode, time);
                         }
@@ -117,7 +118,7 @@ impl Sockets {
                 sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
-                    // Share of the sending time since the last reading, and the mean number of
+                    // The share of the sending time since the last reading, and the mean number of
                     // waiting connections.
                     let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
                     sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
@@ -133,9 +134,9 @@ impl Sockets {
     }
 }
 
-/// Reads the queues of listeners on `ports` if due. A single listener is looked up by its address.
-/// Several, as of a server with a listener for each thread, or unknown ones need a list from the
-/// kernel, which is much slower.
+/// Reads the queues of listeners on `ports`, if a reading is due. A single listener is looked up by
+/// its address. Several listeners (such as one for each thread) or unknown ones need a list from
+/// the kernel, which is much slower.
 fn look(
     asker: &mut Asker,
     ports: &[u16],

@@ -11,10 +11,10 @@ pub trait ReadingSource {
     /// The live reading of the server.
     fn live(&self) -> LiveServer;
 
-    /// Counts a process of this machine as plimsoll's from now on.
+    /// Counts the process `pid` of this machine as one of plimsoll's from now on.
     fn watch_as_ours(&self, pid: u32);
 
-    /// Takes a sample now, and waits for it within reason: at the edges of a load.
+    /// Takes a sample now, and waits for it up to a limit; for the start and end of a load.
     fn sample_now(&self);
 
     /// Readings since the last call; times are of this machine's monotonic clock.

@@ -1,4 +1,4 @@
-//! The watching as a whole, on this very process.
+//! Tests of the whole watch, on the test's own process.
 
 use super::sink::{CpuBudget, Effort, Extent, Seldom, Sink};
 use plimsoll_model::SeriesKind;
@@ -41,7 +41,7 @@ fn what_is_expensive_is_read_seldom() {
     let mut seldom = Seldom::new(0);
     let spin = || std::hint::black_box((0..200_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
     assert!(seldom.read(&sink, spin).is_some());
-    // It took at least 50 us, so the next run is due after 100 ms at the earliest.
+    // The reading took at least 50 us, so the next run is due after 100 ms at the earliest.
     assert!(seldom.read(&sink, spin).is_none());
     let mut cheap = Seldom::new(0);
     assert!(cheap.read(&sink, || ()).is_some());
@@ -57,7 +57,7 @@ fn a_budget_adds_up_to_a_limit() {
         (budget.left_ns(700 + held / 4), budget.left_ns(700 + held), budget.left_ns(700 + 2 * held)),
         (held - held / 4, 0, 0)
     );
-    // Unused budget accumulates no further than at first.
+    // Unused budget never exceeds its initial value.
     budget.pass(100 * second);
     budget.limit(700);
     assert_eq!(budget.left_ns(700), held);
@@ -72,7 +72,7 @@ fn a_budget_adds_up_to_a_limit() {
     assert!((0.005..0.0095).contains(&share), "{share}");
 }
 
-/// Expensive readings at edges of loads leave the budget within loads untouched.
+/// Expensive readings at the edges of a load cost no budget within the load.
 #[test]
 fn what_an_edge_takes_nobody_pays_for() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
@@ -89,7 +89,7 @@ fn what_an_edge_takes_nobody_pays_for() {
     assert_eq!(sink.extent(), Extent::Least);
 }
 
-/// Beside a server that uses up the budget, the last reading still runs.
+/// Beside a server that uses up the budget, a reading that has waited for long still runs.
 #[test]
 fn what_waits_for_room_for_long_is_read_without_it() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
@@ -102,7 +102,7 @@ fn what_waits_for_room_for_long_is_read_without_it() {
         read_ms.extend(seldom.read(&sink, || (monotonic_ns() - begun_ns) / 1_000_000));
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    // Once a second, and not at once.
+    // The reading runs once a second, and not at once.
     assert!((1..=2).contains(&read_ms.len()) && read_ms[0] >= 1_000, "{read_ms:?}");
     assert!(read_ms.windows(2).all(|pair| pair[1] >= pair[0] + 1_000), "{read_ms:?}");
 }
@@ -116,7 +116,7 @@ fn a_sampling_reads_what_there_is_room_for() {
         turns += u32::from(sink.in_turn(5, 2));
     }
     assert_eq!((turns, sink.extent()), (2, Extent::Usual));
-    // More than a second's share, used at once.
+    // This uses more than a second's share at once.
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 30_000_000 {}
     let mut expensive = Seldom::new(0);

@@ -1,5 +1,5 @@
-//! The threads of one process: CPU time, waiting and states. Of many threads the busy ones, and
-//! those with much CPU time so far, are read at every sample. The others are read in turn, over all
+//! The threads of one process: CPU time, waiting and states. Busy threads, and threads with much
+//! CPU time so far, are read in every sample. The other threads are read in turn, over all
 //! processes of the server ([`Turns`]).
 
 use super::sink::{Effort, Extent, Seldom, Sink};
@@ -11,36 +11,36 @@ use plimsoll_sys::probe::process::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// More threads of one process than this are not watched one by one.
+/// Most threads of one process that are watched one by one.
 const THREADS_MAX: usize = 4096;
-/// Number of thread states read in a sample: a state costs five times as much as a CPU time.
+/// Number of thread states read in a sample. A state costs five times as much as a CPU time.
 const STATES_AT_ONCE: usize = 4;
-/// Number of states that represent all threads: with more, a full round would outlast a load.
+/// Number of thread states that represent all threads. Reading more would take longer than a load.
 const STATES_ENOUGH: usize = 128;
-/// Number of CPU times read in a sample, besides busy threads.
+/// Number of CPU times read in a sample, besides those of busy threads.
 const TIMES_AT_ONCE: usize = 24;
 /// Number of CPU times read at an edge of a load.
 const TIMES_AT_EDGE: usize = 256;
 /// A thread is busy from this share of a core on.
 pub const BUSY_SHARE: f64 = 0.05;
-/// A thread has done much from this share on of all that the threads of its process have done so
-/// far.
+/// A thread has much CPU time from this share on of the CPU time of all threads of its process.
 const MUCH_SHARE: f64 = 0.05;
 
-/// One thread.
+/// One thread of a process, with its last readings.
 pub struct Thread {
     pub tid: u32,
-    /// Read and opened when they are first needed: most threads of many are idle.
+    /// The name of the thread's series. It is read when it is first needed, since most of many
+    /// threads are idle.
     series: Option<String>,
-    /// Its name without a number, once its state was read.
+    /// The thread's name without a final number, once its state was read.
     stem: Option<String>,
     status: Option<ProcFile>,
     wait_place: Option<ProcFile>,
     sched: ProcFile,
-    /// Its totals before the watch began.
+    /// The thread's totals before the watch began.
     base: SchedStat,
-    /// When it was last read, and the time before, on the monotonic clock; CPU time then, ns since
-    /// the watching began.
+    /// Time of the thread's last reading, and of the reading before, on the monotonic clock; and
+    /// its CPU time then, ns since the watch began.
     pub read_ns: u64,
     pub read_before_ns: u64,
     pub cpu_ns: u64,
@@ -48,7 +48,7 @@ pub struct Thread {
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
     switches: (u64, u64),
-    /// Its state, its wait, and the round ([`Turns`]) in which they were read.
+    /// The thread's state, its wait, and the round ([`Turns`]) in which they were read.
     state: u8,
     state_of: u64,
     waits_for: Option<WaitsFor>,
@@ -57,24 +57,24 @@ pub struct Thread {
     gone: bool,
 }
 
-/// Visits a few of many items at a time, in an order that jumps over their indices. Threads that
-/// wake each other do so in index order; the same order would always meet the same few, or never.
+/// Visits a few of many items at a time, in an order that jumps over indices. Threads that wake
+/// each other do so in index order. Reading in that order, too, would always catch the same few
+/// threads, or never.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
     length: usize,
     of: usize,
-    /// The position of an item by its index: a multiple of `stride` modulo `of`. Both have no
-    /// common factor.
+    /// The position of item i is i * `stride` modulo `of`. The two numbers have no common factor.
     stride: usize,
 }
 
-/// The part of a round between one and the next by number: any two of a few turns lie far apart
-/// (the golden section).
+/// The stride as a share of the number of items. With the golden section, items that are visited
+/// one after the other are far apart.
 const STRIDE_PART: f64 = 0.618_034;
 
 impl RoundRobin {
-    /// The next stretch of `length` out of `of`.
+    /// Returns the next `length` of `of` items to visit.
     fn next(self, length: usize, of: usize) -> RoundRobin {
         let start = if of == 0 { 0 } else { (self.start + self.length) % of };
         let stride = match of == self.of {
@@ -84,7 +84,7 @@ impl RoundRobin {
         RoundRobin { start, length: length.min(of), of, stride }
     }
 
-    /// Whether this stretch ends where the round began.
+    /// Whether these items complete a round through all items.
     fn ends_round(&self) -> bool {
         self.length > 0 && self.start + self.length >= self.of
     }
@@ -94,28 +94,28 @@ impl RoundRobin {
     }
 }
 
-/// Whether two numbers have no factor in common (Euclid).
+/// Whether two numbers have no common factor (Euclid).
 fn have_no_factor(a: usize, b: usize) -> bool {
     if b == 0 { a == 1 } else { have_no_factor(b, a % b) }
 }
 
-/// The turns of all threads of the server.
+/// The choice of the threads to read in each sample, over all processes of the server.
 #[derive(Default)]
 pub struct Turns {
     times: RoundRobin,
     states: RoundRobin,
-    /// Threads passed so far in this sample.
+    /// Number of threads passed so far in this sample.
     passed: usize,
-    /// States are reported once those of all threads, or of enough of them, were read since the
-    /// last report: the number of the current round, and how many were read.
+    /// The number of the current round, and how many states were read in it. States are reported
+    /// once those of all threads, or of enough threads, were read in the round.
     telling: u64,
     states_read: usize,
-    /// Whether they are told after this sample.
+    /// Whether states are reported after this sample.
     is_told: bool,
 }
 
 impl Turns {
-    /// A sample of `count` threads in all begins.
+    /// Begins a sample of `count` threads in all.
     pub fn begin(&mut self, extent: Extent, effort: Effort, count: usize) {
         let (times, states) = match extent {
             Extent::Least => (0, 0),
@@ -131,24 +131,24 @@ impl Turns {
         self.is_told = self.states.length > 0 && self.states_read >= count.min(STATES_ENOUGH);
     }
 
-    /// Whether enough states have been read since this was last so: those that
-    /// [`Threads::threads_with_state`] finds.
+    /// Whether enough states were read since the last report. [`Threads::threads_with_state`] finds
+    /// them.
     pub fn tell_states(&self) -> bool {
         self.is_told
     }
 
-    /// Whether the states of all threads have been read since this was last so.
+    /// Whether the states of all threads were read since this was last true.
     pub fn all_states(&self) -> bool {
         self.states.ends_round()
     }
 
-    /// Whether CPU times of more than the busy threads were read.
+    /// Whether CPU times of threads other than busy ones were read.
     pub fn any_times(&self) -> bool {
         self.times.length > 0
     }
 }
 
-/// The factor from threads with reported states to all threads.
+/// The factor from the number of threads with a reported state to the number of all threads.
 pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
@@ -159,20 +159,21 @@ pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> 
 pub struct Threads {
     pid: u32,
     pub list: Vec<Thread>,
-    /// Sums of those that have ended: waiting, voluntary and involuntary switches.
+    /// Sums of ended threads: waiting time, voluntary and involuntary switches.
     ended: (u64, u64, u64),
-    /// There are more threads than are watched.
+    /// Whether the process has more threads than are watched.
     pub too_many: bool,
     look: Seldom,
 }
 
 impl Threads {
-    /// No threads known yet.
+    /// Creates the list without threads.
     pub fn new(pid: u32) -> Threads {
         Threads { pid, list: Vec::new(), ended: (0, 0, 0), too_many: false, look: Seldom::with_part(0, 500) }
     }
 
-    /// Updates the list of threads. `from_birth`: earlier CPU time of a new thread counts.
+    /// Updates the list of threads. `from_birth`: CPU time of a new thread before its first reading
+    /// counts.
     pub fn refresh(&mut self, from_birth: bool, buffer: &mut Vec<u8>) {
         let Ok(tids) = numbers_in(format!("/proc/{}/task", self.pid)) else { return };
         self.too_many = tids.len() > THREADS_MAX;
@@ -185,7 +186,7 @@ impl Threads {
         }
     }
 
-    /// The same for a watched process with `count` threads: not at each sample of a server that
+    /// Updates the list for a process with `count` threads, but not in each sample if the server
     /// constantly starts and ends threads.
     pub fn follow(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
         if count == self.list.len() as u64 || self.too_many {
@@ -196,13 +197,14 @@ impl Threads {
         self.look = look;
     }
 
-    /// The same with an unknown number of threads.
+    /// Updates the list from time to time, for a process with an unknown number of threads.
     pub fn refresh_seldom(&mut self, sink: &Sink, buffer: &mut Vec<u8>) {
         self.follow(u64::MAX, sink, buffer);
     }
 
-    /// Reads busy threads, those with much earlier CPU time, and those whose turn it is. A thread
-    /// that does most of the work rests between two loads, and would otherwise be read too late.
+    /// Reads busy threads, threads with much earlier CPU time, and threads whose turn it is. A
+    /// thread that does most of the work may be idle between two loads, and would otherwise be read
+    /// too late.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
@@ -224,25 +226,25 @@ impl Threads {
         });
     }
 
-    /// Waiting for a core, ns, over all threads since the watching began.
+    /// Time that all threads waited for a core since the watch began, ns.
     pub fn wait_ns(&self) -> u64 {
         self.ended.0 + self.list.iter().map(|thread| thread.wait_ns).sum::<u64>()
     }
 
-    /// Voluntary and involuntary switches of all threads since each was first looked at.
+    /// Voluntary and involuntary context switches of all threads, each since its first reading.
     pub fn switches(&self) -> (u64, u64) {
         let sum = |pick: fn(&Thread) -> u64| self.list.iter().map(pick).sum::<u64>();
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// Threads with a state in this report.
+    /// The threads whose state belongs to the current report.
     pub fn threads_with_state(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
-    /// Number of reported threads that wait for each of `kinds`. A futex wait with a timeout at an
-    /// address of its own counts as sleep, as in many runtimes. `places`: waiters by address, to
-    /// which these are added.
+    /// Number of reported threads that wait for each of `kinds`. A futex wait with a timeout, at an
+    /// address that no other thread waits at, counts as sleep, as in many runtimes. `places`: the
+    /// number of waiters by address, to which this call adds.
     pub fn waiting_for<const KINDS: usize>(
         &self,
         turns: &Turns,
@@ -250,8 +252,8 @@ impl Threads {
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
-        // Threads without a report count here, too: an address with two waiters belongs to none of
-        // them.
+        // Threads outside the report count here, too: a futex address with two waiters is shared,
+        // so it is not a timed sleep.
         for place in self.list.iter().filter_map(|thread| thread.waking_place) {
             *own.entry(place.address).or_default() += 1;
         }
@@ -265,19 +267,19 @@ impl Threads {
         kinds.map(|kind| self.threads_with_state(turns).filter(|thread| waits_for(thread) == Some(kind)).count())
     }
 
-    /// Whether the futex address of any thread is known.
+    /// Whether the futex address of at least one thread is known.
     pub fn tell_places(&self) -> bool {
         self.list.iter().any(|thread| thread.waking_place.is_some())
     }
 
-    /// Whether the wait of any thread is known: some kernels hide it.
+    /// Whether the reason of at least one thread's wait is known. Some kernels hide it.
     pub fn tell_waits(&self) -> bool {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
-    /// Adds the number of threads with similar names, except for a number (`http-worker-3`).
-    /// Threads with the first thread's name do not count, since a program that names none has it
-    /// for all.
+    /// Adds the number of threads whose names differ only in a number (`http-worker-3`). Threads
+    /// with the first thread's name do not count, since a program that names no thread gives all of
+    /// them that name.
     pub fn alike(&self, counts: &mut BTreeMap<String, usize>) {
         let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
         for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
@@ -291,7 +293,7 @@ impl Threads {
     }
 }
 
-/// CPU time above which a thread counts as busy so far, ns: at most 20 threads have more.
+/// The CPU time so far above which a thread counts as busy, ns. At most 20 threads have more.
 fn much_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * MUCH_SHARE) as u64).max(1)
 }
@@ -301,7 +303,7 @@ fn name_of(pid: u32, tid: u32) -> String {
     String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
 
-/// A name up to the number that it ends in.
+/// The thread name without its final number.
 fn stem_of(name: &str) -> String {
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     stem.trim_end_matches(['-', '_', '#', ' ', ':']).to_owned()
@@ -337,14 +339,14 @@ impl Thread {
         })
     }
 
-    /// The name of its series, which has the thread's name at the first call.
+    /// The name of the thread's series. The thread's name is read at the first call.
     pub fn series(&mut self, pid: u32) -> &str {
         let tid = self.tid;
         self.series.get_or_insert_with(|| format!("thread.{}.{tid}", name_of(pid, tid)))
     }
 
-    /// Share of a core used between the last two readings. Kernel ticks may not align with samples,
-    /// so the share is capped at one core.
+    /// The share of a core that the thread used between its last two readings. Kernel ticks may not
+    /// align with samples, so the share is at most 1.
     pub fn share(&self) -> f64 {
         let step_ns = self.read_ns.saturating_sub(self.read_before_ns).max(1);
         ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)
@@ -411,7 +413,7 @@ mod tests {
 
     #[test]
     fn who_has_done_much_is_few() {
-        // CPU time of threads in ms, and the number of busy ones.
+        // Each row: CPU times of threads in ms, and the expected number of busy threads.
         for (name, done_ms, expect) in [
             ("none has done anything", vec![0; 2000], 0),
             ("one works for all", [vec![3000], vec![1; 2000]].concat(), 1),
@@ -426,7 +428,8 @@ mod tests {
 
     #[test]
     fn states_are_told_of_all_threads_or_of_enough_of_them() {
-        // Threads, and samples from one telling to the next; each reads 16.
+        // Each row: the number of threads, and the expected number of samples from one report to
+        // the next. Each sample reads 16 states.
         for (count, expect) in [(0, 1), (1, 1), (16, 1), (17, 2), (100, 7), (128, 8), (129, 8), (522, 8), (4000, 8)] {
             let mut turns = Turns::default();
             let told: Vec<bool> = (0..4 * expect)

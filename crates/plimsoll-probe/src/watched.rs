@@ -3,10 +3,10 @@
 use crate::fetch::FetchTarget;
 use plimsoll_model::{Failure, Plan};
 
-/// The target of a load, as it is watched.
+/// The target of a load, with what a probe needs to find it.
 #[derive(Clone, Copy)]
 pub struct WatchTarget<'a> {
-    /// A load on it.
+    /// The plan of a load on the target.
     pub plan: &'a Plan,
     /// Whether the target is on this machine.
     pub local: bool,

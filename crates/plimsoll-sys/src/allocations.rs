@@ -1,36 +1,36 @@
-//! An allocator that counts the bytes of each thread, so that a test can measure the memory of a
-//! parser independent of the machine.
+//! An allocator that counts the bytes of each thread. With it a test can measure the memory of a
+//! parser, independent of the machine.
 //!
-//! Not here: any allocation of plimsoll itself. The binary uses the system's allocator.
+//! Not here: allocations of plimsoll itself, whose binary uses the system's allocator.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-/// The system's allocator, with a count for each thread. A test sets it as its
+/// The system's allocator, with counts for each thread. A test sets it as its
 /// `#[global_allocator]`.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct CountingAllocator;
 
-/// What one thread has allocated.
+/// The allocations of one thread during a call.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Allocations {
-    /// Calls of the allocator that took memory, or moved it.
+    /// Number of calls of the allocator that took or moved memory.
     pub count: u64,
-    /// Bytes of all these calls together.
+    /// Sum of the bytes of all these calls.
     pub bytes: u64,
-    /// The most bytes at one time, beyond those at the beginning.
+    /// The largest number of bytes allocated at one time, beyond the bytes at the beginning.
     pub peak_bytes: u64,
 }
 
 thread_local! {
     static COUNTED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
-    /// Bytes now, beyond those at the beginning. Memory of another thread may be given back here,
-    /// and makes it negative.
+    /// Bytes allocated now, beyond the bytes at the beginning. It may be negative, because memory
+    /// of another thread may be freed here.
     static HELD: Cell<i64> = const { Cell::new(0) };
 }
 
-/// Calls `act`, and returns what it allocated on this thread. All zero unless [`CountingAllocator`]
-/// is the allocator.
+/// Calls `act`, and returns its result with the allocations that it made on this thread. The counts
+/// are 0 unless [`CountingAllocator`] is the allocator.
 pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
     COUNTED.set(Allocations::default());
     HELD.set(0);
@@ -39,7 +39,7 @@ pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
 }
 
 fn note(taken: usize, given_back: usize) {
-    // A thread that ends has no counts any more.
+    // A thread that is ending has no counters any more.
     let _ = HELD.try_with(|held| {
         held.set(held.get() + taken as i64 - given_back as i64);
         let _ = COUNTED.try_with(|counted| {

@@ -1,4 +1,4 @@
-//! Clocks: the monotonic one that everything is measured on, and CPU time.
+//! Clocks: the monotonic clock, with which everything is measured, and CPU time.
 
 fn read(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
@@ -24,7 +24,7 @@ pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
 
-/// Lets timers of the calling thread end within `slack_ns` of their time (the default is 50 us).
+/// Lets timers of the calling thread end at most `slack_ns` late (the default is 50 us).
 pub fn set_timer_slack_ns(slack_ns: u64) {
     // SAFETY: no memory is passed. A refusal leaves the default in force, which is harmless.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns as libc::c_ulong, 0, 0, 0) };

@@ -1,10 +1,10 @@
-//! Readiness by epoll, edge-triggered.
+//! Readiness of file descriptors by epoll, edge-triggered.
 
 use crate::check;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 
-/// What one descriptor is ready for.
+/// The readiness event of one file descriptor.
 #[derive(Clone, Copy)]
 #[repr(transparent)]
 pub struct Event(libc::epoll_event);
@@ -16,19 +16,20 @@ impl Event {
         self.0.u64
     }
 
-    /// Bytes to read, or an end or error that reading will show.
+    /// Whether there are bytes to read, or an end or error that a read returns.
     #[inline]
     pub fn readable(&self) -> bool {
         self.0.events & (libc::EPOLLIN | libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 
-    /// Room to write, or an error that writing will show.
+    /// Whether there is room to write, or an error that a write returns.
     #[inline]
     pub fn writable(&self) -> bool {
         self.0.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 
-    /// The peer has closed its side, or the connection is broken: read until the end shows.
+    /// Whether the peer closed its side, or the connection is broken: read until a read returns
+    /// that.
     #[inline]
     pub fn hangup(&self) -> bool {
         self.0.events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
@@ -43,7 +44,7 @@ pub struct Epoll {
 }
 
 impl Epoll {
-    /// A new instance that reports up to `capacity` events at a time.
+    /// Creates an instance that reports up to `capacity` events at a time.
     pub fn new(capacity: usize) -> io::Result<Epoll> {
         // SAFETY: no memory is passed; the new descriptor is ours alone.
         let fd = unsafe { OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?) };
@@ -69,8 +70,8 @@ impl Epoll {
         Ok(())
     }
 
-    /// Waits at most `timeout_ns` (0: only looks; `None`: for ever) and returns the events. An
-    /// interruption by a signal returns none.
+    /// Waits at most `timeout_ns` (0: polls; `None`: no limit) and returns the events. After an
+    /// interruption by a signal it returns none.
     #[inline]
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<&[Event]> {
         let (fd, events, capacity) =
@@ -91,8 +92,7 @@ impl Epoll {
     }
 }
 
-/// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms where the kernel has only
-/// that.
+/// Waits with a timeout in ns (epoll_pwait2, Linux 5.11), or in whole ms on an older kernel.
 fn wait_ns(fd: RawFd, events: *mut libc::epoll_event, capacity: i32, ns: u64) -> i32 {
     let timeout = libc::timespec { tv_sec: (ns / 1_000_000_000) as _, tv_nsec: (ns % 1_000_000_000) as _ };
     // SAFETY: `events` points to `capacity` events (the caller's promise); `timeout` outlives the

@@ -1,34 +1,33 @@
-//! Files that are opened as what they are: never through a symbolic link in the last part of their
-//! path.
+//! Opens files for writing without following a symbolic link in the last part of the path.
 
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How an existing file is written on.
+/// How an existing file is written to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// From its beginning, over what is there; it is not cut.
+    /// From its beginning, over the existing content; the file is not truncated.
     Over,
-    /// What is written is added at its end.
+    /// At its end.
     Append,
 }
 
-/// Opens a file to be written, and makes it where there is none. A symbolic link is an error
+/// Opens a file for writing, and creates it if it is missing. A symbolic link is an error
 /// ([`is_link`]).
 pub fn open(path: &Path, mode: WriteMode) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).custom_flags(libc::O_NOFOLLOW);
     match mode {
         WriteMode::Over => options.write(true).truncate(false),
-        // Readable too, for the code that bounds its length.
+        // The file is readable too, for the code that bounds its length.
         WriteMode::Append => options.read(true).append(true),
     };
     options.open(path)
 }
 
-/// Whether a file could not be opened because its name is that of a symbolic link.
+/// Whether opening a file failed because its name is a symbolic link.
 pub fn is_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }

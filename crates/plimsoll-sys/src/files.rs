@@ -1,6 +1,6 @@
-//! Files that are named on the command line, read up to a stated size: `/dev/zero`, a pipe that
-//! never ends or the wrong file cost a sentence, not the memory of the machine. Not here: what is
-//! in them.
+//! Reads files that are named on the command line, up to a size limit. So `/dev/zero`, an endless
+//! pipe or the wrong file cost an error message, and not the memory of the machine. Not here: the
+//! content of files.
 
 use crate::{signal, system_text};
 use std::fs::File;
@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Most bytes that are read of something that is no regular file: it may have no end.
+/// Most bytes that are read from anything but a regular file, since it may have no end.
 const ENDLESS_MAX: u64 = 64 << 20;
-/// Interval of checks for the user's stop.
+/// Time between two checks whether the user wants to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The first bytes of a run file, as `plimsoll_model::codec` writes them.
@@ -20,7 +20,7 @@ pub const RUN_FILE: [u8; 7] = *b"PLIMSOL";
 /// The purpose of a file, which limits how much of it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// A run file: a day of one load is half of this.
+    /// A run file. The limit is twice the size that a load of a day needs.
     RunFile,
     /// The body of a request, which is held in memory.
     Body,
@@ -30,15 +30,15 @@ pub enum Use {
     Profile,
     /// The lines of a sweep as text.
     Dat,
-    /// A file that says what is asked.
+    /// A traffic file, which describes requests.
     Traffic,
     /// A script.
     Script,
-    /// Rows that requests are filled in with, held in memory.
+    /// Rows of values for requests, which are held in memory.
     Rows,
-    /// What describes messages: `.proto` files, sets of descriptors.
+    /// A description of messages: `.proto` files, descriptor sets.
     Schema,
-    /// A file of another tool: recordings hold every answer.
+    /// A file of another tool to import. Recordings contain every response.
     Import,
 }
 
@@ -73,7 +73,7 @@ impl Use {
         }
     }
 
-    /// The first bytes of every such file.
+    /// The first bytes of every file with this purpose; empty if there are none.
     fn magic(self) -> &'static [u8] {
         match self {
             Use::RunFile => &RUN_FILE,
@@ -82,19 +82,19 @@ impl Use {
     }
 }
 
-/// The content of a file. An error completes "'PATH' ...".
+/// Reads the content of a file. The error text completes "'PATH' ...".
 pub fn read(path: &Path, what: Use) -> Result<Vec<u8>, String> {
     read_as(path, move |_| what)
 }
 
-/// The first bytes of a file, at most so many.
+/// Reads the first bytes of a file, at most `count`.
 pub fn first_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open_regular(path)?.take(count as u64).read_to_end(&mut bytes)?;
     Ok(bytes)
 }
 
-/// The last bytes of a file, at most so many.
+/// Reads the last bytes of a file, at most `count`.
 pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     let mut file = open_regular(path)?;
     let length = file.metadata()?.len();
@@ -104,7 +104,7 @@ pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// A file that has an end; nothing waits for the writer of a pipe.
+/// Opens a regular file. Opening a pipe does not wait for its writer, but is an error.
 fn open_regular(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {
         true => File::open(path),
@@ -125,7 +125,7 @@ pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Res
     if endless { patiently(take) } else { take() }
 }
 
-/// Standard input to its end. An error completes "standard input ...".
+/// Reads standard input to its end. The error text completes "standard input ...".
 pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
     patiently(move || read_bounded(io::stdin().lock(), true, move |_| what))
 }
@@ -133,11 +133,12 @@ pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
 fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let mut bytes = Vec::new();
-    // Enough bytes to decide the purpose.
+    // Enough bytes to recognise the purpose of the file.
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
     if !bytes.starts_with(what.magic()) {
-        // Whoever knows the format says so; the rest of it is not needed for that.
+        // The caller, which knows the format, reports the error; it needs no further bytes for
+        // that.
         return Ok(bytes);
     }
     let bytes_max = if endless { what.bytes_max().min(ENDLESS_MAX) } else { what.bytes_max() };
@@ -150,10 +151,10 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     Ok(bytes)
 }
 
-/// Reads what may never come, so that the user can end it.
+/// Reads on another thread, since input may never arrive; the user can interrupt the wait.
 fn patiently(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
     let (sender, receiver) = channel();
-    // If it never ends it is left behind; the program is about to end then.
+    // A read that never ends is abandoned; the program is about to end then.
     let thread = std::thread::Builder::new().name("reader".into()).spawn(move || sender.send(take()));
     thread.map_err(|e| format!("cannot be read: {}", system_text(&e)))?;
     loop {
@@ -181,7 +182,7 @@ mod tests {
             ((64 << 20) + 1, true, Use::Profile, Err("has more than 64 MiB")),
             ((64 << 20) + 1, false, Use::Profile, Ok((64 << 20) + 1)),
             (u64::MAX, true, Use::Body, Err("not a regular file")),
-            // Not even the first megabyte of what is no run file.
+            // An endless file that is no run file: only the first 8 bytes are read.
             (u64::MAX, true, Use::RunFile, Ok(8)),
         ] {
             match (read_bounded(io::repeat(0).take(length), endless, |_| what), expect) {

@@ -1,5 +1,5 @@
-//! The descendants of a process: finding and ending all of them, whatever sessions and groups they
-//! create; notice of a child's end; and CPU time of processes.
+//! The descendants of this process: finding and ending all of them, whatever sessions and process
+//! groups they create. Also notice of a child's end, and CPU time of processes.
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat};
@@ -9,21 +9,21 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Interval of checks whether all have ended.
+/// Time between two checks whether all processes have ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// Longest wait for killed processes to disappear: the kernel may still write for them.
+/// Longest wait for killed processes to disappear, since the kernel may still write data for them.
 const GONE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// From now on, a process below this one whose parent ends becomes this one's own child: so nothing
-/// that a child starts can leave the family, whatever sessions and groups it makes.
+/// Makes this process the new parent of every descendant whose parent ends. So no descendant can
+/// leave the family, whatever sessions and process groups it creates.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: this prctl takes a number and no memory.
     crate::check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) })?;
     Ok(())
 }
 
-/// The process that a command becomes is killed when the thread that starts it ends. What that
-/// process starts is not.
+/// Makes the kernel kill the process of `command` when the thread that starts it ends. Descendants
+/// of that process are not killed.
 pub fn end_with_this_thread(command: &mut Command) {
     let parent = std::process::id();
     let bind = move || {
@@ -32,14 +32,14 @@ pub fn end_with_this_thread(command: &mut Command) {
             crate::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
             libc::getppid()
         };
-        // The parent ended before it was asked for.
+        // The parent ended before the kernel was told to watch it.
         if late as u32 == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     };
     // SAFETY: `bind` neither allocates nor locks; its error is a number.
     unsafe { command.pre_exec(bind) };
 }
 
-/// Waits for the next child that ends, own or adopted; `None` when there is none.
+/// Waits for the next child that ends, including adopted ones; `None`: there is no child.
 pub fn next_ended() -> Option<(u32, ExitStatus)> {
     loop {
         let mut status = 0;
@@ -52,7 +52,7 @@ pub fn next_ended() -> Option<(u32, ExitStatus)> {
     }
 }
 
-/// Ends this process as another one ended: with its exit code, or by its signal.
+/// Ends this process in the same way as another one: with its exit code, or by its signal.
 pub fn end_like(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
         let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
@@ -67,19 +67,20 @@ pub fn end_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(128))
 }
 
-/// What came below this process since a moment. Whole only after [`adopt_orphans`].
+/// The descendants that this process got after a given time. It is complete only after
+/// [`adopt_orphans`].
 pub struct Offspring {
-    /// The descendants that existed before.
+    /// Process ids of the descendants that existed before.
     before: BTreeSet<u32>,
 }
 
 impl Offspring {
-    /// From now on.
+    /// Covers descendants that start from now on.
     pub fn since_now() -> Offspring {
         Offspring { before: below_this().map(|stat| stat.pid).collect() }
     }
 
-    /// All that is and will be below this process.
+    /// Covers all descendants of this process, now and later.
     pub fn all_below_this() -> Offspring {
         Offspring { before: BTreeSet::new() }
     }
@@ -88,13 +89,13 @@ impl Offspring {
         below_this().filter(|stat| !self.before.contains(&stat.pid))
     }
 
-    /// Those that have not ended.
+    /// Process ids of the descendants that have not ended.
     pub fn living(&self) -> Vec<u32> {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Ends all descendants: SIGTERM once to each, including new ones; SIGKILL to those alive after
-    /// `patience`, which is called each time. An error if some survive.
+    /// Ends all descendants. Each gets SIGTERM once, including new ones. Those alive after
+    /// `patience`, which is called repeatedly, get SIGKILL. An error if some survive.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -130,7 +131,7 @@ impl Offspring {
     }
 }
 
-/// Sends a signal to one process below this one. That it has ended meanwhile is no error.
+/// Sends a signal to one descendant. It is no error if the process has ended meanwhile.
 fn send(pid: u32, signal: libc::c_int) {
     if let Some(pid) = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1) {
         // SAFETY: no memory is passed; it is one process, not a group (0 and below) and not the
@@ -139,15 +140,15 @@ fn send(pid: u32, signal: libc::c_int) {
     }
 }
 
-/// The processes `roots` and all below them, without the branch of `without`; those that have ended
-/// and were not waited for among them.
+/// The processes `roots` and all their descendants, without the branch that begins at `without`.
+/// Zombies are included.
 fn family(roots: &[u32], without: u32) -> Vec<Stat> {
     let all = listener::processes().unwrap_or_default();
     let parents = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     listener::families(roots, without, &parents).iter().filter_map(|pid| all.get(pid).map(|(stat, _)| *stat)).collect()
 }
 
-/// All processes below this one.
+/// All descendants of this process.
 fn below_this() -> impl Iterator<Item = Stat> {
     let me = std::process::id();
     family(&[me], 0).into_iter().filter(move |stat| stat.pid != me)
@@ -157,13 +158,13 @@ fn below_this() -> impl Iterator<Item = Stat> {
 pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
-    /// Of these processes, as far as they still are.
+    /// Opens the clocks of these processes, if they still exist.
     pub fn for_processes(pids: &[u32]) -> CpuClocks {
         CpuClocks(pids.iter().filter_map(|pid| Some((*pid, CpuClock::for_process(*pid).ok()?))).collect())
     }
 
-    /// Of the processes `roots` and all their descendants that live now, but for this process and
-    /// its own.
+    /// Opens the clocks of the processes `roots` and of all their living descendants. This process
+    /// and its own descendants are left out.
     pub fn below(roots: &[u32]) -> CpuClocks {
         let family = family(roots, std::process::id());
         CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
@@ -179,8 +180,8 @@ impl CpuClocks {
         self.0.is_empty()
     }
 
-    /// CPU time in ns that the processes have used so far, with all their threads; of those that
-    /// still live, or ended and were not waited for.
+    /// CPU time in ns that the processes have used so far, with all their threads. Only living
+    /// processes and zombies count.
     pub fn cpu_ns(&self) -> u64 {
         self.0.iter().filter_map(|(_, clock)| clock.read_ns().ok()).sum()
     }
@@ -191,7 +192,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Waits for what must come true soon.
+    /// Waits until `check` is true, which must happen soon.
     fn soon(what: &str, mut check: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !check() {
@@ -200,14 +201,14 @@ mod tests {
         }
     }
 
-    /// The only test of this crate that has children: what it ends is all that is below the test's
-    /// process.
+    /// The only test of this crate with child processes, because it ends all descendants of the
+    /// test process.
     #[test]
     fn offspring_is_seen_and_ended_whole() {
         adopt_orphans().expect("Linux 3.4 or newer");
         let offspring = Offspring::since_now();
-        // A child that works, one that left the session and lost its parent, and one that takes no
-        // hint.
+        // A child that works, a child that left the session and lost its parent, and a child that
+        // ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
         soon("all run", || offspring.living().len() >= 4);
@@ -221,8 +222,8 @@ mod tests {
         assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
         offspring.end(|| Duration::ZERO).expect("nobody is left, which is what was wanted");
 
-        // A process whose first thread has ended lives while other threads do, and keeps its open
-        // files.
+        // A process whose first thread has ended lives on while other threads do, and keeps its
+        // open files.
         let program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); \
                        ctypes.CDLL(None).syscall(60, 0)";
         if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {
@@ -238,8 +239,8 @@ mod tests {
 
     #[test]
     fn nobody_elses_process_is_touched() {
-        // Were any of these taken for a group or for everybody, this test would not come to its
-        // end.
+        // If any of these were taken for a process group or for all processes, this test would be
+        // killed.
         [0, 1, u32::MAX].into_iter().for_each(|pid| send(pid, libc::SIGTERM));
     }
 }

@@ -1,8 +1,10 @@
-//! The operating system, thinly: what the standard library does not offer and a load generator
-//! needs.
+//! Thin wrappers of the operating system: functions that a load generator needs and the standard
+//! library lacks.
 //!
-//! The only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function is one or two system
-//! calls with its errors passed on. It knows nothing of plans, protocols or statistics.
+//! This is the only crate with `unsafe`, `libc` and `cfg(target_os)`. Each function makes one or
+//! two system calls and returns their errors.
+//!
+//! Not here: plans, protocols, statistics.
 
 pub mod allocations;
 pub mod clock;
@@ -20,7 +22,7 @@ pub mod stdout;
 pub mod symbols;
 pub mod tcp;
 
-/// The system's reason in its own words, without the error number.
+/// The system's error text, without the error number.
 pub fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();

@@ -1,7 +1,7 @@
-//! Output files of plimsoll: results, pages, tables, pictures, logs. All are opened here, so that
-//! no write follows a foreign symbolic link, and no complete file is left half written.
+//! Output files of plimsoll: results, pages, tables, pictures, logs. All are opened here. So no
+//! write follows a foreign symbolic link, and no complete file is replaced by a partial one.
 //!
-//! Not here: their content, and standard output.
+//! Not here: the content of files, and standard output.
 
 use crate::file::{WriteMode, is_link, open};
 use std::fs::{self, File, Metadata};
@@ -10,12 +10,12 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// Where results go that were not given a place.
+/// The folder of results whose place the user did not name.
 pub const OWN_FOLDER: &str = "_output/plimsoll";
-/// Folders of devices, whose links are the system's (`/dev/stdout`).
+/// Folders of devices. Links in them belong to the system (`/dev/stdout`) and are followed.
 const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
 
-/// Metadata of a path without following a link.
+/// Metadata of a path, without following a symbolic link.
 fn metadata(path: &Path) -> Option<Metadata> {
     fs::symlink_metadata(path).ok()
 }
@@ -25,7 +25,7 @@ fn refused(path: &Path) -> io::Error {
     io::Error::other(format!("it is a symbolic link {to}: remove it, or name the file itself"))
 }
 
-/// Whether a path leads to something that is written as it is: a device, a pipe, a socket.
+/// Whether a path leads to a device, a pipe or a socket, which is written to directly.
 fn is_device(path: &Path) -> bool {
     if DEVICES.iter().any(|folder| path.starts_with(folder)) {
         return true;
@@ -36,8 +36,8 @@ fn is_device(path: &Path) -> bool {
     })
 }
 
-/// Makes the folder of a file where there is none. The folder of results that nobody named is never
-/// behind a link.
+/// Creates the folder of a file if it is missing. A symbolic link is refused in the default folder
+/// of results, [`OWN_FOLDER`].
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
     if parent.starts_with(OWN_FOLDER) {
@@ -49,21 +49,21 @@ pub fn make_folder(path: &Path) -> io::Result<()> {
     fs::create_dir_all(parent)
 }
 
-/// Opens a file for continuous writing; `mode` decides what happens to existing content. It is not
-/// truncated yet.
+/// Opens a file for continuous writing; `mode` decides what happens to existing content. The file
+/// is not truncated here.
 pub fn open_file(path: &Path, mode: WriteMode) -> io::Result<File> {
     make_folder(path)?;
     if is_device(path) {
         return File::options().write(true).open(path);
     }
-    // Another name of the same file is somebody else's.
+    // A file with a second hard link may belong to another user.
     if metadata(path).is_some_and(|it| it.is_file() && it.nlink() > 1) {
         fs::remove_file(path)?;
     }
     open(path, mode).map_err(|error| if is_link(&error) { refused(path) } else { error })
 }
 
-/// Opens a file that is written from its beginning.
+/// Opens a file and truncates it, to write it from its beginning.
 pub fn create(path: &Path) -> io::Result<File> {
     let file = open_file(path, WriteMode::Over)?;
     if file.metadata()?.is_file() {
@@ -72,7 +72,7 @@ pub fn create(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
-/// Writes a new file that only its owner can read. One that is there is an error.
+/// Writes a new file that only its owner can read. An existing file is an error.
 pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path)?;
     let mut file = File::options().write(true).create_new(true).mode(0o600).open(path)?;
@@ -80,7 +80,7 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes a whole file: first a temporary one beside it, then a rename, so that the old file exists
+/// Writes a whole file: first a temporary file beside it, then a rename. So the old file exists
 /// until the new one is complete.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path)?;
@@ -96,7 +96,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
     let (beside, mut file) = match beside(path) {
         Ok(beside) => beside,
-        // The file may be ours to write where its folder is not.
+        // The user may have permission to write the file, but not its folder.
         Err(_) if before.is_some() => return create(path)?.write_all(bytes),
         Err(error) => return Err(error),
     };
@@ -105,14 +105,14 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     written.and_then(|()| fs::rename(&beside, path)).inspect_err(|_| _ = fs::remove_file(&beside))
 }
 
-/// A new file in the folder of another.
+/// Creates a temporary file in the folder of `path`, and returns its path.
 fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let mut name = std::ffi::OsString::from(".plimsoll-");
     name.push(format!("{}-{number}.part", std::process::id()));
     let beside = path.with_file_name(name);
-    // One that an earlier process of this number has left.
+    // The temporary file is left from an earlier process with the same process id.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
@@ -125,7 +125,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::{PermissionsExt, symlink};
 
-    /// An empty folder of this test's own.
+    /// Creates an empty folder for this test.
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("plimsoll-output-{}-{name}", std::process::id()));
         let _ = fs::remove_dir_all(&folder);

@@ -1,23 +1,23 @@
-//! A handle to another process, whose id cannot be reused meanwhile, to stop and resume it
-//! ([`Pausable`]).
+//! A handle to stop and resume another process ([`Pausable`]). While the handle exists, the process
+//! id cannot be reused unnoticed.
 //!
-//! Not here: which process, when, and the guarantee that it resumes.
+//! Not here: which process is stopped and when, and the guarantee that it resumes.
 
 use crate::check;
 use crate::probe::process::look_at;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// A process that can be stopped and go on.
+/// A handle to a process that can be stopped and resumed.
 pub struct Pausable {
     process: OwnedFd,
     pid: u32,
 }
 
 impl Pausable {
-    /// Holds the process of this number that was started at that time (`started_ticks` of its
-    /// stat). An error where it has ended, another one has its number, or the kernel is older than
-    /// Linux 5.3.
+    /// Opens the process with this id that started at this time (`started_ticks` of its stat). It
+    /// is an error if the process has ended, if another process has its id, or if the kernel is
+    /// older than Linux 5.3.
     pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: takes numbers and no memory; the result is a descriptor that no other code owns.
@@ -25,7 +25,8 @@ impl Pausable {
             let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(or_ended)?;
             OwnedFd::from_raw_fd(fd)
         };
-        // Looked at after it is held: from here on the number cannot become another's unseen.
+        // Check the start time after opening the handle: from then on the process id cannot be
+        // reused unnoticed.
         let (stat, _) = look_at(pid, &mut Vec::new())?;
         match stat.started_ticks == started_ticks && !stat.has_ended() {
             true => Ok(Pausable { process, pid }),
@@ -33,22 +34,22 @@ impl Pausable {
         }
     }
 
-    /// Its number.
+    /// The process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// Stops it, with all its threads.
+    /// Stops the process with all its threads (SIGSTOP).
     pub fn stop(&self) -> io::Result<()> {
         self.send(libc::SIGSTOP)
     }
 
-    /// Lets it go on; nothing happens to one that was not stopped.
+    /// Resumes the process (SIGCONT). A process that was not stopped is not affected.
     pub fn go_on(&self) -> io::Result<()> {
         self.send(libc::SIGCONT)
     }
 
-    /// Asks it to come to its end, as ^C does.
+    /// Asks the process to end, as ^C does (SIGINT).
     pub fn interrupt(&self) -> io::Result<()> {
         self.send(libc::SIGINT)
     }
@@ -69,12 +70,12 @@ impl Pausable {
     }
 }
 
-/// A process that is not there is not found.
+/// Turns the error for an ended process into "not found".
 fn or_ended(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
-/// The user on whose behalf this process acts.
+/// The effective user id of this process.
 pub fn own_user() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() }

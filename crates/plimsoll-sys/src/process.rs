@@ -5,9 +5,9 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether standard output was closed when this process began. The standard library puts
-/// `/dev/null` in the place of a closed stream before `main`, so that what is written there
-/// vanishes without an error; hence this looks before that.
+/// Whether standard output was closed when this process started. Before `main` the standard library
+/// opens `/dev/null` in the place of a closed stream, so that output vanishes without an error.
+/// Hence this check runs even earlier.
 pub fn stdout_was_closed() -> bool {
     STDOUT_CLOSED.load(Ordering::Relaxed)
 }
@@ -27,9 +27,9 @@ extern "C" fn look_at_stdout() {
 #[unsafe(link_section = ".init_array")]
 static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
 
-/// Moves standard output to a new descriptor, which is returned. Other writes to standard output,
-/// by this process or its children, then go to standard error. So a document stays valid next to
-/// foreign code.
+/// Moves standard output to a new descriptor, which is returned. Later writes to standard output,
+/// by this process or its children, go to standard error. So a document on the new descriptor stays
+/// valid even if foreign code prints.
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -40,20 +40,20 @@ pub fn move_stdout() -> io::Result<std::fs::File> {
     Ok(moved)
 }
 
-/// Most processes whose allowed cores are queried; their children inherit these.
+/// Most processes whose allowed cores are queried; children inherit these.
 const ASKED_FOR_CORES_MAX: usize = 64;
 
-/// The cores that somebody may run on, of the first 1024 of the machine.
+/// A set of cores, among the first 1024 of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreSet([u64; 16]);
 
 impl CoreSet {
-    /// How many they are.
+    /// Number of cores in the set.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
     }
 
-    /// Whether every one of them is one of `all`.
+    /// Whether all cores of this set are in `all`.
     pub fn is_within(&self, all: &CoreSet) -> bool {
         self.0.iter().zip(all.0).all(|(own, all)| own & !all == 0)
     }
@@ -63,12 +63,13 @@ impl CoreSet {
     }
 }
 
-/// Cores that this process may run on (its affinity mask).
+/// Number of cores that this process may run on (its affinity mask).
 pub fn cores() -> u32 {
     cores_of(0).map_or(0, |cores| cores.count()).max(1)
 }
 
-/// Which cores a process (0: this one) may run on; `None` where it is gone or may not be asked.
+/// The cores that a process (0: this one) may run on. `None`: the process has ended, or the query
+/// is not permitted.
 pub fn cores_of(pid: u32) -> Option<CoreSet> {
     let mut cores = CoreSet::default();
     // SAFETY: the array has the size given; a cpu_set_t is such an array of words, and any bits are
@@ -79,12 +80,12 @@ pub fn cores_of(pid: u32) -> Option<CoreSet> {
     (asked == 0).then_some(cores)
 }
 
-/// Cores on which any of these processes may run, as of [`cores_of`].
+/// The cores on which any of these processes may run; see [`cores_of`].
 pub fn cores_of_any(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
     pids.take(ASKED_FOR_CORES_MAX).filter_map(cores_of).reduce(|a, b| a.or(&b))
 }
 
-/// Cores that this machine has in use, whoever may run on them.
+/// Number of cores of this machine that are online.
 pub fn cores_online() -> u32 {
     // SAFETY: a plain question, with an answer by value.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -106,7 +107,7 @@ pub fn set_cores(cores: &[u32]) -> io::Result<()> {
     Ok(())
 }
 
-/// Raises the soft limit of open files to the hard limit and returns the limit then in force.
+/// Raises the soft limit of open files to the hard limit, and returns the new limit.
 pub fn raise_files_max() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for an rlimit.
@@ -123,7 +124,7 @@ pub fn raise_files_max() -> u64 {
     limit.rlim_cur
 }
 
-/// Gives the calling thread its own file table with only the standard streams and `keep`: the limit
+/// Gives the calling thread its own file table with only the standard streams and `keep`. The limit
 /// of open files then applies to this thread alone. The thread must not use other descriptors any
 /// more, and other threads cannot use its new ones.
 ///
@@ -143,23 +144,22 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
     Ok(())
 }
 
-/// Gives the calling thread a copy of the file table: open files stay usable, and new ones count
-/// against the limit separately. Files that other threads close stay open here, so this is for a
-/// thread that starts before the load.
+/// Gives the calling thread a copy of the file table: open files stay usable, and new files count
+/// against its own limit. Files that other threads close stay open in this copy. So this is only
+/// for a thread that starts before the load.
 pub fn copy_file_table() -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
     Ok(())
 }
 
-/// The longest queue of connections not yet accepted that the machine allows a listener (0 if
-/// unknown).
+/// The longest accept queue that the machine allows a listener (0 if unknown).
 pub fn backlog_max() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
-/// Number of local ports that the system gives to connections of one pair of addresses.
+/// Number of local ports that the system uses for connections between two addresses.
 pub fn local_ports() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -169,7 +169,7 @@ pub fn local_ports() -> u64 {
     }
 }
 
-/// Connections in TIME-WAIT, each of which holds a port (0 if unknown).
+/// Number of connections in TIME-WAIT, each of which holds a port (0 if unknown).
 pub fn time_wait() -> u64 {
     let text = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
@@ -177,7 +177,7 @@ pub fn time_wait() -> u64 {
     words.next().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Memory of the machine that can be had without swapping, in bytes (0 if unknown).
+/// Memory of the machine that is available without swapping, in bytes (0 if unknown).
 pub fn memory_available_bytes() -> u64 {
     meminfo_bytes("MemAvailable:")
 }
@@ -191,8 +191,9 @@ pub fn resident_bytes() -> u64 {
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. A later use costs a minor fault, as the file stays in the page cache. A load uses a
-/// small part of what the start touched. If the system does not list mappings, nothing happens.
+/// memory. A later use costs a minor fault, since the file stays in the page cache. A load uses
+/// only a small part of the code that the start touched. If the system does not list mappings,
+/// nothing happens.
 pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
     for (start, end) in parts_of_files(&smaps) {
@@ -202,8 +203,8 @@ pub fn release_code() {
     }
 }
 
-/// The ranges in `/proc/self/smaps` of private read-only file mappings without modified pages.
-/// (Pages that the linker relocated before the mapping became read-only are modified.)
+/// Finds the ranges in `/proc/self/smaps` of private read-only file mappings without modified
+/// pages. (Pages that the linker relocated before the mapping became read-only are modified.)
 fn parts_of_files(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut of_a_file = None;
@@ -246,14 +247,14 @@ pub fn cpu_model() -> String {
     line.split_once(':').map(|(_, name)| name.trim().to_owned()).unwrap_or_default()
 }
 
-/// Gives this process the name that `ps` and `pkill` know it by (15 bytes at most).
+/// Sets the name by which `ps` and `pkill` know this process (at most 15 bytes).
 pub fn call_itself(name: &std::ffi::CStr) {
     // SAFETY: `name` ends with a zero; the kernel copies it.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }
 
-/// Columns and rows of the terminal that standard error goes to, else standard output, if one of
-/// them is a terminal.
+/// Columns and rows of the terminal of standard error, or else of standard output; `None`: neither
+/// is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {
         let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -297,14 +298,14 @@ mod tests {
             super::own_file_table(Some(kept.as_fd())).expect("a table");
             let mut byte = [0];
             kept.read_exact(&mut byte).expect("kept");
-            // Dropped here it would close in this table only.
+            // Dropping it here would close it in this table only.
             std::mem::forget(kept);
             let own: Vec<_> = (0..5).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
             (std::fs::read_dir("/proc/thread-self/fd").expect("a list").count(), own.len())
         })
         .join()
         .expect("no panic");
-        // Standard streams, what was kept, its own files, and the list itself.
+        // The standard streams, the kept file, the thread's own files, and the open folder.
         assert!(count <= 3 + 1 + own + 1, "{count}");
         writer.write_all(b"x").expect("still open");
         reader.read_exact(&mut [0]).expect("still open");

@@ -1,13 +1,14 @@
-//! Where processes are, caught by the kernel's own clock a hundred times a second and core
-//! ([`CpuSampler`]): no cooperation of theirs is needed, and no hardware counter. What was caught
-//! lies in rings of memory that the kernel fills and that are read when somebody looks; a sample
-//! for which there was no room is counted.
+//! CPU sampling of processes ([`CpuSampler`]): the kernel's timer interrupts each core about a
+//! hundred times a second of CPU time and records the running function. It needs no cooperation of
+//! the processes, and no hardware counter. The kernel writes the samples to ring buffers, which are
+//! read later. It counts samples that found no room.
 //!
-//! Who may see all processes gets a ring for each core, else one for each thread of processes of
-//! the same user. The kernel finds callers by frame pointers. Where code has none, they can be
-//! found by the innermost bytes of the stack ([`StackTop`]), which come with each sample on x86-64.
+//! A user who may see all processes gets a ring for each core. Other users get a ring for each
+//! thread of their own processes. The kernel finds callers by frame pointers. For code without
+//! these, callers can be found from the innermost bytes of the stack ([`StackTop`]), which come
+//! with each sample on x86-64.
 //!
-//! Not here: which processes are of interest, what lies at an address, and how callers are found
+//! Not here: the choice of processes, the function at an address, and the search of callers
 //! (`symbols`).
 
 use crate::check;
@@ -17,21 +18,23 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// CPU time from one sample to the next, ns: 97 a second, so that nothing that happens a hundred
-/// times a second is always caught, or never.
+/// CPU time between two samples, ns. At 97 samples a second, work that repeats a hundred times a
+/// second is not always sampled, or never.
 pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
-/// Most callers of a sample.
+/// Most callers in a sample.
 const CALLERS_MAX: u16 = 32;
-/// Bytes of the stack in a sample: the frames of a few leaf functions, such as those that read a
-/// clock. So a busy thread fills at most three quarters of its ring between two reads.
+/// Number of stack bytes in a sample. They contain the frames of a few leaf functions, such as
+/// those that read a clock. With this size a busy thread fills at most three quarters of its ring
+/// between two reads.
 const STACK_BYTES: u32 = 256;
-/// Pages of a ring beside its first: a power of two, room for a second and more of a core, or a
-/// quarter of a second of a thread: memory that users without privileges may lock is little.
+/// Number of data pages of a core's ring: a power of two, enough for at least a second of samples.
+/// `THREAD_PAGES` of a thread's ring suffice for a quarter of a second, since users without
+/// privileges may lock little memory.
 const CORE_PAGES: usize = 16;
 const THREAD_PAGES: usize = 2;
-/// Threads that have a ring of their own, where there is none for a core.
+/// Most threads with their own ring, if cores may not be sampled.
 const THREADS_MAX: usize = 256;
-/// Cores beyond this are not sampled.
+/// Most cores that are sampled.
 const CORES_MAX: usize = 1024;
 
 const TYPE_SOFTWARE: u32 = 1;
@@ -41,10 +44,10 @@ const SAMPLE_TID: u64 = 1 << 1;
 const SAMPLE_CALLCHAIN: u64 = 1 << 5;
 const SAMPLE_REGISTERS: u64 = 1 << 12;
 const SAMPLE_STACK: u64 = 1 << 13;
-/// Frame pointer, stack pointer and place, as the kernel numbers registers of x86-64, and in this
-/// order in a record.
+/// Frame pointer, stack pointer and instruction pointer as bits of the kernel's register mask for
+/// x86-64. A record has them in this order.
 const REGISTERS: u64 = 1 << 6 | 1 << 7 | 1 << 8;
-/// Registers are those of a program of 64 bits.
+/// The kernel's mark for registers of a 64-bit program.
 const REGISTERS_64: u64 = 2;
 const EXCLUDE_KERNEL: u64 = 1 << 5;
 const EXCLUDE_HV: u64 = 1 << 6;
@@ -53,16 +56,17 @@ const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
 const FLAG_CLOEXEC: libc::c_ulong = 8;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
-/// Which part of the `misc` of a record says where the processor was, and that it was in a program.
+/// The bits of a record's `misc` that say in which mode the processor was; and the value for user
+/// mode.
 const MODE_MASK: u16 = 7;
 const MODE_USER: u16 = 2;
-/// Addresses from here on are marks between parts of a chain (`PERF_CONTEXT_...`).
+/// Addresses from here on separate the parts of a call chain (`PERF_CONTEXT_...`).
 const MARKS_FROM: u64 = u64::MAX - 4095;
-/// Offset of the data head in the first page of a ring.
+/// Offset of the field `data_head` in the first page of a ring.
 const DATA_HEAD_AT: usize = 1024;
 const DATA_TAIL_AT: usize = 1032;
 
-/// `struct perf_event_attr` of Linux 4.8 (`PERF_ATTR_SIZE_VER5`).
+/// The kernel's `struct perf_event_attr` of Linux 4.8 (`PERF_ATTR_SIZE_VER5`).
 #[repr(C)]
 #[derive(Default)]
 struct EventAttr {
@@ -87,39 +91,39 @@ struct EventAttr {
     reserved: u16,
 }
 
-/// Where a program was, and the innermost part of its stack.
+/// The registers of a sample, and the innermost part of its stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StackTop<'a> {
-    /// The place in the program.
+    /// The instruction pointer.
     pub at: u64,
-    /// The stack pointer, which is the address of the first of `bytes`.
+    /// The stack pointer: the address of the first of `bytes`.
     pub stack: u64,
-    /// The frame pointer, or what code without one keeps in its register.
+    /// The frame pointer, or any value that code without frame pointers keeps in its register.
     pub frame: u64,
-    /// What lies there, by rising addresses.
+    /// The bytes of the stack from the stack pointer on, by rising addresses.
     pub bytes: &'a [u8],
 }
 
 /// A record of a ring.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SamplingRecord<'a> {
-    /// Something was caught.
+    /// A sample.
     Caught {
-        /// Of which process.
+        /// Process id of the sample.
         pid: u32,
-        /// Whether it was in the kernel.
+        /// Whether the sample was taken in the kernel.
         in_kernel: bool,
-        /// The place in its program, then its callers; of one that was in the kernel, where it went
-        /// there.
+        /// The address in the program, then the addresses of its callers. For a sample in the
+        /// kernel, the first one is where the program entered the kernel.
         places: &'a [u64],
-        /// Its stack, where the kernel tells.
+        /// The registers and the stack, if the kernel provides them.
         top: Option<StackTop<'a>>,
     },
-    /// There was no room for so many.
+    /// The kernel lost this number of samples for want of room.
     Lost(u64),
 }
 
-/// Tells the records in `bytes`, as far as they are whole. `places` is room that is used again.
+/// Calls `told` for each complete record in `bytes`. `places` is a buffer for addresses.
 pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(SamplingRecord)) {
     let mut rest = bytes;
     while let Some(head) = rest.get(..8) {
@@ -149,7 +153,8 @@ pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(Sam
     }
 }
 
-/// The registers and stack of a sample's record after its `count` callers, if it has them.
+/// Parses the registers and stack of a sample's record, which follow its `count` callers, if it has
+/// them.
 fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
     let mut rest = body.get(usize::try_from(count.checked_mul(8)?.checked_add(24)?).ok()?..)?;
     let mut word = || {
@@ -157,7 +162,7 @@ fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
         rest = behind;
         Some(u64::from_ne_bytes(*first))
     };
-    // Threads of the kernel have none, and a program of 32 bits has others.
+    // Kernel threads have no such registers, and 32-bit programs have others.
     if word()? != REGISTERS_64 {
         return None;
     }
@@ -167,13 +172,13 @@ fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
     Some(StackTop { at, stack, frame, bytes })
 }
 
-/// A ring that the kernel fills.
+/// A ring buffer that the kernel fills with samples.
 struct SampleRing {
     memory: NonNull<u8>,
-    /// All of it, and what of that is the ring itself.
+    /// Size of the whole mapping, and of the ring within it, in bytes.
     length: usize,
     data: usize,
-    /// Closed after the memory is given back.
+    /// The descriptor is closed after the memory is unmapped.
     _event: OwnedFd,
 }
 
@@ -181,10 +186,10 @@ struct SampleRing {
 unsafe impl Send for SampleRing {}
 
 impl SampleRing {
-    /// Of a core (`pid` -1), or of a thread wherever it runs (`core` -1).
+    /// Opens the ring of a core (`pid` -1), or of a thread on any core (`core` -1).
     fn open(pid: i32, core: i32, in_kernel: bool, pages: usize) -> io::Result<SampleRing> {
         match SampleRing::open_with(pid, core, in_kernel, pages, CALLERS_MAX) {
-            // Somebody has made the kernel's own bound lower.
+            // The administrator has set a lower limit of callers in the kernel.
             Err(error) if error.raw_os_error() == Some(libc::EOVERFLOW) => {
                 SampleRing::open_with(pid, core, in_kernel, pages, 0)
             }
@@ -229,7 +234,7 @@ impl SampleRing {
         Ok(SampleRing { memory, length, data, _event: event })
     }
 
-    /// Moves what is in it into `bytes`, behind what is there.
+    /// Moves the content of the ring to the end of `bytes`.
     fn take(&self, bytes: &mut Vec<u8>) {
         // SAFETY: both lie in the first page, aligned, for as long as this lives; the kernel writes
         // them as whole words.
@@ -262,9 +267,9 @@ impl Drop for SampleRing {
     }
 }
 
-/// Samples under way.
+/// Active sampling of cores or threads.
 pub struct CpuSampler {
-    /// Of cores; empty where only threads may be sampled.
+    /// The rings of cores; empty if only threads may be sampled.
     cores: Vec<SampleRing>,
     threads: BTreeMap<u32, SampleRing>,
     in_kernel: bool,
@@ -273,11 +278,11 @@ pub struct CpuSampler {
 }
 
 impl CpuSampler {
-    /// Samples all processes of this machine, or if that is forbidden, threads to be set later
-    /// ([`CpuSampler::follow`]); `thread` is one of them, to test the permission.
+    /// Starts to sample all processes of this machine. If that is forbidden, prepares to sample
+    /// threads ([`CpuSampler::follow`]). `thread` is one of them, to test the permission.
     ///
     /// # Errors
-    /// The kernel's error: usually no permission, or no such call.
+    /// The kernel's error: usually no permission, or a kernel without this system call.
     pub fn open(thread: u32) -> io::Result<CpuSampler> {
         let begun =
             |cores, threads, in_kernel| CpuSampler { cores, threads, in_kernel, bytes: Vec::new(), places: Vec::new() };
@@ -288,7 +293,7 @@ impl CpuSampler {
         for core in 0..configured as i32 {
             match SampleRing::open(-1, core, true, CORE_PAGES) {
                 Ok(ring) => cores.push(ring),
-                // One that is switched off.
+                // A core that is switched off.
                 Err(error) if error.raw_os_error() == Some(libc::ENODEV) => {}
                 Err(error) if cores.is_empty() && is_refused(&error) => break,
                 Err(error) => return Err(error),
@@ -311,12 +316,13 @@ impl CpuSampler {
         self.in_kernel
     }
 
-    /// Whether threads must be named, since it is not cores that are sampled.
+    /// Whether threads must be named by [`CpuSampler::follow`], because cores may not be sampled.
     pub fn wants_threads(&self) -> bool {
         self.cores.is_empty()
     }
 
-    /// Samples these threads from now on, as many as may be, and no others; whether these are all.
+    /// Samples exactly these threads from now on, up to a limit. Returns whether all of them are
+    /// sampled.
     pub fn follow(&mut self, threads: &[u32]) -> bool {
         self.threads.retain(|thread, _| threads.contains(thread));
         let mut all = true;
@@ -330,14 +336,14 @@ impl CpuSampler {
             };
             match ring {
                 Ok(ring) => _ = self.threads.insert(*thread, ring),
-                // A thread that has ended meanwhile is no error.
+                // It is no error that a thread has ended meanwhile.
                 Err(error) => all &= error.raw_os_error() == Some(libc::ESRCH),
             }
         }
         all
     }
 
-    /// Tells what was caught since the last call.
+    /// Calls `told` for each record since the last call.
     pub fn take(&mut self, mut told: impl FnMut(SamplingRecord)) {
         for ring in self.cores.iter().chain(self.threads.values()) {
             self.bytes.clear();
@@ -347,13 +353,13 @@ impl CpuSampler {
     }
 }
 
-/// Whether less may be allowed than what was asked for.
+/// Whether an error means that a more restricted sampling may be permitted.
 fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// How much the kernel lets users without privileges sample: -1 everything, 2 their own programs,
-/// more: nothing.
+/// How much the kernel lets users without privileges sample (`perf_event_paranoid`). -1:
+/// everything; 2: their own programs; above 2: nothing.
 pub fn restriction() -> Option<i64> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
@@ -407,7 +413,7 @@ mod tests {
     fn a_stack_is_told_as_far_as_it_was_there() {
         for (rest, expect) in [
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 8], "1 2 3 8"),
-            // The end of the stack's memory; a bound of the kernel's; and more than there is.
+            // The end of the stack's memory; the kernel's limit; and a length beyond the record.
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 0], "1 2 3 0"),
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 99], "1 2 3 16"),
             (vec![REGISTERS_64, 3, 2, 1, 0], "7 false [100, 90]"),
@@ -444,7 +450,7 @@ mod tests {
                 }
             }
         });
-        // This thread may not be the one that was named, where only threads are sampled.
+        // If only threads may be sampled, this thread may not be the named one.
         assert!(caught >= 5 || sampler.wants_threads(), "{caught} samples of 0.4 s of work");
     }
 }

@@ -3,19 +3,19 @@
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
-/// The signal that asked first; 0: none did.
+/// The number of the first signal that asked to stop; 0: none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// Time until the process ends after a firm request: any signal but ^C, or a second ^C. After that
-/// it ends wherever it is.
+/// Time from a firm request to the forced end of the process: [`LEAVE_S`] and this many us. A firm
+/// request is any signal but ^C, or a second ^C.
 const LEAVE_US: libc::suseconds_t = 300_000;
 const LEAVE_S: libc::time_t = 1;
 
-/// The signals that ask to end and leave time to do so.
+/// The signals that ask the process to stop and leave it time to do so.
 const WISHES: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
-    // Only atomics, a timer and, on the third wish, an immediate end: all are safe in a signal
+    // Only atomics, a timer and, at the third signal, an immediate end: all are safe in a signal
     // handler.
     let _ = FIRST.compare_exchange(0, signal, Ordering::Relaxed, Ordering::Relaxed);
     let before = INTERRUPTS.fetch_add(1, Ordering::Relaxed);
@@ -44,8 +44,8 @@ extern "C" fn on_end(signal: libc::c_int) {
 
 extern "C" fn on_nothing(_: libc::c_int) {}
 
-/// From now on the signal ends the process. The kernel drops a signal without a handler that is
-/// for the first process of a container, so that one needs a handler.
+/// Makes a signal end the process from now on. It needs a handler: for the first process of a
+/// container, the kernel drops signals without one.
 fn end_by(signal: libc::c_int) {
     if std::process::id() == 1 {
         return handle(signal, on_end, 0);
@@ -57,7 +57,7 @@ fn end_by(signal: libc::c_int) {
     }
 }
 
-/// Sets the handler of a signal; `nohup` is respected: a SIGHUP that was ignored stays so.
+/// Sets the handler of a signal. `nohup` is respected: an ignored SIGHUP stays ignored.
 fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc::c_int) {
     // SAFETY: all-zero bytes are a valid sigaction; the handler has the right signature and is
     // async-signal-safe.
@@ -74,16 +74,16 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
     }
 }
 
-/// From now on SIGINT, SIGTERM, SIGHUP and SIGQUIT are counted and do not end the process. The
-/// third signal ends it at once; the second ^C, and the first of the others, end it within two
-/// seconds.
+/// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT set the stop flag instead of ending the process. The
+/// third signal ends the process at once. A second ^C, and the first of the other signals, end it
+/// within two seconds.
 pub fn catch_interrupts() {
     handle(libc::SIGALRM, on_overdue, 0);
     WISHES.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
 }
 
-/// From now on a stop signal ends the process at once again, for work after everything is measured
-/// and stored.
+/// Makes a stop signal end the process at once again. It is called when everything is measured and
+/// stored.
 pub fn release_interrupts() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -97,17 +97,17 @@ pub fn release_interrupts() {
     }
 }
 
-/// From now on neither these nor the signals that users may send for purposes of their own do
-/// anything to this process; to the processes that it starts they do what they always do.
+/// Makes this process ignore the stop signals, and the signals SIGUSR1, SIGUSR2 and SIGALRM. The
+/// processes that it starts handle these signals as usual.
 pub fn withstand() {
     for signal in WISHES.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
         handle(signal, on_nothing, libc::SA_RESTART);
     }
 }
 
-/// From now on a stop signal ends the process at once, also if the parent had it ignored (as shells
-/// do for background jobs), or if this is the first process of a container. For processes without
-/// cleanup. `nohup` is respected.
+/// Makes a stop signal end the process at once, for processes without cleanup. This also holds if
+/// the parent had the signal ignored (as shells do for background jobs), or if this is the first
+/// process of a container. `nohup` is respected.
 pub fn end_at_once() {
     for signal in WISHES {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
@@ -122,7 +122,7 @@ pub fn end_at_once() {
     }
 }
 
-/// Whether the terminal closed, in place of a request by the user.
+/// Whether the stop was requested by the closing of the terminal, and not by the user.
 pub fn hung_up() -> bool {
     FIRST.load(Ordering::Relaxed) == libc::SIGHUP
 }
@@ -133,8 +133,8 @@ pub fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
 }
 
-/// From now on a file that grows beyond the limit on its size (`ulimit -f`) is an error of the
-/// write, as a full disk is, instead of the end of the process.
+/// Makes a file that exceeds the size limit (`ulimit -f`) an error of the write, like a full disk.
+/// By default it ends the process.
 pub fn survive_file_size_limit() {
     // SAFETY: ignoring a signal needs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };

@@ -1,7 +1,7 @@
 //! Standard output, and failed writes.
 //!
-//! A measured result must survive a full or missing output. So a failure is recorded here, the
-//! command continues (run file, page, table), and at the end [`failures`] leads to exit code 2. Not
+//! A measured result must survive a full or missing output. So a failure is recorded here, and the
+//! command continues (run file, page, table). At the end [`failures`] leads to exit code 2. Not
 //! here: presentation.
 
 use crate::{process, system_text};
@@ -9,17 +9,17 @@ use std::fs::File;
 use std::io::Write;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Sentences about what could not be written, in the order in which it failed.
+/// Sentences about failed writes, in the order of the failures.
 static FAILURES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Standard output, where it is for one document alone.
+/// The moved standard output, if it is reserved for one document.
 static RESERVED: OnceLock<File> = OnceLock::new();
 
-/// Reserves standard output for this module: output of foreign code, such as a script, goes to
+/// Reserves standard output for this module. Output of foreign code, such as a script, then goes to
 /// standard error.
 pub fn reserve() {
     if let Ok(stdout) = process::move_stdout() {
-        // A process prints one document: a second reservation has nothing to add.
+        // A process prints one document, so a second reservation changes nothing.
         let _ = RESERVED.set(stdout);
     }
 }
@@ -28,7 +28,7 @@ fn remembered() -> MutexGuard<'static, Vec<String>> {
     FAILURES.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Remembers that something could not be written; the sentence is told at the end.
+/// Records that a write failed; the sentence is shown at the end.
 pub fn failed(sentence: String) {
     let mut sentences = remembered();
     if !sentences.contains(&sentence) {
@@ -36,13 +36,13 @@ pub fn failed(sentence: String) {
     }
 }
 
-/// What could not be written so far.
+/// The sentences about failed writes so far.
 pub fn failures() -> Vec<String> {
     remembered().clone()
 }
 
-/// Writes text that was made visible already, with our own styles in it. After the first failure
-/// nothing more is written.
+/// Prints text whose control characters were escaped already, so that plimsoll's own styles take
+/// effect. After the first failure nothing more is written.
 pub fn print_as_it_is(text: &str) {
     const PLACE: &str = "standard output";
     if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {

@@ -3,18 +3,18 @@
 use super::{field, fields, keyed, number};
 use std::path::{Path, PathBuf};
 
-/// How often and how long a group was held back.
+/// How often and how long a control group was throttled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttling {
-    /// Periods in which the group ran with a quota.
+    /// Number of periods in which the group ran with a CPU quota.
     pub periods: u64,
-    /// Periods in which it used its quota up and was held back.
+    /// Number of periods in which the group used up its quota and was throttled.
     pub throttled: u64,
-    /// For how long, ns.
+    /// Time for which the group was throttled, ns.
     pub throttled_ns: u64,
 }
 
-/// Parses `cpu.stat` of either version; `None` where no quota is counted.
+/// Parses `cpu.stat` of either version; `None`: the file counts no quota periods.
 pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     // Version 2 counts us, version 1 ns.
     let throttled_ns = match keyed(text, b"throttled_usec") {
@@ -29,7 +29,7 @@ pub fn parse_usage_ns(text: &[u8]) -> Option<u64> {
     keyed(text, b"usage_usec")?.checked_mul(1000)
 }
 
-/// Cores allowed by `cpu.max` of version 2 (`50000 100000`); `None` inside: no quota.
+/// Parses `cpu.max` of version 2 (`50000 100000`) to a number of cores; `Some(None)`: no quota.
 pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
     let mut parts = fields(text);
     let quota = parts.next()?;
@@ -40,8 +40,8 @@ pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
     Some(Some(field(Some(quota))? as f64 / period as f64))
 }
 
-/// Cores allowed by `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1; `None` inside: no
-/// quota (-1).
+/// Parses `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1 to a number of cores;
+/// `Some(None)`: no quota (-1).
 pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     let period = number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
     if quota.trim_ascii_start().starts_with(b"-") {
@@ -50,18 +50,19 @@ pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     Some(Some(number(quota)?.0 as f64 / period as f64))
 }
 
-/// How often the kernel ended a process of the group for want of memory: `memory.events` of version
-/// 2, `memory.oom_control` of version 1.
+/// Parses how often the kernel killed a process of the group for want of memory. The file is
+/// `memory.events` in version 2, `memory.oom_control` in version 1.
 pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
     keyed(text, b"oom_kill")
 }
 
-/// A limit or level of memory in bytes; `max`, and version 1's largest number, are no limit.
+/// Parses a limit or level of memory in bytes. `max`, and version 1's largest number, mean no
+/// limit: `None`.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
 }
 
-/// Folders of the control groups of a process, by what they tell.
+/// Folders of the control groups of a process, by controller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folders {
     /// Version 2, or version 1's cpu controller.
@@ -72,9 +73,9 @@ pub struct Folders {
     pub usage: Option<PathBuf>,
 }
 
-/// The folders named in `/proc/PID/cgroup`, below `root` (`/sys/fs/cgroup`), or those of enclosing
-/// groups with a lower limit, since a limit applies to the whole subtree. Only existing folders are
-/// returned.
+/// Finds the folders named in `/proc/PID/cgroup`, below `root` (`/sys/fs/cgroup`). If an enclosing
+/// group has a lower limit, its folder is returned instead, since a limit applies to the whole
+/// subtree. Only existing folders are returned.
 pub fn folders(text: &[u8], root: &Path) -> Folders {
     let mut found = Folders::default();
     let there = |folder: PathBuf, file: &str| folder.join(file).exists().then_some(folder);
@@ -83,7 +84,7 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
         let (Some(_), Some(controllers), Some(path)) = (parts.next(), parts.next(), parts.next()) else { continue };
         let Ok(path) = std::str::from_utf8(path) else { continue };
         let path = path.trim_start_matches('/');
-        // Outside of what this process's namespace shows.
+        // The group is outside the namespace of this process.
         if path.split('/').any(|part| part == "..") {
             continue;
         }
@@ -117,8 +118,8 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
     found
 }
 
-/// Of a group's folder and its enclosing ones, up to `top`, the one with the lowest limit; the
-/// group's own if none has a limit.
+/// Of a group's folder and its enclosing folders up to `top`, returns the one with the lowest
+/// limit. If none has a limit, returns the group's own folder.
 fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
     let groups = folder.ancestors().take_while(|group| group.starts_with(top));
     let limited = groups.filter_map(|group| Some((limit(group)?, group)));
@@ -126,7 +127,7 @@ fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> Pat
     least.unwrap_or(folder)
 }
 
-/// Cores that a group may use, where it has a quota.
+/// Cores that a group's quota allows; `None` without a quota.
 fn cores_of(group: &Path) -> Option<f64> {
     let read = |name: &str| std::fs::read(group.join(name)).ok();
     let quota = match read("cpu.max") {
@@ -143,18 +144,18 @@ pub fn own_limits() -> (Option<f64>, Option<f64>) {
     (cpu.as_deref().and_then(cores_of), memory.as_deref().and_then(memory_of))
 }
 
-/// Cores that threads of this process can keep busy: those that it may run on, within the quota of
-/// its control group. The kernel would stop further busy threads in turn.
+/// Number of cores that threads of this process can keep busy: the cores that it may run on,
+/// limited by the quota of its control group. The kernel would stop further busy threads in turn.
 pub fn usable_cores() -> u32 {
     within_quota(crate::process::cores(), own_limits().0)
 }
 
-/// Whole cores only: a part of a core is no core for a thread that is always busy.
+/// Limits cores by a quota, in whole cores: a thread that is always busy needs a whole core.
 fn within_quota(cores: u32, quota: Option<f64>) -> u32 {
     quota.map_or(cores, |quota| cores.min(quota as u32)).max(1)
 }
 
-/// Bytes of memory that a group may use, where it has a limit.
+/// Bytes of memory that a group may use; `None` without a limit.
 fn memory_of(group: &Path) -> Option<f64> {
     let limit = ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| std::fs::read(group.join(name)).ok())?;
     parse_bytes(&limit).map(|bytes| bytes as f64)
@@ -229,7 +230,7 @@ mod tests {
         assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
         assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
 
-        // Limits of the groups around one.
+        // Limits of the enclosing groups.
         let write = |file: &str, text: &str| std::fs::write(root.join(file), text).expect("written");
         for (file, text, expect) in [
             ("a/b/cpu.max", "max 100000\n", "a/b"),

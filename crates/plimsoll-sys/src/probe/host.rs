@@ -17,18 +17,18 @@ pub struct CpuTicks {
     pub steal: u64,
 }
 
-/// `/proc/stat`.
+/// The values of `/proc/stat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HostStat {
-    /// CPU time by kind.
+    /// CPU time by kind, summed over the cores.
     pub cpu: CpuTicks,
-    /// Cores that it is the sum over.
+    /// Number of cores in the sum.
     pub cores: u32,
-    /// Changes from one thread to another.
+    /// Number of context switches.
     pub switches: u64,
-    /// Threads that run or could.
+    /// Number of threads that run or wait for a core.
     pub runnable: u64,
-    /// Threads that wait for a device.
+    /// Number of threads that wait for a device.
     pub blocked: u64,
 }
 
@@ -44,7 +44,7 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
         iowait: next()?,
         irq: next()?,
         softirq: next()?,
-        // Not in every container's imitation of this file.
+        // Some containers provide an incomplete version of this file.
         steal: next().unwrap_or(0),
     };
     let one = |line: &[u8]| line.strip_prefix(b"cpu").is_some_and(|rest| rest.first().is_some_and(u8::is_ascii_digit));
@@ -57,13 +57,12 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
     })
 }
 
-/// `/proc/pressure/*`: time in which some or all runnable tasks were stalled for want of the
-/// resource, us.
+/// Time in us in which runnable tasks were stalled for want of a resource (`/proc/pressure/*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
     /// At least one thread waited.
     pub some_us: u64,
-    /// All threads waited at once; `None` where the kernel does not say.
+    /// Time in which all threads waited at once; `None` if the kernel does not report it.
     pub full_us: Option<u64>,
 }
 
@@ -76,17 +75,17 @@ pub fn parse_pressure(text: &[u8]) -> Option<Pressure> {
     Some(Pressure { some_us: total(b"some ")?, full_us: total(b"full ") })
 }
 
-/// Memory that can be had without swapping, in bytes (`/proc/meminfo`).
+/// Parses the memory available without swapping, in bytes (`/proc/meminfo`).
 pub fn parse_memory_available(text: &[u8]) -> Option<u64> {
     keyed(text, b"MemAvailable")?.checked_mul(1024)
 }
 
-/// The mean number of runnable threads over the last minute (`/proc/loadavg`).
+/// Parses the mean number of runnable threads over the last minute (`/proc/loadavg`).
 pub fn parse_load(text: &[u8]) -> Option<f64> {
     std::str::from_utf8(fields(text).next()?).ok()?.parse().ok().filter(|load: &f64| load.is_finite() && *load >= 0.0)
 }
 
-/// A core's frequency in Hz (`cpufreq/scaling_cur_freq`, in kHz).
+/// Parses a core's frequency in Hz (`cpufreq/scaling_cur_freq`, in kHz).
 pub fn parse_frequency(text: &[u8]) -> Option<u64> {
     number(text)?.0.checked_mul(1000)
 }
@@ -103,7 +102,7 @@ pub struct InterfaceCounters {
     pub dropped_out: u64,
 }
 
-/// The traffic of `interface` in `/proc/net/dev`.
+/// Parses the traffic of `interface` in `/proc/net/dev`.
 pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> {
     let line = text
         .split(|byte| *byte == b'\n')
@@ -120,9 +119,9 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
     })
 }
 
-/// Calls `tell` with each counter in a group of `/proc/net/snmp` or `/proc/net/netstat`. There a
-/// line of names precedes a line of values, both with a prefix such as `TcpExt:`. `None` if there
-/// is no such group.
+/// Calls `tell` with the name and value of each counter in a group of `/proc/net/snmp` or
+/// `/proc/net/netstat`. In these files a line of names precedes a line of values. Both have a
+/// prefix such as `TcpExt:`. `None`: there is no such group.
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -134,7 +133,7 @@ pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> O
     Some(())
 }
 
-/// TCP sockets in TIME-WAIT (`/proc/net/sockstat`).
+/// Parses the number of TCP sockets in TIME-WAIT (`/proc/net/sockstat`).
 pub fn parse_time_wait(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"TCP:"))?;
     let mut parts = fields(line);
@@ -142,7 +141,7 @@ pub fn parse_time_wait(text: &[u8]) -> Option<u64> {
     field(parts.next())
 }
 
-/// The interface of the route with the longest mask to `address` in `/proc/net/route` (IPv4).
+/// Finds the interface of the route with the longest mask to `address` in `/proc/net/route` (IPv4).
 pub fn route_interface(text: &[u8], address: std::net::Ipv4Addr) -> Option<String> {
     let wanted = u32::from_ne_bytes(address.octets());
     let hex = |part: Option<&[u8]>| u32::from_str_radix(std::str::from_utf8(part?).ok()?, 16).ok();

@@ -1,5 +1,5 @@
-//! The listener of an address: from the address to its listening sockets, from these to their
-//! processes, and which processes belong together.
+//! Finds the processes that listen on an address: from the address to its listening sockets, from
+//! these to their processes. Also finds the processes that belong together.
 
 use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
 use super::sockets::{Asker, Filter, SocketRow, Version, in_network_of, network_of, states};
@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
-/// The listening sockets for `address`: those bound to it, otherwise those bound to every address.
+/// Returns the sockets that listen on `address`: those bound to it, otherwise those bound to every
+/// address.
 pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
@@ -20,39 +21,39 @@ pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<So
     Ok(found)
 }
 
-/// Who holds some sockets, and how much of the search was closed to this user.
+/// The processes that have some sockets open, and how many processes this user could not search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Holders {
-    /// Processes, ascending.
+    /// Process ids, ascending.
     pub pids: Vec<u32>,
-    /// How many processes' files could not be looked at.
+    /// Number of processes whose open files this user may not see.
     pub denied: usize,
 }
 
-/// The number in a link of `/proc/PID/fd` such as `socket:[12345]`.
+/// Parses the inode in a link of `/proc/PID/fd` such as `socket:[12345]`.
 pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// The sockets in a table of open files ([`file_tables`]), by their numbers.
+/// The inodes of the sockets in a file table ([`file_tables`]).
 fn sockets_in(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
     use std::os::unix::ffi::OsStrExt;
     let links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
     Ok(links.filter_map(|link| socket_inode(link.as_os_str().as_bytes())))
 }
 
-/// Whether a table of open files ([`file_tables`]) has one of the sockets.
+/// Whether a file table ([`file_tables`]) contains one of the sockets.
 fn holds(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
     Ok(sockets_in(pid, table)?.any(|inode| inodes.contains(&inode)))
 }
 
-/// Whether a thread of the process has one of the sockets open in a table of its own.
+/// Whether a thread of the process has its own file table with one of the sockets.
 fn held_by_a_thread(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
     let tables = file_tables(pid, numbers_in(format!("/proc/{pid}/task"))?.into_iter());
     Ok(tables.iter().skip(1).any(|table| holds(pid, *table, inodes).unwrap_or(false)))
 }
 
-/// The processes that have one of the sockets open.
+/// Returns the processes that have one of the sockets open.
 pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     let mut found = Holders::default();
     for pid in numbers_in("/proc")? {
@@ -65,7 +66,8 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
         }
     }
     if found.pids.is_empty() {
-        // Seldom, and dear to look for: servers whose threads do not share their open files.
+        // Threads with their own file table are rare, and slow to search: so they are searched
+        // last.
         found.pids = numbers_in("/proc")?;
         found.pids.retain(|pid| held_by_a_thread(*pid, inodes).unwrap_or(false));
     }
@@ -73,18 +75,18 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
     Ok(found)
 }
 
-/// The program arguments of an interpreter: words after its name (NUL-terminated) that are no
-/// options. Workers may have options of their own, such as a debugger's port.
+/// The words that an interpreter was told to run: its arguments (NUL-terminated) that are no
+/// options. Options are left out because workers may have their own, such as a debugger's port.
 fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
 
 /// Whether `pid`, a descendant of the server's first process `root`, is a separate server and no
-/// worker. Such a process runs another program, or the same interpreter with other arguments, and
-/// listens elsewhere than at `port` (the server's) on sockets of its own. An example is a store
-/// that the server's start script also starts. `askers`: where sockets are looked up; an inherited
-/// socket stays in the network namespace where it was opened.
+/// worker. A separate server runs another program, or the same interpreter with other arguments. It
+/// also listens on its own sockets, at other ports than `port` (the server's). An example is a
+/// store that the server's start script also starts. `askers`: where sockets are looked up; an
+/// inherited socket stays in the network namespace where it was opened.
 pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
@@ -99,7 +101,8 @@ pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<
     let (mut serves, mut works) = (false, false);
     let mut look = |inode: u32, is_servers: bool| {
         if own.contains(&inode) {
-            // Who has the server's socket, or one of its own at the same port, takes its requests.
+            // A process with the server's socket, or with its own socket at the same port, accepts
+            // the server's requests.
             let taken = is_servers || roots.contains(&inode);
             (serves, works) = (serves || !taken, works || taken);
         }
@@ -113,32 +116,31 @@ pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<
     Ok(serves && !works)
 }
 
-/// Network namespaces that are looked into beside the server's own, at most.
+/// Most network namespaces that are searched besides the server's own.
 const NETWORKS_MAX: usize = 16;
 
-/// Other network namespaces of this machine than that of `pid` (of containers, for example), each
-/// by one process in it, as far as this user may see.
+/// The other network namespaces of this machine (such as of containers) than that of `pid`. Each is
+/// given by one process in it, as far as this user may see.
 pub fn other_networks(pid: u32) -> Vec<u32> {
     let mut seen: BTreeSet<(u64, u64)> = network_of(pid).into_iter().collect();
     let all = numbers_in("/proc").unwrap_or_default().into_iter();
     all.filter(|pid| network_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
 }
 
-/// Access to the sockets of the listener of `address` on this machine: in our own network namespace
-/// if the address is ours, otherwise in that of a container with the address and a listener; `None`
-/// if none is visible.
+/// Opens access to the sockets of the listener on `address` on this machine. If the address belongs
+/// to plimsoll's own network namespace, that one is used. Otherwise that of a container with the
+/// address and a listener is used. `None`: none is visible.
 pub fn asker_at(address: SocketAddr) -> io::Result<Option<Asker>> {
     if is_local(&address.ip()) { Asker::open().map(Some) } else { Ok(asker_elsewhere(address)) }
 }
 
-/// Whether `address` is one of this machine's, be it that of a container in which somebody listens
-/// there.
+/// Whether `address` belongs to this machine, or to a container on it that listens there.
 pub fn is_of_this_machine(address: SocketAddr) -> bool {
     is_local(&address.ip()) || asker_elsewhere(address).is_some()
 }
 
-/// The way to another network namespace that has `address` and a listener there, as far as this
-/// user may look.
+/// Opens access to another network namespace that has `address` and a listener there, as far as
+/// this user may see.
 fn asker_elsewhere(address: SocketAddr) -> Option<Asker> {
     let there = move || {
         let mut asker = Asker::open()?;
@@ -150,9 +152,9 @@ fn asker_elsewhere(address: SocketAddr) -> Option<Asker> {
 
 /// The sockets of a network namespace.
 struct NetworkSockets {
-    /// Who listens at a port: inodes.
+    /// Inodes of the listening sockets, by port.
     listening: BTreeMap<u16, Vec<u32>>,
-    /// Connections by their ends, this one first: inodes.
+    /// Inodes of connections, by local and remote address.
     ends: BTreeMap<(SocketAddr, SocketAddr), u32>,
 }
 
@@ -168,38 +170,40 @@ impl NetworkSockets {
         Ok(NetworkSockets { listening, ends })
     }
 
-    /// Who takes the connection that another end here or elsewhere sees as `local` and `remote`:
-    /// inodes of the connection and of who listens.
+    /// Finds the accepting side of a connection whose opener sees the addresses `local` and
+    /// `remote`. Returns the inodes of the accepted connection and of the listeners.
     fn taking(&self, (local, remote): &(SocketAddr, SocketAddr)) -> Option<Vec<u32>> {
         let to = self.ends.get(&(*remote, *local))?;
         let listeners = self.listening.get(&remote.port())?;
         Some([to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect())
     }
 
-    /// Connections that were opened from here, by their ends, and their inodes.
+    /// The connections that were opened in this namespace: their addresses, and their inodes.
     fn opened(&self) -> impl Iterator<Item = (&(SocketAddr, SocketAddr), &u32)> {
         self.ends.iter().filter(|((local, _), _)| !self.listening.contains_key(&local.port()))
     }
 }
 
-/// What is behind a server on this machine.
+/// The dependencies of a server on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DependencyProcesses {
-    /// The processes.
+    /// Process ids of the dependencies.
     pub pids: BTreeSet<u32>,
-    /// The processes that accept the server's own connections, by target: an address, or the name
-    /// of a unix socket.
+    /// Process ids of the dependencies that accept the server's own connections, by target: an
+    /// address, or the name of a unix socket.
     pub takers: BTreeMap<String, u32>,
 }
 
-/// The processes on this machine that the processes `server` have connections to, over TCP or unix
-/// sockets, or ask at one of the addresses `asked` (in its network namespace, over connections too
-/// short to be found here), and those that these have connections to in turn, each with the
-/// processes of whoever listens there; without `server` itself, the branch of `without`, and what
-/// reaches them through `port`, which is the server's own. `askers`: of the server's network
-/// namespace first, then of others. Only connections that were opened by them count. Of a process
-/// that the server descends from (a supervisor that takes its output) the family is everybody's: it
-/// counts alone.
+/// Finds the dependencies of the processes `server` on this machine: processes to which the server
+/// opened connections, over TCP or unix sockets, and processes to which these opened connections in
+/// turn. With each process come its whole family and the listeners' processes.
+///
+/// `asked` are addresses that the server is known to call, in its network namespace, over
+/// connections too short to be found here. Not included are `server` itself, the branch of
+/// `without`, and connections through `port`, which is the server's own. `askers` give access to
+/// the server's network namespace first, then to others. If a dependency is an ancestor of the
+/// server (a supervisor that collects its output), only that process counts, since its family
+/// includes unrelated processes.
 fn downstream(
     askers: &mut [Asker],
     server: &BTreeSet<u32>,
@@ -209,7 +213,7 @@ fn downstream(
 ) -> io::Result<DependencyProcesses> {
     let mut networks = Vec::new();
     for (number, asker) in askers.iter_mut().enumerate() {
-        // The load's own connections, which may be many, are not carried over.
+        // The load's own connections, which may be many, are not requested from the kernel.
         let filter = if number == 0 { Filter::NeitherPort(port) } else { Filter::Any };
         match NetworkSockets::ask(asker, filter) {
             Ok(sockets) => networks.push(sockets),
@@ -217,12 +221,13 @@ fn downstream(
             Err(_) => {}
         }
     }
-    // From who opened a connection to who took it, as far as both are on this machine: inodes, and
-    // those of who listens there. Without the former it is the server.
+    // Connections with both ends on this machine: the inode of the opening end, the inodes of the
+    // accepting end and its listeners, and the target's name. `None` as the opening end stands for
+    // the server.
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
         for (ends, from) in network.opened() {
-            // An address of the machine itself is another one in each namespace.
+            // Each network namespace has its own loopback addresses.
             let elsewhere =
                 networks.iter().enumerate().filter(|(other, _)| *other != number && !ends.1.ip().is_loopback());
             let to = network.taking(ends).or_else(|| elsewhere.into_iter().find_map(|(_, other)| other.taking(ends)));
@@ -241,8 +246,8 @@ fn downstream(
     let held = all_holders(&wanted)?;
     let parents: BTreeMap<u32, u32> = processes()?.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     let holders_of = |inodes: &[u32]| -> Vec<u32> {
-        // A service manager keeps a copy of the sockets that it hands over, and its family is
-        // everybody.
+        // A service manager (process 1) keeps copies of the sockets that it hands over, and its
+        // family is all processes.
         inodes.iter().filter_map(|inode| held.get(inode)).flatten().copied().filter(|pid| *pid != 1).collect()
     };
     let ours: BTreeSet<u32> =
@@ -276,7 +281,8 @@ fn downstream(
     Ok(DependencyProcesses { pids, takers })
 }
 
-/// The same over all network namespaces of this machine that this user may look into.
+/// Finds the dependencies of `server` over all network namespaces of this machine that this user
+/// may see.
 pub fn behind(
     server: &BTreeSet<u32>,
     asked: &BTreeSet<SocketAddr>,
@@ -289,37 +295,37 @@ pub fn behind(
     downstream(&mut askers, server, asked, port, without)
 }
 
-/// A connection over a unix socket, by the inodes of its ends, and what it was opened to. Both ends
-/// are in the network namespace of who opened it; who listens at a path may be in another.
+/// A connection over a unix socket: the inodes of its ends, and its listener. Both ends are in the
+/// network namespace of the opening process; the listener at a path may be in another one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixLink {
-    /// Of who opened it.
+    /// Inode of the end that opened the connection.
     pub opener: u32,
-    /// Of who took it.
+    /// Inode of the end that accepted the connection.
     pub taker: u32,
     /// The listener's name; never empty.
     pub bytes: Vec<u8>,
-    /// The number of the listener's file, where it has one and the kernel tells.
+    /// Inode of the listener's file, if it has one and the kernel reports it.
     pub file: Option<u32>,
 }
 
 impl UnixLink {
-    /// The listener's name, as it is shown.
+    /// The listener's name as text for the user.
     pub fn name(&self) -> String {
         shown_name(&self.bytes)
     }
 
-    /// Whether it was connected to `listener`, in the same network namespace (`is_near`) or in
-    /// another. Other namespaces may have sockets of the same name, and abstract names are valid
-    /// only within one.
+    /// Whether the connection was made to `listener`. `is_near`: the listener is in the same
+    /// network namespace. Other namespaces may have sockets of the same name, and abstract names
+    /// are valid only within one.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
         self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
 }
 
-/// The connections over unix sockets: who opened one has no name of its own, who took it its
-/// listener's. None where the kernel does not tell. A pair of sockets that was made as one has no
-/// name on either side, and stays within a family.
+/// Lists the connections over unix sockets. The opening end of a connection has no name, and the
+/// accepting end has its listener's name. The list is empty if the kernel does not report peers.
+/// Socket pairs have no names, and are left out: they stay within a family of processes.
 pub fn unix_links(asker: &mut Asker) -> Vec<UnixLink> {
     linked(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
@@ -336,8 +342,8 @@ fn linked(connected: &[UnixSocket]) -> Vec<UnixLink> {
         .collect()
 }
 
-/// From who opened a connection over a unix socket to who took it: inodes, and those of who listens
-/// there; and its name.
+/// Lists the connections over unix sockets: the inode of the opening end, the inodes of the
+/// accepting end and its listeners, and the listener's name.
 fn unix_pairs(askers: &mut [Asker]) -> Vec<(u32, Vec<u32>, String)> {
     let listening: Vec<Vec<UnixSocket>> =
         askers.iter_mut().map(|asker| asker.unix_sockets(states::LISTEN).unwrap_or_default()).collect();
@@ -353,7 +359,7 @@ fn unix_pairs(askers: &mut [Asker]) -> Vec<(u32, Vec<u32>, String)> {
     pairs
 }
 
-/// All processes that `pids` descend from.
+/// All ancestors of the processes `pids`.
 fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for pid in pids {
@@ -365,12 +371,12 @@ fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32
     found.difference(pids).copied().collect()
 }
 
-/// An address of IPv4 that is written as one of IPv6, as IPv4.
+/// Converts an IPv4 address that is written as an IPv6 address to IPv4.
 pub fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// Which processes hold each of some sockets, as far as their files may be looked at.
+/// The processes that have each of some sockets open, by inode, as far as this user may see.
 fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     for pid in numbers_in("/proc")? {
@@ -382,20 +388,20 @@ fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     Ok(held)
 }
 
-/// Every process: its parent and its name.
+/// All processes of this machine, with their stat and name.
 pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
     let mut buffer = Vec::new();
     let all = numbers_in("/proc")?.into_iter();
     Ok(all.filter_map(|pid| Some((pid, look_at(pid, &mut buffer).ok()?))).collect())
 }
 
-/// The processes without a parent among the given ones.
+/// The processes whose parent is not among `pids`.
 pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
 }
 
-/// The processes and all their descendants, without the branch that begins at `without` (and
-/// without what cannot be reached then). Ascending.
+/// The processes `roots` and all their descendants, ascending. The branch that begins at `without`
+/// is left out.
 pub fn families(roots: &[u32], without: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));
@@ -449,12 +455,12 @@ mod tests {
         };
         for (local, remote, expect) in [
             ("10.0.0.2:5000", "10.0.0.1:80", Some(&[9, 7, 8][..])),
-            // Not accepted yet, and nobody's as far as is told.
+            // A connection that is not accepted yet, so its owner is unknown.
             ("10.0.0.2:5000", "10.0.0.1:443", Some(&[])),
             ("10.0.0.2:5001", "10.0.0.1:80", None),
-            // Another machine's of the same port.
+            // A connection to another machine with the same port.
             ("10.0.0.2:5000", "10.0.0.3:80", None),
-            // It was opened there, not taken.
+            // A connection that was opened there, and not accepted.
             ("10.0.0.2:80", "10.0.0.1:6000", None),
         ] {
             let taken = network.taking(&(at(local), at(remote)));
@@ -478,8 +484,7 @@ mod tests {
             socket(2, Some(1), "/run/store", Some(70)),
             socket(3, Some(4), "", None),
             socket(4, Some(3), "@store", None),
-            // A pair that was made as one, one that nobody has accepted, and one whose other end is
-            // gone.
+            // A socket pair, a connection that is not accepted yet, and one whose peer is gone.
             socket(5, Some(6), "", None),
             socket(6, Some(5), "", None),
             socket(7, None, "", None),
@@ -490,10 +495,10 @@ mod tests {
         assert_eq!(ends, [(1, 2, "/run/store".to_owned()), (3, 4, "@store".to_owned())]);
         for (link, name, file, near, elsewhere) in [
             (&links[0], "/run/store", Some(70), true, true),
-            // In another namespace a file of the same name is another one.
+            // In another namespace, a file of the same name is a different one.
             (&links[0], "/run/store", Some(71), true, false),
             (&links[0], "/run/other", Some(70), false, false),
-            // A name that is no file's is known in one namespace only.
+            // A name that does not belong to a file is valid in one namespace only.
             (&links[1], "@store", None, true, false),
         ] {
             let listener = socket(10, None, name, file);

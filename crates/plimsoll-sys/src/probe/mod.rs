@@ -1,8 +1,8 @@
 //! Readings of processes, the host, control groups and sockets from the kernel, cheap enough for
-//! ten times a second.
+//! ten readings a second.
 //!
-//! Parsers are plain functions over bytes that return `None` for unknown text; a [`ProcFile`] keeps
-//! its file open and reads it again from the start. Not here: the choice of processes, and the
+//! Parsers are plain functions over bytes that return `None` for unknown text. A [`ProcFile`] keeps
+//! its file open and reads it from the start each time. Not here: the choice of processes, and the
 //! meaning of readings.
 
 pub mod cgroup;
@@ -18,11 +18,11 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Files of /proc and /sys that are longer than this are cut: nothing read here is.
+/// Longest part of a file that is read, in bytes. No file that is read here is longer.
 const LENGTH_MAX: usize = 1 << 20;
 
-/// A file of /proc or /sys, kept open. Of a process that is gone the reading fails, even if its
-/// number was given again.
+/// A file of /proc or /sys that is kept open. If its process has ended, a read fails, even if the
+/// process id was reused.
 #[derive(Debug)]
 pub struct ProcFile {
     file: File,
@@ -34,7 +34,7 @@ impl ProcFile {
         Ok(ProcFile { file: File::open(path)? })
     }
 
-    /// Reads the whole file into `buffer`, whose room is used again, and returns it.
+    /// Reads the whole file into `buffer`, which is reused, and returns the bytes.
     pub fn read<'a>(&self, buffer: &'a mut Vec<u8>) -> io::Result<&'a [u8]> {
         if buffer.len() < 4096 {
             buffer.resize(4096, 0);
@@ -53,16 +53,16 @@ impl ProcFile {
                 }
                 buffer.resize(length * 2, 0);
             } else if length > 0 && length < 1024 {
-                // A short file of /proc comes whole with the first read: the second, which would
-                // say so, is saved.
+                // A short file of /proc arrives with the first read. A second read, which would
+                // only confirm the end, is saved.
                 return Ok(&buffer[..length]);
             }
         }
     }
 }
 
-/// The number at the start of `text` (after spaces), and what follows it. Numbers too large for 64
-/// bits are not numbers.
+/// Parses the number at the start of `text` (after spaces), and returns it with the rest. A number
+/// above 64 bits is invalid.
 pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     let text = text.trim_ascii_start();
     let digits = text.iter().take_while(|byte| byte.is_ascii_digit()).count();
@@ -70,7 +70,8 @@ pub(crate) fn number(text: &[u8]) -> Option<(u64, &[u8])> {
     Some((value, &text[digits..]))
 }
 
-/// The number after `key` at the start of a line, such as `nr_throttled 5` or `VmRSS:   12 kB`.
+/// Parses the number after `key` at the start of a line, such as `nr_throttled 5` or `VmRSS:   12
+/// kB`.
 pub(crate) fn keyed(text: &[u8], key: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| {
         let rest = line.strip_prefix(key)?;
@@ -84,7 +85,7 @@ pub(crate) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty())
 }
 
-/// A field as a number.
+/// Parses a field as a number.
 pub(crate) fn field(field: Option<&[u8]>) -> Option<u64> {
     number(field?).filter(|(_, rest)| rest.is_empty()).map(|(value, _)| value)
 }

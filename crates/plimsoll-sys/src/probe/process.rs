@@ -10,51 +10,52 @@ use std::path::Path;
 /// The flag of the kernel's own threads (its `sched.h`).
 const PF_KTHREAD: u64 = 0x0020_0000;
 
-/// `/proc/PID/stat`, or that of a thread.
+/// The values of `/proc/PID/stat`, or of the same file of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Number of the process or thread.
+    /// Id of the process or thread.
     pub pid: u32,
-    /// Its parent.
+    /// Process id of its parent.
     pub parent: u32,
     /// Its process group.
     pub group: u32,
     /// `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
     pub state: u8,
-    /// Whether it is one of the kernel's own threads (`PF_KTHREAD`).
+    /// Whether this is a thread of the kernel itself (`PF_KTHREAD`).
     pub of_kernel: bool,
-    /// Faults that waited for a device.
+    /// Number of page faults that waited for a device.
     pub major_faults: u64,
-    /// CPU time in user mode, in ticks of [`ticks_per_second`]; of all its threads, dead ones too.
+    /// CPU time in user mode, in ticks of [`ticks_per_second`]. For a process it includes all
+    /// threads, also ended ones.
     pub user_ticks: u64,
-    /// The same in kernel mode.
+    /// CPU time in kernel mode, counted like `user_ticks`.
     pub system_ticks: u64,
-    /// CPU time of children that ended and were waited for, in ticks.
+    /// CPU time of children that ended and were reaped, in ticks.
     pub reaped_ticks: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: u64,
-    /// When it was started, in ticks since the machine was.
+    /// Start time, in ticks since the machine started.
     pub started_ticks: u64,
     /// Resident memory in pages of [`page_bytes`].
     pub resident_pages: u64,
 }
 
 impl Stat {
-    /// Whether the process is a zombie. If only its first thread has ended, it is none: other
-    /// threads work on and keep its open files.
+    /// Whether the process is a zombie. If only the first thread has ended, the process is none:
+    /// other threads work on and keep its open files.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
 }
 
-/// Parses `/proc/PID/stat`. The name in it may hold anything, also spaces and brackets.
+/// Parses `/proc/PID/stat`. The name in it may contain any characters, also spaces and brackets.
 pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     let (pid, _) = number(text)?;
     let name_end = text.iter().rposition(|byte| *byte == b')')?;
     let mut rest = fields(&text[name_end + 1..]);
     let state = *rest.next()?.first()?;
     let (parent, group) = (field(rest.next())?, field(rest.next())?);
-    // Fields are counted as in proc(5); the group is number 5, flags 9, major faults 12.
+    // Fields are counted as in proc(5): the process group is number 5, flags 9, major faults 12.
     let mut skip = |count: usize| field(rest.nth(count));
     Some(Stat {
         pid: u32::try_from(pid).ok()?,
@@ -72,14 +73,14 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
     })
 }
 
-/// The name in `/proc/PID/stat`: at most 15 bytes.
+/// Parses the name in `/proc/PID/stat`: at most 15 bytes.
 pub fn parse_name(text: &[u8]) -> Option<String> {
     let from = text.iter().position(|byte| *byte == b'(')?;
     let to = text.iter().rposition(|byte| *byte == b')')?;
     Some(String::from_utf8_lossy(text.get(from + 1..to)?).into_owned())
 }
 
-/// `/proc/PID/task/TID/schedstat`.
+/// The values of `/proc/PID/task/TID/schedstat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SchedStat {
     /// Time on a core, ns.
@@ -88,21 +89,21 @@ pub struct SchedStat {
     pub wait_ns: u64,
 }
 
-/// Parses a schedstat file. A kernel without these statistics gives zeros.
+/// Parses a schedstat file. A kernel without these statistics writes zeros.
 pub fn parse_schedstat(text: &[u8]) -> Option<SchedStat> {
     let (cpu_ns, rest) = number(text)?;
     let (wait_ns, _) = number(rest)?;
     Some(SchedStat { cpu_ns, wait_ns })
 }
 
-/// `/proc/PID/task/TID/status`, as far as it is of use.
+/// The used values of `/proc/PID/task/TID/status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// As in [`Stat::state`].
+    /// The state, as in [`Stat::state`].
     pub state: u8,
-    /// Times that it gave its core away to wait for something.
+    /// Number of times that the thread gave up its core to wait for something.
     pub switches_voluntary: u64,
-    /// Times that its core was taken from it.
+    /// Number of times that the kernel took the thread's core away.
     pub switches_involuntary: u64,
 }
 
@@ -133,7 +134,8 @@ pub enum WaitsFor {
     Other,
 }
 
-/// Beginnings of names of the kernel's functions, by what who sleeps there waits for.
+/// First parts of names of kernel functions, by the reason for which a thread sleeps in such a
+/// function.
 const WAIT_PLACES: [(WaitsFor, &[&str]); 5] = [
     (
         WaitsFor::Lock,
@@ -169,7 +171,8 @@ const WAIT_PLACES: [(WaitsFor, &[&str]); 5] = [
     ),
 ];
 
-/// Parses `/proc/PID/task/TID/wchan`; `None` of one that runs, and where the kernel does not tell.
+/// Parses `/proc/PID/task/TID/wchan`. `None`: the thread runs, or the kernel does not report the
+/// function.
 pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
     let name = std::str::from_utf8(text.trim_ascii()).ok().filter(|name| !name.is_empty() && *name != "0")?;
     let is = |places: &[&str]| places.iter().any(|place| name.starts_with(place));
@@ -179,13 +182,13 @@ pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
 /// The futex address at which a thread waits for another, and whether the wait has a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WakingPlace {
-    /// Its address: those who wait for one thing have the same.
+    /// The address of the futex. Threads that wait for the same futex have the same address.
     pub address: u64,
-    /// Whether there is a time at which it is no longer waited for.
+    /// Whether the wait has a timeout.
     pub is_timed: bool,
 }
 
-/// Parses `/proc/PID/task/TID/syscall`; `None` of a thread that runs or waits for something else.
+/// Parses `/proc/PID/task/TID/syscall`. `None`: the thread runs, or does not wait on a futex.
 pub fn parse_waking_place(text: &[u8]) -> Option<WakingPlace> {
     let mut words = fields(text);
     let (number, rest) = number(words.next()?)?;
@@ -196,21 +199,21 @@ pub fn parse_waking_place(text: &[u8]) -> Option<WakingPlace> {
         let word = std::str::from_utf8(words.next()?).ok()?;
         u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
     };
-    // The place, what is done with it, what was read there, and until when.
+    // The arguments of futex(2): address, operation, value, timeout.
     let (address, _, _, until) = (argument()?, argument()?, argument()?, argument()?);
     Some(WakingPlace { address, is_timed: until != 0 })
 }
 
-/// The soft limit of open files in `/proc/PID/limits`.
+/// Parses the soft limit of open files in `/proc/PID/limits`.
 pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
     let soft = fields(line).next()?;
     if soft == b"unlimited" { Some(u64::MAX) } else { field(Some(soft)) }
 }
 
-/// Open files in the table of `table`, a process or one of its threads ([`file_tables`]): of the
-/// kernel's own count where it gives one (Linux 6.2), else by counting, which is slow for a server
-/// with many connections.
+/// Number of open files in a file table, given by one of its threads ([`file_tables`]). The kernel
+/// reports the number since Linux 6.2. Older kernels need counting, which is slow for a server with
+/// many connections.
 pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     let folder = files_folder(pid, table);
     let counted = std::fs::metadata(&folder)?.len();
@@ -220,18 +223,18 @@ pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     Ok(std::fs::read_dir(&folder)?.count() as u64)
 }
 
-/// Where the open files of a table are listed.
+/// The folder in /proc that lists the open files of a table.
 pub fn files_folder(pid: u32, table: u32) -> String {
     if pid == table { format!("/proc/{pid}/fd") } else { format!("/proc/{pid}/task/{table}/fd") }
 }
 
-/// The tables of open files that a process has, each by one thread that uses it: the process itself
-/// first, then threads that have one of their own (such as
-/// [`own_file_table`](crate::process::own_file_table) gives). Where threads may not be compared,
-/// only the first.
+/// The file tables of a process, each given by one thread that uses it. The process itself comes
+/// first, then threads with their own table (see
+/// [`own_file_table`](crate::process::own_file_table)). If comparing threads is not permitted, only
+/// the first is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
-    // The kernel's comparison is an order, the same for as long as the tables live: known ones are
-    // found by halves.
+    // The kernel's comparison is a total order, constant while the tables exist. So known tables
+    // are found by binary search.
     let mut known = vec![pid];
     for thread in threads {
         let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
@@ -243,8 +246,8 @@ pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     known
 }
 
-/// How the tables of two threads are ordered; `None` where that is not told, as of a thread that
-/// has ended.
+/// Compares the file tables of two threads in the kernel's order. `None`: the kernel refuses, or a
+/// thread has ended.
 fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     const KCMP_FILES: libc::c_long = 2;
     if a == b {
@@ -260,8 +263,8 @@ fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     }
 }
 
-/// The CPU clock of a process: all its threads, dead ones too, in ns. Any process may read any
-/// other's.
+/// The CPU clock of a process, ns: the sum over all its threads, including ended ones. Any process
+/// may read the clock of any other.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     clock: libc::clockid_t,
@@ -279,8 +282,8 @@ impl CpuClock {
         }
     }
 
-    /// CPU time so far in ns. What a thread does right now is added at the next tick of the
-    /// kernel's (1 to 10 ms).
+    /// Returns the CPU time so far in ns. The current work of a running thread is added only at the
+    /// next kernel tick (1 to 10 ms).
     pub fn read_ns(&self) -> io::Result<u64> {
         let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
         // SAFETY: `time` is a valid place for a timespec.
@@ -289,25 +292,25 @@ impl CpuClock {
     }
 }
 
-/// Ticks a second of the times in `/proc/PID/stat`.
+/// Ticks per second of the times in `/proc/PID/stat`.
 pub fn ticks_per_second() -> u64 {
     // SAFETY: no memory is passed.
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64
 }
 
-/// Bytes of a page of memory.
+/// Size of a memory page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: no memory is passed.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
 }
 
-/// The numbers that are names in a folder such as `/proc` or `/proc/PID/task`.
+/// The numbers among the names in a folder such as `/proc` or `/proc/PID/task`.
 pub fn numbers_in(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
     let entries = std::fs::read_dir(folder)?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// `/proc/PID/stat` of a process and its name, read once.
+/// Reads `/proc/PID/stat` of a process, and returns its values and its name.
 pub fn look_at(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
     let source = ProcFile::open(format!("/proc/{pid}/stat"))?;
     let text = source.read(buffer)?;

@@ -1,5 +1,5 @@
-//! TCP sockets from netlink (`sock_diag`, as in `ss`): accept queues of listeners; ends, queues,
-//! owners and send limits of connections.
+//! TCP sockets, read over netlink (`sock_diag`, as `ss` does). For listeners: accept queues. For
+//! connections: addresses, queues, owners and send limits.
 
 use super::unix_diag::{self, UnixSocket};
 use crate::check;
@@ -7,14 +7,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// States of a TCP socket that are asked for, as bits.
+/// States of a TCP socket to select, as bits.
 pub mod states {
-    /// Connections.
+    /// An open connection.
     pub const ESTABLISHED: u32 = 1 << 1;
-    /// Connections that are over, whose port is kept for a minute by the end that closed first (RFC
-    /// 9293, 3.6.1).
+    /// A closed connection whose port is held for a minute by the end that closed first (RFC 9293,
+    /// 3.6.1).
     pub const TIME_WAIT: u32 = 1 << 6;
-    /// Sockets that take connections.
+    /// A listening socket.
     pub const LISTEN: u32 = 1 << 10;
 }
 
@@ -29,21 +29,21 @@ const NETLINK_SOCK_DIAG: libc::c_int = 4;
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
 
-/// Why sending stood still, over the life of a connection, in us.
+/// Time over the life of a connection in which there was data to send, and why sending was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendTime {
-    /// Something was to be sent.
+    /// Time in which there was data to send.
     pub busy_us: u64,
-    /// The receiver's window was full: it does not read.
+    /// Time in which the receiver's window was full, because the receiver does not read.
     pub window_limited_us: u64,
-    /// The own send buffer was full.
+    /// Time in which the own send buffer was full.
     pub buffer_limited_us: u64,
-    /// Segments sent again.
+    /// Number of segments that were sent again.
     pub retransmits: u32,
 }
 
 impl SendTime {
-    /// Adds what came from `before` to `now` of one connection.
+    /// Adds the difference between two readings of one connection.
     pub fn add_since(&mut self, now: &SendTime, before: &SendTime) {
         self.busy_us += now.busy_us.saturating_sub(before.busy_us);
         self.window_limited_us += now.window_limited_us.saturating_sub(before.window_limited_us);
@@ -52,23 +52,25 @@ impl SendTime {
     }
 }
 
-/// One socket.
+/// A TCP socket.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketRow {
-    /// The table of the kernel that it is in: a socket for both IP versions is in that of IPv6,
-    /// whatever its addresses.
+    /// The kernel's table that contains the socket. A socket for both IP versions is in the table
+    /// of IPv6, whatever its addresses.
     pub version: Version,
-    /// The own end.
+    /// The local address.
     pub local: SocketAddr,
-    /// The other end; zeros for a listener.
+    /// The remote address; zeros for a listener.
     pub remote: SocketAddr,
     /// For a listener: connections in its accept queue. For a connection: unread bytes.
     pub receive_queue: u32,
-    /// Of a listener: the backlog, how many may wait. Of a connection: bytes not yet acknowledged.
+    /// For a listener: its backlog, the longest accept queue. For a connection: bytes that are not
+    /// acknowledged yet.
     pub send_queue: u32,
-    /// Owner.
+    /// The user id of the owner.
     pub user: u32,
-    /// The number in `/proc/PID/fd/N -> socket:[inode]`; 0 while nobody has accepted it.
+    /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`; 0 until the connection is
+    /// accepted.
     pub inode: u32,
     /// For a connection, if requested and available.
     pub send_time: Option<SendTime>,
@@ -86,20 +88,20 @@ pub struct SocketRow {
     pub bytes_received: Option<u64>,
 }
 
-/// Which connections to tell of. Filtering is done by the kernel, so that thousands that are not of
-/// interest cost nothing to carry over.
+/// The connections to report. The kernel filters, so that thousands of other connections cost no
+/// transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
-    /// All.
+    /// All connections.
     Any,
     /// Sockets with this local port.
     LocalPort(u16),
-    /// Those with this port at neither end.
+    /// Sockets with this port at neither end.
     NeitherPort(u16),
 }
 
-/// The kernel keeps the sockets of each IP version apart, and going through a table takes a while
-/// even if it is empty.
+/// The IP version whose table of sockets is read. The kernel has a table for each version, and
+/// going through one takes time even if it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "they say it themselves")]
 pub enum Version {
@@ -119,7 +121,7 @@ impl Version {
     }
 }
 
-/// A way to ask the kernel.
+/// A netlink socket for questions about the sockets of one network namespace.
 #[derive(Debug)]
 pub struct Asker {
     socket: OwnedFd,
@@ -127,14 +129,14 @@ pub struct Asker {
     sequence: u32,
 }
 
-/// Which network namespace a process is in: the device and the number of its file.
+/// The network namespace of a process: device and inode of its file.
 pub(super) fn network_of(pid: u32) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino()))
 }
 
-/// Does something in the network of the process `pid`. A thread of its own goes there and ends
-/// there, so that nothing else of ours is moved.
+/// Calls a function in the network namespace of the process `pid`. A separate thread enters the
+/// namespace and ends there, so that no other thread is moved.
 pub(super) fn in_network_of<T: Send + 'static>(
     pid: u32,
     task: impl FnOnce() -> io::Result<T> + Send + 'static,
@@ -149,14 +151,15 @@ pub(super) fn in_network_of<T: Send + 'static>(
 }
 
 impl Asker {
-    /// Opens the way. Fails where netlink is not to be had.
+    /// Opens access to the own network namespace. Fails if netlink is not available.
     pub fn open() -> io::Result<Asker> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: no memory is passed.
         let socket = check(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
         // SAFETY: the descriptor was made by the call above and is nobody else's.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        // The kernel answers at once; should it not, a probe is better late than stuck.
+        // The kernel responds at once. The timeout is a safeguard: a late probe is better than a
+        // blocked one.
         let limit = libc::timeval { tv_sec: 1, tv_usec: 0 };
         let (place, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
         // SAFETY: `limit` is a timeval of the length given.
@@ -164,14 +167,14 @@ impl Asker {
         Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
 
-    /// Opens the way in the network of the process `pid`, which is another one where that is in a
-    /// container: a socket belongs to the network that it was made in. Where that is not allowed,
-    /// in our own.
+    /// Opens access to the network namespace of the process `pid`. It differs from the own one if
+    /// the process is in a container. A socket belongs to the namespace in which it was created. If
+    /// that is not permitted, the own namespace is used.
     pub fn open_beside(pid: u32) -> io::Result<Asker> {
         Asker::open_in(pid).or_else(|_| Asker::open())
     }
 
-    /// The same, and nowhere else.
+    /// Opens access to the network namespace of the process `pid`, or fails.
     pub fn open_in(pid: u32) -> io::Result<Asker> {
         if network_of(std::process::id())? == network_of(pid)? {
             return Asker::open();
@@ -179,15 +182,16 @@ impl Asker {
         in_network_of(pid, Asker::open)
     }
 
-    /// Ways in the network of the process `pid`, and in our own where that is another one.
+    /// Opens access to the network namespace of the process `pid`, and to the own one if it
+    /// differs.
     pub fn open_both(pid: u32) -> io::Result<Vec<Asker>> {
         let beside = Asker::open_beside(pid)?;
         let is_ours = network_of(std::process::id()).ok() == network_of(pid).ok();
         Ok([beside].into_iter().chain(if is_ours { None } else { Asker::open().ok() }).collect())
     }
 
-    /// Tells of all TCP sockets of the IP `versions` in one of `states`. `with_send_time`: see
-    /// [`SocketRow::send_time`].
+    /// Calls a function for each TCP socket of the IP `versions` in one of `states`.
+    /// `with_send_time`: see [`SocketRow::send_time`].
     pub fn each(
         &mut self,
         versions: &[Version],
@@ -205,7 +209,7 @@ impl Asker {
                 match parse(&self.buffer[..received], self.sequence, tell) {
                     DumpProgress::More => {}
                     DumpProgress::Done => break,
-                    // A machine without one of the IP versions.
+                    // The machine lacks one of the IP versions.
                     DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => break,
                     DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
                 }
@@ -214,9 +218,9 @@ impl Asker {
         Ok(())
     }
 
-    /// The listening socket for `address`: bound to it, or to every address. Looked up in the
-    /// kernel's hash table as for an incoming connection, so the cost does not depend on the number
-    /// of sockets. With a shared port it is any one of them.
+    /// Finds the listening socket for `address`: bound to it, or to every address. The kernel looks
+    /// it up in its hash table, as for an incoming connection. So the cost does not depend on the
+    /// number of sockets. If several sockets share the port, any one of them is returned.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request_one(address, self.sequence);
@@ -227,7 +231,7 @@ impl Asker {
             match parse(&self.buffer[..received], self.sequence, &mut |socket| found = Some(*socket)) {
                 DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
                 DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
-                // The rest of an answer that was not waited for.
+                // The rest of an earlier answer that was abandoned.
                 DumpProgress::More if found.is_none() => {}
                 DumpProgress::More | DumpProgress::Done => return Ok(found),
             }
@@ -259,7 +263,7 @@ impl Asker {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Receives into the buffer; how many bytes came.
+    /// Receives into the buffer, and returns the number of bytes.
     fn receive(&mut self) -> io::Result<usize> {
         let room = self.buffer.len();
         loop {
@@ -274,7 +278,7 @@ impl Asker {
     }
 }
 
-/// Header of a message of `length` bytes.
+/// Encodes the header of a netlink message of `length` bytes.
 fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = Vec::with_capacity(length);
     out.extend_from_slice(&(length as u32).to_ne_bytes());
@@ -285,7 +289,8 @@ fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     out
 }
 
-/// Header of a message, and the fixed part of a question about TCP up to the ends of the socket.
+/// Encodes the header of a message, and the fixed part of a question about TCP sockets up to the
+/// addresses.
 fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = header(flags, length, sequence);
     out.extend_from_slice(&[family, libc::IPPROTO_TCP as u8, extensions, 0]);
@@ -293,7 +298,7 @@ fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, seq
     out
 }
 
-/// Asks for the one socket at an address, with no other end.
+/// Encodes the question for the listening socket at an address.
 fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     let (version, mut own) = (if address.is_ipv4() { Version::V4 } else { Version::V6 }, [0; 16]);
     match address.ip() {
@@ -304,7 +309,7 @@ fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     out.extend_from_slice(&address.port().to_be_bytes());
     out.extend_from_slice(&[0; 2]);
     out.extend_from_slice(&own);
-    // The other end, the interface, and a cookie that stands for any.
+    // The remote address, the interface, and a cookie that matches any socket.
     out.extend_from_slice(&[0; 20]);
     out.extend_from_slice(&[0xff; 8]);
     out
@@ -325,8 +330,9 @@ fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequen
     out
 }
 
-/// The filter in the kernel's little language: operations that jump ahead by `yes` or `no` bytes.
-/// Ending exactly at the end accepts, jumping four bytes beyond it rejects.
+/// Encodes the filter in the kernel's bytecode: operations that jump ahead by `yes` or `no` bytes.
+/// A jump to exactly the end accepts the socket; one that ends four bytes beyond it rejects the
+/// socket.
 fn bytecode(filter: Filter) -> Vec<u8> {
     const JMP: u8 = 1;
     const LOCAL_GE: u8 = 2;
@@ -341,14 +347,15 @@ fn bytecode(filter: Filter) -> Vec<u8> {
     match filter {
         Filter::Any => {}
         Filter::LocalPort(port) => {
-            // At least the port, else out; at most the port, else out.
+            // Reject unless the port is at least, and at most, the wanted one.
             operation(&mut out, LOCAL_GE, 8, 20);
             operation(&mut out, 0, 0, port);
             operation(&mut out, LOCAL_LE, 8, 12);
             operation(&mut out, 0, 0, port);
         }
         Filter::NeitherPort(port) => {
-            // Less than the port, or more, goes on behind the jump, which leads out.
+            // If the port is less or more than the unwanted one, continue after the jump that
+            // rejects.
             for (at_least, at_most, out_by) in [(LOCAL_GE, LOCAL_LE, 28), (REMOTE_GE, REMOTE_LE, 8)] {
                 operation(&mut out, at_least, 8, 20);
                 operation(&mut out, 0, 0, port);
@@ -361,14 +368,14 @@ fn bytecode(filter: Filter) -> Vec<u8> {
     out
 }
 
-/// How an answer ended.
+/// How far the answer to a question has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpProgress {
-    /// There is more to receive.
+    /// More messages follow.
     More,
-    /// That was all.
+    /// The answer is complete.
     Done,
-    /// The kernel's error number.
+    /// The kernel refused the question with this error number.
     Refused(i32),
 }
 
@@ -384,8 +391,8 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
-/// Reads netlink messages about TCP sockets as they came in one piece. What is cut or unknown is
-/// passed over.
+/// Parses netlink messages about TCP sockets that were received together. Cut or unknown messages
+/// are skipped.
 pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> DumpProgress {
     messages(bytes, sequence, &mut |payload| {
         if let Some(socket) = parse_socket(payload) {
@@ -394,14 +401,14 @@ pub fn parse(bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&SocketRow)) -> D
     })
 }
 
-/// The messages for any socket family: the bytes after each header.
+/// Splits netlink messages of any socket family, and calls `tell` with the bytes after each header.
 fn messages(mut bytes: &[u8], sequence: u32, tell: &mut dyn FnMut(&[u8])) -> DumpProgress {
     while let (Some(length), Some(kind), Some(theirs)) = (u32_at(bytes, 0), u16_at(bytes, 4), u32_at(bytes, 8)) {
         let length = length as usize;
         if length < HEADER || length > bytes.len() {
             break;
         }
-        // An answer to an earlier question, which was given up, is none to this one.
+        // Messages with another number answer an earlier question that was abandoned.
         if theirs == sequence {
             let payload = &bytes[HEADER..length];
             match kind {
@@ -426,7 +433,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
             return Some(IpAddr::V4(Ipv4Addr::new(bytes[0], bytes[1], bytes[2], bytes[3])));
         }
         let v6 = Ipv6Addr::from(bytes);
-        // A socket for both versions shows IPv4 ends in IPv6 clothes.
+        // A socket for both IP versions shows IPv4 addresses as mapped IPv6 addresses.
         Some(v6.to_ipv4_mapped().map_or(IpAddr::V6(v6), IpAddr::V4))
     };
     let port = |at: usize| Some(u16::from_be_bytes(payload.get(at..at + 2)?.try_into().ok()?));
@@ -463,7 +470,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
     Some(socket)
 }
 
-/// The part of `struct tcp_info` that is of use; older kernels give a shorter one.
+/// Parses the used part of `struct tcp_info`; older kernels return a shorter one.
 fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     Some(SendTime {
         retransmits: u32_at(info, 100)?,
@@ -473,15 +480,17 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     })
 }
 
-/// Longest delay of a pure acknowledgement, ms.
+/// Longest time for which a pure acknowledgement may be delayed, ms.
 const PUT_OFF_MS_MAX: u32 = 300;
 
-/// Compares the time since the last send with that since the last receive, in ms of
-/// `struct tcp_info`. If both are in one tick, either the response came at once, or the next
-/// request left as soon as a response came (a busy pool, or a transaction). Then a pure
-/// acknowledgement arrived although no response did; or more segments with data were sent than
-/// received, if request and response have one segment each. Keep-alive probes are also acknowledged
-/// alone, much later.
+/// Parses whether a connection waits for a response. It compares the time since the last send with
+/// the time since the last receive, in ms of `struct tcp_info`.
+///
+/// Both can be in the same tick in two cases. Either the response came at once, or the next request
+/// left as soon as a response came (a busy pool, or a transaction). In the second case, one of two
+/// signs shows that a response is pending. A pure acknowledgement arrived although no response did.
+/// Or more segments with data were sent than received, if request and response have one segment
+/// each. Keep-alive probes are also acknowledged alone, but much later.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
     let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= PUT_OFF_MS_MAX;
@@ -546,7 +555,7 @@ mod tests {
         let own = client.local_addr().expect("an address");
         let (mut server, _) = listener.accept().expect("accepted");
         let mut asker = Asker::open().expect("netlink");
-        // Longer than a tick of the kernel's.
+        // Longer than a tick of the kernel.
         let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
         let mut awaits = || {
             let rows = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
@@ -564,7 +573,7 @@ mod tests {
             client.read_exact(&mut byte).expect("read");
             assert_eq!(awaits(), (Some(false), Some(sent)));
         }
-        // The next request leaves within the tick in which the answer came.
+        // The next request leaves within the tick in which the response came.
         for sent in 3..20 {
             client.write_all(b"?").expect("written");
             assert_eq!(awaits(), (Some(true), Some(sent)));
@@ -572,7 +581,7 @@ mod tests {
             server.write_all(b"!").expect("written");
             client.read_exact(&mut byte).expect("read");
         }
-        // The same after responses of several segments: a pure acknowledgement shows it.
+        // The same after responses of several segments, which a pure acknowledgement shows.
         for _ in 0..3 {
             client.write_all(b"?").expect("written");
             server.read_exact(&mut byte).expect("read");

@@ -1,5 +1,5 @@
-//! Unix sockets that listen, by netlink; where the kernel has none of that, by `/proc/net/unix`.
-//! Which process holds one is for [`super::listener`].
+//! Listening unix sockets, read over netlink, or from `/proc/net/unix` if the kernel lacks that.
+//! The processes of a socket are found by [`super::listener`].
 
 use super::sockets::{Asker, states};
 use super::unix_diag::UnixSocket;
@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// In `/proc/net/unix`: it takes connections.
+/// Flag in `/proc/net/unix` of a socket that accepts connections.
 const ACCEPTS: u32 = 1 << 16;
 
-/// The sockets that take connections to `path`; `@NAME` is the abstract socket of that name.
+/// Returns the sockets that listen at `path`; `@NAME` is the abstract socket of that name.
 pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
     let mut found = match Asker::open().and_then(|mut asker| asker.unix_sockets(states::LISTEN)) {
         Ok(found) => found,
@@ -19,8 +19,8 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
     };
     let whole = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();
-    // A file may be bound under a name of another folder, or a link: its number tells, with its own
-    // name as a check.
+    // A socket file may be bound under the name of another folder, or of a link. So the inode of
+    // the file is compared, and its last name as a check.
     let file = std::fs::metadata(path).ok().map(|metadata| metadata.ino() as u32);
     let last = |name: &[u8]| name.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     let wanted_last = real.as_deref().unwrap_or(Path::new(path)).file_name().map(|name| name.as_bytes().to_vec());
@@ -30,7 +30,7 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
             return socket.name == path.as_bytes();
         }
         let same_name = named(Path::new(path)) || [&whole, &real].into_iter().flatten().any(|path| named(path));
-        // If the file of an older socket was replaced, only the name is left.
+        // If the file of an older socket was replaced, only the name can be compared.
         match (socket.file, file) {
             (Some(theirs), Some(file)) => theirs == file && (same_name || last(&socket.name) == wanted_last),
             _ => same_name,
@@ -39,11 +39,11 @@ pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
     Ok(found)
 }
 
-/// The listeners in the text of `/proc/net/unix`.
+/// Parses the listeners in the text of `/proc/net/unix`.
 pub fn parse_list(text: &[u8]) -> Vec<UnixSocket> {
     let line = |line: &[u8]| {
-        // Num: RefCount Protocol Flags Type St Inode Path, separated by single or more spaces; the
-        // path may hold more.
+        // Fields: Num RefCount Protocol Flags Type St Inode Path, separated by one or more spaces.
+        // The path itself may contain spaces.
         let mut rest = line;
         let mut next = || {
             rest = rest.trim_ascii_start();

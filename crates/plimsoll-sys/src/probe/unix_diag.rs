@@ -1,5 +1,5 @@
-//! Unix sockets and connections over them as netlink tells them (`unix_diag`): the question and its
-//! answers, as bytes.
+//! The netlink messages about unix sockets and their connections (`unix_diag`), as bytes: the
+//! question and its answers.
 
 const UDIAG_SHOW_NAME: u32 = 0x01;
 const UDIAG_SHOW_VFS: u32 = 0x02;
@@ -9,27 +9,27 @@ const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_PEER: u16 = 2;
 const UNIX_DIAG_RQLEN: u16 = 4;
-/// Length of the fixed part of an answer.
+/// Length of the fixed part of an answer, in bytes.
 const MESSAGE: usize = 16;
 /// A unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixSocket {
-    /// The number in `/proc/PID/fd/N -> socket:[inode]`.
+    /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`.
     pub inode: u32,
-    /// Its bound name: a path as given at the time, or after `@` an abstract name. An accepted
-    /// connection has its listener's name, an opened one usually none (empty).
+    /// The bound name: a path as given when it was bound, or an abstract name after `@`. An
+    /// accepted connection has its listener's name; an opened one usually has none (empty).
     pub name: Vec<u8>,
-    /// The number of its file, where it has one and the kernel tells.
+    /// Inode of the socket's file, if it has one and the kernel reports it.
     pub file: Option<u32>,
     /// For a connection: the inode of its peer, if the kernel reports it.
     pub peer: Option<u32>,
-    /// For a listener: connections in its accept queue; for a connection: unread bytes. If the
-    /// kernel reports it.
+    /// For a listener: number of connections in its accept queue. For a connection: unread bytes.
+    /// `None` if the kernel does not report it.
     pub receive_queue: Option<u32>,
 }
 
 impl UnixSocket {
-    /// Its name, as it is shown.
+    /// The bound name as text for the user.
     pub fn shown_name(&self) -> String {
         shown_name(&self.name)
     }
@@ -39,19 +39,20 @@ pub(super) fn shown_name(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// The question for all in one of `states`.
+/// Encodes the question for all sockets in one of `states`.
 pub(super) fn request_body(states: u32) -> Vec<u8> {
     let mut out = vec![libc::AF_UNIX as u8, 0, 0, 0];
     out.extend_from_slice(&states.to_ne_bytes());
-    // Any inode.
+    // Zero matches any inode.
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&(UDIAG_SHOW_NAME | UDIAG_SHOW_VFS | UDIAG_SHOW_PEER | UDIAG_SHOW_RQLEN).to_ne_bytes());
-    // A cookie that stands for any.
+    // This cookie matches any socket.
     out.extend_from_slice(&[0xff; 8]);
     out
 }
 
-/// A name as it is told: abstract ones begin with a zero.
+/// Converts a name to its display form: an abstract name begins with a zero byte, which becomes
+/// `@`.
 fn display_name(name: &[u8]) -> Vec<u8> {
     match name.strip_prefix(b"\0") {
         Some(rest) => [b"@", rest].concat(),
@@ -59,7 +60,7 @@ fn display_name(name: &[u8]) -> Vec<u8> {
     }
 }
 
-/// One socket of an answer.
+/// Parses one socket of an answer.
 pub(super) fn parse_message(payload: &[u8]) -> Option<UnixSocket> {
     let u32_at = |at: usize| Some(u32::from_ne_bytes(payload.get(at..at + 4)?.try_into().ok()?));
     let mut socket = UnixSocket { inode: u32_at(4)?, name: Vec::new(), file: None, peer: None, receive_queue: None };
@@ -103,8 +104,8 @@ mod tests {
         assert_eq!((whole.inode, whole.name.as_slice()), (77, &b"@name"[..]));
         assert_eq!(whole.file, Some(u32::from_ne_bytes([5, 0, 0, 0])));
         assert_eq!(whole.receive_queue, Some(u32::from_ne_bytes([9, 0, 0, 0])));
-        // Cut anywhere, and with any length in an attribute, it is read or not, and never beyond
-        // its end.
+        // A message that is cut anywhere, or has an invalid attribute length, is either parsed or
+        // rejected. It is never read beyond its end.
         for end in 0..payload.len() {
             let _ = parse_message(&payload[..end]);
         }

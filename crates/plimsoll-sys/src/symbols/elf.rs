@@ -1,6 +1,6 @@
-//! The functions of a program or library ([`Functions`]), from the tables of its ELF file (64 bits,
-//! little-endian): Go's own table if present, otherwise the symbols, otherwise the dynamic symbols.
-//! Also the layout of stack frames.
+//! The functions of a program or library ([`Functions`]), from its ELF file (64 bits,
+//! little-endian). The source is Go's own function table if present, otherwise the symbols,
+//! otherwise the dynamic symbols. It also provides the layout of stack frames.
 //!
 //! Names stay in the file until they are needed: the symbols of a large program take a hundred
 //! megabytes.
@@ -10,13 +10,13 @@ use super::go::{GoFunctions, GoPlaces};
 use super::parted::{PartedBytes, number_at};
 use std::borrow::Cow;
 
-/// Parts of a file that are loaded, sections, symbols and bytes of section names: more than any
-/// program has.
+/// Upper bounds for the segments, sections and symbols of a file, and the bytes of section names:
+/// above those of any real program.
 const SEGMENTS_MAX: u64 = 256;
 const SECTIONS_MAX: u64 = 4096;
 const SYMBOLS_MAX: u64 = 4 << 20;
 const SECTION_NAMES_MAX: u64 = 1 << 20;
-/// What is read of a name: of C++ some are long.
+/// Longest part of a name that is read, in bytes. Names of C++ can be long.
 const NAME_BYTES: usize = 1024;
 
 const LOADED: u64 = 1;
@@ -24,13 +24,13 @@ const FRAMES: u64 = 0x6474_e550;
 const SYMBOLS: u64 = 2;
 const OFFERED: u64 = 11;
 const SYMBOL_BYTES: u64 = 24;
-/// Kinds of symbols that are code.
+/// Types of symbols that are code.
 const FUNCTION: u64 = 2;
 const FUNCTION_CHOSEN: u64 = 10;
-/// A symbol without a length reaches no further than this.
+/// Longest code, in bytes, that is assumed for a symbol without a length.
 const REACH_MAX: u64 = 64 << 10;
 
-/// A part of the file that is loaded.
+/// A segment: a part of the file that is loaded into memory.
 struct LoadedPart {
     offset: u64,
     size: u64,
@@ -44,8 +44,7 @@ struct Symbol {
     name: u32,
 }
 
-/// A section: where in the file, how long, its address, the section that belongs to it, and its
-/// kind.
+/// A section: its place and length in the file, its address, its linked section, and its type.
 struct Section {
     name: String,
     kind: u64,
@@ -55,23 +54,23 @@ struct Section {
     link: u64,
 }
 
-/// A function that was found.
+/// A function that was found at an address.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FoundFunction {
-    /// As the file has it.
+    /// The name as written in the file.
     pub name: Vec<u8>,
-    /// Where in the file it begins.
+    /// File offset at which the function begins.
     pub start_offset: u64,
 }
 
-/// The functions of a file.
+/// The functions of an ELF file.
 pub struct Functions<P> {
     file: P,
     segments: Vec<LoadedPart>,
     frames: Option<FrameTable>,
     go: Option<GoFunctions>,
     symbols: Vec<Symbol>,
-    /// Where the names of symbols lie, and how long that is.
+    /// File offset and length of the names of symbols.
     names: (u64, u64),
 }
 
@@ -93,7 +92,7 @@ impl<P: PartedBytes> Functions<P> {
         has_tables.then_some(Functions { file, segments, frames, go, symbols, names })
     }
 
-    /// About how much memory the tables take.
+    /// Approximate memory of the tables in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.symbols.len() * size_of::<Symbol>() + self.go.as_ref().map_or(0, GoFunctions::memory_bytes)
     }
@@ -109,7 +108,7 @@ impl<P: PartedBytes> Functions<P> {
         self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)
     }
 
-    /// The function at a place in the file.
+    /// The function at a file offset; `None`: there is none.
     pub fn function_at(&self, offset: u64) -> Option<FoundFunction> {
         let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
@@ -133,7 +132,7 @@ impl<P: PartedBytes> Functions<P> {
     }
 }
 
-/// A file's bytes by address.
+/// The bytes of a file, by the address at which they are loaded.
 struct SegmentBytes<'a, P> {
     file: &'a P,
     segments: &'a [LoadedPart],
@@ -149,7 +148,7 @@ impl<P: PartedBytes> LoadedBytes for SegmentBytes<'_, P> {
     }
 }
 
-/// The parts that are loaded, and the address of the header of the table of frames.
+/// Reads the loaded segments, and the address of the header of the frame table.
 fn segments<P: PartedBytes>(file: &P, at: u64, count: u64) -> (Vec<LoadedPart>, Option<u64>) {
     let bytes = file.part(at, count as usize * 56);
     let of = |part: &[u8]| {
@@ -196,7 +195,7 @@ fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunction
     GoFunctions::read(file, &places)
 }
 
-/// The functions among the symbols of a table, by address, and where their names lie.
+/// Reads the functions in a symbol table, by address, and the place of their names.
 fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> Option<(Vec<Symbol>, (u64, u64))> {
     let names = sections.get(table.link as usize)?;
     let count = (table.size / SYMBOL_BYTES).min(SYMBOLS_MAX);
@@ -215,7 +214,7 @@ fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> O
         is_code.then_some(Symbol { address, size, name })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();
-    // Of several names of one place the longest code is meant.
+    // If several names have one address, the one with the longest code counts.
     symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
     Some((symbols, (names.offset, names.size)))
 }

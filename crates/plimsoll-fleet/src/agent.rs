@@ -2,8 +2,8 @@
 //! actions come out.
 //!
 //! An agent runs one load at a time, and keeps each sent frame of results until the coordinator has
-//! recorded it. It ends its load if the coordinator is silent for [`LEASE_NS`], and at the latest
-//! at the load's time limit. Not here: running loads, and carrying messages (`service`).
+//! recorded it. The agent ends its load if the coordinator is silent for [`LEASE_NS`], and at the
+//! latest at the load's time limit. Not here: running loads, and carrying messages (`service`).
 
 use crate::delivery::Outbox;
 use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};

@@ -1,5 +1,5 @@
-//! Fetches a run file from a bus ([`fetch`]). It is the file that the coordinator stored. If the
-//! coordinator was lost, the file is rebuilt from the stored intervals of the last load.
+//! Fetches a run file from a bus ([`fetch`]). Usually the coordinator has stored the file there. If
+//! the coordinator was lost, the file is rebuilt from the stored intervals of the last load.
 //!
 //! In a rebuilt run the finished parts of agents count. A part without a stored end belongs to a
 //! lost agent. Once the file is written, the agents are told that their intervals are recorded. Not

@@ -305,8 +305,9 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// The injector of an agent's part, as known before any load. It stays constant so that the
-    /// records of a study are consistent. The actual number of threads is in the agent's account.
+    /// The injector of an agent's part, as known before any load. This injector stays constant, so
+    /// that the records of a study are consistent. The actual number of threads is in the agent's
+    /// account.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }

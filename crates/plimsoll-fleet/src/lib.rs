@@ -1,8 +1,8 @@
 //! Runs one load from many machines, and merges the results as if one machine had run it.
 //!
 //! A coordinator ([`FleetLoad`]) gives each agent a stripe of a plan, that is, a share of its
-//! schedule. It starts all agents at the same time and sums their intervals. An agent ([`serve`])
-//! runs its stripe with this program's engine. Both are state machines without I/O
+//! schedule. The coordinator starts all agents at the same time and sums their intervals. An agent
+//! ([`serve`]) runs its stripe with this program's engine. Both are state machines without I/O
 //! ([`coordinator`], [`agent`]). A [`Bus`](bus::Bus) carries their messages: pipes through `ssh`,
 //! or NATS.
 //!

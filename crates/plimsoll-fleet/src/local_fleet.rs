@@ -1,5 +1,5 @@
-//! Runs a fleet on this machine for trying out ([`up`]). It has a NATS server and agents, and runs
-//! until ^C. If permitted, each agent has its own network namespace and address.
+//! Runs a fleet on this machine for trying out ([`up`]). The fleet has a NATS server and agents,
+//! and runs until ^C. If permitted, each agent has its own network namespace and address.
 //!
 //! Processes, namespaces and files are removed at the end. Not here: the loads of the agents.
 

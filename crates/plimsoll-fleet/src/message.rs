@@ -225,13 +225,13 @@ pub struct Hello {
     pub plimsoll: String,
     /// The number of CPU cores that the agent may use.
     pub cores: u32,
-    /// The id of the agent's process. It is valid on the coordinator's machine if `system` equals
-    /// the coordinator's.
+    /// The id of the agent's process. The id is valid on the coordinator's machine if `system`
+    /// equals the coordinator's.
     pub pid: u32,
     /// An identifier of the agent's machine and its process ids; empty if unknown.
     pub system: String,
-    /// The fingerprint of the agent's machine. It differs for another machine or another number of
-    /// cores.
+    /// The fingerprint of the agent's machine. Another machine or another number of cores gives
+    /// another fingerprint.
     #[serde(default)]
     pub machine: String,
 }

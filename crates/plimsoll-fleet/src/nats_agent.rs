@@ -1,5 +1,5 @@
-//! An agent on a NATS bus ([`join`]). It announces itself, works for one coordinator at a time, and
-//! stores its intervals on disk until a coordinator has recorded them (`spool`).
+//! An agent on a NATS bus ([`join`]). The agent announces itself and works for one coordinator at a
+//! time. Its intervals stay on disk until a coordinator has recorded them (`spool`).
 //!
 //! The bus acknowledges each interval once it is stored. An interval that no coordinator records is
 //! sent again, also after the agent was killed and restarted. Not here: the coordinator's side

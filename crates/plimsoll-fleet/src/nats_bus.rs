@@ -72,7 +72,8 @@ pub struct NatsBus {
     run: String,
     orders: UnboundedSender<BusOrder>,
     arrived: Receiver<(usize, u64, BusEvent)>,
-    /// Time of the last received echo on our monotonic clock, ns. It shows whether the bus works.
+    /// Time of the last received echo on our monotonic clock, ns. A recent echo shows that the bus
+    /// works.
     echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }

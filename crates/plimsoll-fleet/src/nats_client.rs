@@ -210,7 +210,7 @@ pub fn jetstream(client: &Client) -> Context {
     context
 }
 
-/// The stream that stores intervals. It is created if it does not exist.
+/// The stream that stores intervals. A missing stream is created.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
     // This timeout is for responses, not for acknowledgements of intervals.
     let mut context = async_nats::jetstream::new(client.clone());

@@ -62,7 +62,7 @@ pub trait AgentCarrier {
     fn outlives_coordinator(&self) -> bool;
 }
 
-/// What an agent may do for coordinators.
+/// The restrictions of an agent: permitted addresses, and trusted coordinators.
 #[derive(Debug, Clone)]
 pub struct Permissions {
     /// The addresses to which the agent may send load.
@@ -202,8 +202,8 @@ pub fn system() -> String {
     }
 }
 
-/// A fingerprint of this machine. It differs for another machine, number of cores or processor
-/// model.
+/// A fingerprint of this machine. Another machine, number of cores or processor model gives another
+/// fingerprint.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));

@@ -41,7 +41,7 @@ fn on_tick(_: &Tick) -> ControlFlow<Stop> {
     ControlFlow::Continue(())
 }
 
-/// Runs one load of a fleet. It starts 3 s after all agents are ready.
+/// Runs one load of a fleet. The load starts 3 s after all agents are ready.
 fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, goes_on: bool) -> Run {
     fleet.connect(plan, goes_on, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + 3 * S;

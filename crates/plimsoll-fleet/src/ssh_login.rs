@@ -1,6 +1,7 @@
 //! Logs in to a machine with `ssh` and starts an agent there ([`pipe_command`]). `ssh` uses its
-//! user's own configuration, keys and jump hosts. It starts `plimsoll agent --stdio`, and its pipe
-//! carries the messages. Nothing stays on the machine: the agent ends with the pipe.
+//! user's own configuration, keys and jump hosts. On the machine, `ssh` starts `plimsoll agent
+//! --stdio`, and the pipe of `ssh` carries the messages. Nothing stays on the machine: the agent
+//! ends with the pipe.
 //!
 //! `ssh` runs in batch mode, because possibly nobody is there to answer a question. The shell
 //! command in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments except the options. Not

@@ -21,8 +21,8 @@ const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
 const SECRET_PREFIX: &str = "ed25519-secret:";
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// Validity of a task after its signature, s. It is also the largest accepted difference between
-/// the calendar clocks of the two machines.
+/// Validity of a task after its signature, s. The calendar clocks of the two machines may differ by
+/// as much.
 const VALID_S: u64 = 600;
 /// Prefixes of the signed bytes of tasks and of calibrations. A signature for one purpose is
 /// therefore invalid for any other.

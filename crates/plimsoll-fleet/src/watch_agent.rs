@@ -1,7 +1,7 @@
 //! An agent that only measures ("watches") a server on its machine, as a state machine without I/O
 //! ([`WatchAgent`]). Time and messages go in, and actions come out.
 //!
-//! The agent runs no load. It ends when its coordinator is silent for [`LEASE_NS`]. Not here:
+//! The agent runs no load, and ends when its coordinator is silent for [`LEASE_NS`]. Not here:
 //! readings (`plimsoll-probe`), and carrying messages (`watch_service`).
 
 use crate::agent::{BEAT_NS, LEASE_NS};

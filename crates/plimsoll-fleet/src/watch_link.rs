@@ -1,5 +1,6 @@
-//! A coordinator's connection to an agent that measures a server on its machine ([`WatchLink`]). It
-//! waits for the agent, starts the measurement, and converts readings to this machine's clock.
+//! A coordinator's connection to an agent that measures a server on its machine ([`WatchLink`]).
+//! The connection waits for the agent, starts the measurement, and converts readings to this
+//! machine's clock.
 //!
 //! Not here: the thread that waits for readings (`remote_readings`), and starting the agent
 //! (`ssh_login`).

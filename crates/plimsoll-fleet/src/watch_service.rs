@@ -16,7 +16,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Interval at which readings are sent, ns. It equals the tick of a load.
+/// Interval at which readings are sent, ns. A load's tick has the same length.
 const TICK_NS: u64 = 100_000_000;
 
 /// Serves a coordinator over standard input and output until the coordinator is gone. The error is

@@ -34,7 +34,7 @@ impl FileContext for OneFile {
     }
 }
 
-/// A parser under test. It returns the size of its result in bytes, or an error.
+/// A parser under test. The result is the size of the parsed value in bytes, or an error.
 type Reader = fn(&str) -> Result<usize, String>;
 
 fn of_har(text: &str) -> Result<usize, String> {

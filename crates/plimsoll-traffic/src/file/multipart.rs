@@ -143,8 +143,8 @@ fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The boundary between the parts. It is derived from the parts, so equal bodies have equal
-/// boundaries, and it occurs in no part.
+/// The boundary between the parts. The boundary is derived from the parts, so equal bodies have
+/// equal boundaries. No part contains the boundary.
 fn boundary(parts: &[FormPart]) -> String {
     let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
     let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix(state ^ u64::from(byte)));

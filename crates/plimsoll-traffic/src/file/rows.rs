@@ -9,7 +9,7 @@ use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
 use std::collections::HashSet;
 
-/// The largest accepted number of columns. It equals the limit on keys of a TOML or JSON table.
+/// The largest accepted number of columns. A TOML or JSON table has the same limit on keys.
 const COLUMNS_MAX: usize = KEYS_MAX;
 /// The largest accepted total size of all row files of one traffic file, bytes (1 GiB).
 pub const ROWS_BYTES_MAX: usize = 1 << 30;

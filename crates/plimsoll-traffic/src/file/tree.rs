@@ -60,7 +60,7 @@ pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
     /// The result of the previous lookup: line number, byte offset, and characters before that
-    /// offset in the line. It speeds up documents that are one long line.
+    /// offset in the line. This cache speeds up documents that are one long line.
     last: Cell<(usize, usize, usize)>,
 }
 

@@ -40,8 +40,8 @@ const MAP_VALUE: u32 = 2;
 /// The kinds of input that libraries parse here, as named in error messages.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
 const MESSAGES: &str = "messages of gRPC";
-/// The longest JSON text of a response, bytes. It is four times the searched content, because the
-/// JSON of a message shows all fields.
+/// The longest JSON text of a response, bytes. The limit is four times the searched content,
+/// because the JSON of a message shows all fields.
 const TEXT_BYTES_MAX: usize = 4 * plimsoll_model::expect::CONTENT_BYTES_MAX;
 /// The accepted syntaxes. Other syntaxes are rejected before a library reads the file, because the
 /// library panics on them.

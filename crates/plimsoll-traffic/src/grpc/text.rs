@@ -19,7 +19,8 @@ struct CallText {
 
 /// Builds a converter for each route of a load plan; `None` for routes without message types.
 ///
-/// # Errors Invalid message types, or message types without the called method.
+/// # Errors
+/// Invalid message types, or message types without the called method.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
     // Neighbouring routes share their types, so each schema is parsed once.
     let mut last: Option<(*const u8, Schema)> = None;

@@ -14,8 +14,8 @@ pub(super) const DEPTH_MAX: usize = 90;
 /// The memory of a name or number, as a multiple of its bytes. The file, the descriptor pool and
 /// its name tables each have a copy.
 const TEXT_TIMES: usize = 4;
-/// The field number of source positions in a file descriptor. They are not used, and make up half
-/// of compiled files.
+/// The field number of source positions in a file descriptor. Source positions are not used, and
+/// make up half of compiled files.
 const SOURCE_INFO: u64 = 9;
 
 /// The kind of a descriptor element. Kinds without nested elements are `Other`.

@@ -1,6 +1,6 @@
 //! Estimates the work of the library that links descriptors, before the library runs. The library
-//! stores a full name for each element and looks up names in every enclosing scope. It also
-//! compares each field number with each range, and follows public imports along every path.
+//! stores a full name for each element and looks up names in every enclosing scope. The library
+//! also compares each field number with each range, and follows public imports along every path.
 //!
 //! Not here: memory of the elements ([`super::weight`]), and validity, which the library checks.
 

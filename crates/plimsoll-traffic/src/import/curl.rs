@@ -58,7 +58,8 @@ pub struct CurlRequest {
     /// The names of header fields that curl would send by default and that the command line
     /// removes.
     pub removed: Vec<String>,
-    /// The pieces of the body. They are joined with `&`, or without a separator if `json` is set.
+    /// The pieces of the body. The pieces are joined with `&`, or without a separator if `json` is
+    /// set.
     pub data: Vec<CurlData>,
     /// The parts of a multipart form (`-F`).
     pub form: Vec<CurlPart>,

@@ -1,4 +1,4 @@
-//! The draft of a traffic file that an importer builds. It has requests of a mix or steps of
+//! The draft of a traffic file that an importer builds. The draft has requests of a mix or steps of
 //! scenarios, and a note for every part that could not be imported.
 //!
 //! The draft has only content of the original file. Each omission has a position and a sentence.
@@ -388,7 +388,7 @@ pub struct DraftData {
 /// The load of the original file, in the syntax of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLoad {
-    /// Number of users of a closed loop. It excludes `rate`.
+    /// Number of users of a closed loop. With `users` there is no `rate`.
     pub users: Option<String>,
     /// Rate of sessions of an open loop, 1/s.
     pub rate: Option<String>,

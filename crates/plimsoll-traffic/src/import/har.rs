@@ -44,7 +44,7 @@ const OWN_FIELDS: [&str; 13] = [
     "http2-settings",
     "expect",
 ];
-/// Header fields of conditional requests. They are not imported, because they depend on the
+/// Header fields of conditional requests. These fields are not imported, because they depend on the
 /// browser's cache.
 const CONDITIONAL_FIELDS: [&str; 5] =
     ["if-none-match", "if-modified-since", "if-match", "if-unmodified-since", "if-range"];

@@ -74,8 +74,8 @@ impl Draft {
         self.finish_at(nothing, |at| at)
     }
 
-    /// The same as [`Draft::finish`] for provisional positions, which `place` converts. It is
-    /// called in order of position.
+    /// The same as [`Draft::finish`] for provisional positions, which `place` converts. The
+    /// function `place` is called in order of position.
     pub fn finish_at(
         mut self,
         nothing: &str,

@@ -2,7 +2,7 @@
 //! any length of time.
 //!
 //! The model reproduces the mix of endpoints, the sequence of a visitor's requests and their waits.
-//! It also reproduces the frequency of each path and the rate of visits over time.
+//! The frequency of each path and the rate of visits over time are reproduced too.
 //! [`ModelDistances`] measures how well. Paths are drawn independently by frequency, or once for
 //! each visit. So the model does not reproduce dependent paths: a visitor who views an item does
 //! not buy the same item.

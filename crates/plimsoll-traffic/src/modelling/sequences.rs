@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, HashMap};
 pub const SEQUENCES_MAX: usize = 200;
 /// Iterations of the weight adjustment.
 const ROUNDS: usize = 2000;
-/// The last iterations of the adjustment, which ignore the lengths of visits. They ensure the
-/// shares of the endpoints.
+/// The last iterations of the adjustment, which ignore the lengths of visits. These iterations
+/// ensure the shares of the endpoints.
 const ROUNDS_OF_ENDPOINTS: usize = 50;
 
 /// A sequence of endpoints, and the number of visits with this sequence.

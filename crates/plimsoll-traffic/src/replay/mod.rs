@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use logged::ReplayTiming;
 
-/// The largest number of requests in memory. They take 768 MiB while a log is read.
+/// The largest number of requests in memory. So many requests take 768 MiB while a log is read.
 pub const REQUESTS_MAX: usize = 32 << 20;
 /// The largest total size of distinct paths, bytes (1 GiB).
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;

@@ -1,6 +1,6 @@
 //! Computes statistics over the requests of an access log: rates and peaks, endpoints, clients,
 //! sessions, popularity, and sizes. A [`Survey`] reads [`Entry`]s, roughly in order of time, in
-//! bounded memory. Where bounded memory costs exactness, the [`Figures`] say so.
+//! bounded memory. The [`Figures`] state each loss of exactness that the memory bound causes.
 //!
 //! Not here: the source of entries, and the presentation of figures.
 
@@ -297,7 +297,7 @@ pub struct Figures {
     pub resolution_ns: u64,
     /// Number of requests without a known arrival time, whose response end was used instead.
     pub from_ends: u64,
-    /// Number of requests that were too far out of order. They are missing only in rates,
+    /// Number of requests that were too far out of order. Such requests are missing only in rates,
     /// dispersion and concurrency over time.
     pub late: u64,
     /// Most requests in one clock second. `None` if the timestamps are too coarse.

@@ -58,7 +58,7 @@ struct CourseBin {
 }
 
 /// Figures of one interval of an attack. Latencies, in ns, belong to the requests sent in the
-/// interval. They are `None` without requests.
+/// interval. Without requests, latencies are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoursePoint {
     /// Middle of the interval, s since the first request.

@@ -18,8 +18,8 @@ use plimsoll_sys::clock::thread_cpu_ns;
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;
 
-/// The largest cost ratio for four times the size. It is above 4 because tables double in size and
-/// are not always full.
+/// The largest cost ratio for four times the size. The ratio is above 4 because tables double in
+/// size and are not always full.
 const TIMES_MAX: u64 = 7;
 /// Costs that are always accepted, however small the input is. `CPU_TIMES_MAX` is the largest ratio
 /// of CPU times.

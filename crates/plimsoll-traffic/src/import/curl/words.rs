@@ -1,5 +1,5 @@
-//! Splits a curl command line into words. It follows the rules of a POSIX shell (and bash, for
-//! `$'...'`), or those of cmd.exe and Windows programs, because browsers copy both forms.
+//! Splits a curl command line into words. The rules are those of a POSIX shell (and bash, for
+//! `$'...'`), or of cmd.exe and Windows programs. Browsers copy command lines in both forms.
 //!
 //! Only the first command counts, and its output redirections are skipped. Shell expansions and
 //! further commands are errors. Not here: the meaning of the words.

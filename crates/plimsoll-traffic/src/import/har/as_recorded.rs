@@ -1,6 +1,6 @@
-//! Finds recorded values that were valid for one user or time only: tokens, keys, passwords. They
-//! are sent as recorded, and a server may reject them. So a note names each value, with the
-//! recorded response that contained it, if any.
+//! Finds recorded values that were valid for one user or time only: tokens, keys, passwords. The
+//! imported requests send these values as recorded, and a server may reject them. So a note names
+//! each value, with the recorded response that contained it, if any.
 //!
 //! Not here: the requests themselves, and replacing recorded values by captures.
 

@@ -80,7 +80,7 @@ impl RequestUrl {
 }
 
 impl LevelUser {
-    /// Whether JMeter sends these credentials to a URL. It compares URL prefixes
+    /// Whether JMeter sends these credentials to a URL. JMeter compares URL prefixes
     /// (`AuthManager.getAuthForURL`).
     fn is_told(&self, urls: &[String; 2]) -> bool {
         urls.iter().any(|url| url.starts_with(&self.begins))

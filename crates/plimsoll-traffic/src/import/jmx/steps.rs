@@ -30,8 +30,8 @@ const GROUPS: [&str; 5] = [
     "CriticalSectionController",
     "LogicController",
 ];
-/// Controllers that choose among their steps, repeat them, or limit their time. They are imported
-/// as one pass through all steps.
+/// Controllers that choose among their steps, repeat them, or limit their time. Each such
+/// controller is imported as one pass through all its steps.
 const CHOOSERS: [&str; 8] = [
     "RandomController",
     "RandomOrderController",

@@ -1,9 +1,9 @@
-//! Flags as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, until the
-//! first word that is none; and times as Go writes them. Not here: which flags there are.
+//! Parses flags as Go's `flag` package does: one dash or two, `-flag value` or `-flag=value`, up to
+//! the first word that is no flag. Also parses Go's durations. Not here: which flags a tool has.
 
-/// Hands flags over with their values; `each` says whether it knows one. `switches` have no value
-/// unless it is behind an equals sign. Returns what stands behind the flags; `None` where help is
-/// asked for.
+/// Parses the flags in `words` and calls `each` with name and value; `each` returns whether it
+/// knows the flag. A flag in `switches` has a value only after an equals sign. Returns the words
+/// after the flags; `None` if the user asks for help.
 pub fn go_flags(
     command: &str,
     switches: &[&str],
@@ -43,7 +43,7 @@ pub fn go_flags(
     Ok(Some(files))
 }
 
-/// A time as Go reads it: `1h2m3.5s`, `100us`, `0`.
+/// Parses a duration as Go does (`1h2m3.5s`, `100us`, `0`), in ns; `None` if it is invalid.
 pub fn go_duration_ns(text: &str) -> Option<u64> {
     if text == "0" {
         return Some(0);

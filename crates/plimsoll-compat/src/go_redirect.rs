@@ -1,8 +1,8 @@
-//! Redirects as Go's client follows them, whose requests are those of hey and vegeta: what is asked
-//! where an answer leads.
+//! Follows redirects as Go's HTTP client does, for hey and vegeta: determines the next request
+//! after a redirect.
 //!
-//! Not here: where in an origin a `Location` leads (`plimsoll_wire::redirect`), how often it may,
-//! and how a request is written.
+//! Not here: resolving a `Location` within an origin (`plimsoll_wire::redirect`), the limit of
+//! redirects, and encoding the request.
 
 use crate::go_request::canonical;
 use plimsoll_model::Origin;
@@ -10,41 +10,41 @@ use plimsoll_wire::AuthorAnswer;
 use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, target_of};
 use std::borrow::Cow;
 
-/// Fields about a body, which go with it.
+/// Header fields that describe a body and are dropped together with it.
 const OF_BODY: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location"];
 
-/// What is asked at one place of a way that redirects lead.
+/// One request in a chain of redirects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GoHop {
-    /// How many redirects have led here.
+    /// The number of redirects before this request.
     pub count: u64,
     pub method: String,
     pub path: String,
-    /// The field `Host`.
+    /// The value of the header field `Host`.
     pub host: String,
-    /// The body, and what is said of it, were left behind.
+    /// Whether the body and the fields that describe it were dropped.
     pub is_bare: bool,
-    /// The whole of it, and that before it.
+    /// The URL of this request, and the URL of the request before it.
     url: String,
     before: Option<String>,
 }
 
-/// What an answer is to somebody who follows redirects.
+/// What a client that follows redirects does after a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoStep {
-    /// The last.
+    /// The response is the last one: it is no redirect that can be followed.
     Ends,
-    /// It leads where nobody asks: the last as well.
+    /// The response redirects to another server, which gets no load. It is the last one.
     Elsewhere,
-    /// It leads on.
+    /// The client sends this next request.
     Asks(Box<GoHop>),
 }
 
 impl GoHop {
-    /// Where it begins: a URL as it was written, and the field `Host`.
+    /// Returns the first request of a chain. `url` is the URL as written, `host` the field `Host`.
     pub fn first(method: &str, url: &str, path: &str, host: &str) -> GoHop {
         let url = url.split('#').next().unwrap_or_default();
-        // Nobody is told of the password.
+        // The URL becomes the Referer field, so its password is removed.
         let url = match url.split_once("://") {
             Some((scheme, rest)) => {
                 let (authority, rest) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
@@ -56,8 +56,8 @@ impl GoHop {
         GoHop { count: 0, method, path, host, is_bare: false, url, before: None }
     }
 
-    /// Where the answer leads from here. `body`: whether the request has one, and whether it can be
-    /// sent once more.
+    /// Determines what follows the response to this request. `body` says whether the request has a
+    /// body, and whether that body can be sent again.
     pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> GoStep {
         let Some(location) = location(answer) else { return GoStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
@@ -69,7 +69,7 @@ impl GoHop {
             Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return GoStep::Elsewhere,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
-        // A whole URL says its host, too.
+        // An absolute URL in `Location` also determines the host.
         let said = location.split_once("//").filter(|(before, _)| before.is_empty() || before.ends_with(':'));
         let said = said.map(|(_, rest)| rest.split(['/', '?', '#']).next().unwrap_or_default());
         let authority = said.unwrap_or_else(|| rest.split(['/', '?']).next().unwrap_or_default());
@@ -86,7 +86,8 @@ impl GoHop {
         }))
     }
 
-    /// The fields that are sent here, of those that were sent first, in order of their names.
+    /// Returns the header fields of this request, sorted by name: those of the `first` request
+    /// without dropped ones, and `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
         let stays = |name: &str| !self.is_bare || !OF_BODY.contains(&&*canonical(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
@@ -99,7 +100,8 @@ impl GoHop {
         headers
     }
 
-    /// What Go says of an answer that leads further than is followed; `said` redirects.
+    /// Returns Go's error message for a response that redirects after the limit of `said`
+    /// redirects.
     pub fn refusal(&self, answer: &AuthorAnswer, said: u64) -> String {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();
@@ -108,7 +110,7 @@ impl GoHop {
     }
 }
 
-/// Where an answer redirects to, if it does.
+/// Returns the target of a redirect response; `None` if the response is no redirect.
 fn location<'a>(answer: &AuthorAnswer<'a>) -> Option<Cow<'a, str>> {
     let mut fields = answer.fields().filter(|(name, _)| name.eq_ignore_ascii_case(b"location"));
     fields.next().filter(|_| is_redirect(answer.status)).map(|(_, value)| String::from_utf8_lossy(value))
@@ -146,7 +148,7 @@ mod tests {
             second.headers(&fields).iter().map(|(name, value)| format!("{name}: {value}")).collect();
         assert_eq!(told, ["A: 1", "Referer: http://h:81?x=1", "X-Y: z"]);
         assert_eq!((&*second.method, &*second.path, &*second.host, second.count), ("GET", "/b", "svc", 1));
-        // A whole URL says its host; what is bare stays so.
+        // An absolute URL determines the host, and a dropped body stays dropped.
         let third = next_hop(step(&second, 307, "http://h:81/c?d", (true, false)));
         assert_eq!((&*third.method, &*third.path, &*third.host, third.is_bare), ("GET", "/c?d", "h:81", true));
         assert!(third.headers(&fields).contains(&("Referer".into(), "http://h:81/b".into())));

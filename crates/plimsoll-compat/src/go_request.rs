@@ -1,33 +1,33 @@
-//! Requests as Go's client writes them over HTTP/1.1, to the byte: those of hey and vegeta. Not
-//! here: which fields there are.
+//! Encodes requests byte for byte as Go's HTTP client does over HTTP/1.1, for hey and vegeta. Not
+//! here: choosing the header fields.
 
-/// A request to be written. Its parts have no control characters: whoever reads them sees to that.
+/// A request to encode. Its parts must not contain control characters; the parsers ensure that.
 pub struct GoRequest<'a> {
     pub method: &'a str,
     pub path: &'a str,
-    /// The field `Host`, whatever is among the others.
+    /// The value of `Host`. Any `Host` in `headers` is ignored.
     pub host: &'a str,
-    /// In the order in which Go has them: sorted by name, those of one name in their own order.
+    /// The header fields in Go's order: sorted by name, fields of one name in the order given.
     pub headers: &'a [(String, String)],
     pub body: &'a [u8],
-    /// gzip is asked for, unless something else is.
+    /// Whether to ask for gzip, unless a header field already asks for an encoding or a range.
     pub compresses: bool,
     pub keep_alive: bool,
 }
 
-/// Fields that Go says itself.
+/// Header fields that Go writes itself.
 const OWN: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 const AGENT: &str = "Go-http-client/1.1";
 
 impl GoRequest<'_> {
-    /// Its bytes.
+    /// Returns the encoded request.
     pub fn bytes(&self) -> Vec<u8> {
         let field = |wanted: &str| {
             self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())
         };
         let mut lines = vec![format!("{} {} HTTP/1.1", self.method, self.path), format!("Host: {}", self.host)];
         match field("User-Agent").unwrap_or(AGENT) {
-            // Said to be nothing, it is left out.
+            // A user agent set to the empty text is not sent.
             "" => {}
             agent => lines.push(format!("User-Agent: {agent}")),
         }
@@ -49,13 +49,14 @@ impl GoRequest<'_> {
     }
 }
 
-/// Whether Go asks for gzip by itself: where nothing else is asked for.
+/// Whether Go's client asks for gzip by itself: only without `Accept-Encoding` or `Range`, and not
+/// for HEAD.
 pub fn asks_for_gzip(method: &str, headers: &[(String, String)]) -> bool {
     let otherwise = ["Accept-Encoding", "Range"];
     method != "HEAD" && !headers.iter().any(|(name, _)| otherwise.iter().any(|other| other.eq_ignore_ascii_case(name)))
 }
 
-/// A field's name as Go writes it.
+/// Returns the name of a header field in Go's canonical form, such as `Content-Type`.
 pub fn canonical(name: &str) -> String {
     let mut upper = true;
     let letter = |c: char| {

@@ -1,12 +1,12 @@
-//! The command lines of wrk, wrk2, vegeta, ab and hey, and how these tools print.
+//! Emulates the command lines and the output of wrk, wrk2, vegeta, ab and hey.
 //!
-//! A tool's command line becomes a line of `run` ([`RunVerb`]), so there is one interpretation and
-//! one record. What a tool counts of each response beside a run's own figures is an author's to
-//! hear (`response_log`), and the run's figures become the tool's text.
+//! A tool's command line becomes arguments of `run` ([`RunVerb`]), so there is one parser and one
+//! record. Some tools count more of each response than a run does; `response_log` counts that. The
+//! run's figures are then formatted as the tool's text.
 //!
-//! What must never be known here: how a load is carried out, what a run means, the flags of `run`
-//! beyond their spelling, and how plimsoll's own results look. The program behind [`RunVerb`] knows
-//! those.
+//! This crate must not depend on how a load is executed, what a run means, or how plimsoll formats
+//! its own results. Of the flags of `run` it knows only the spelling. The program behind
+//! [`RunVerb`] does the rest.
 
 #![forbid(unsafe_code)]
 

@@ -1,9 +1,9 @@
-//! Command lines made of random words, for tests of the tools' parsers.
+//! Generates random command lines for tests of the tools' parsers.
 //!
-//! Not here: the parsers.
+//! Not here: the parsers themselves.
 
-/// Words that somebody may have written, made of these and of what no flag is; a function of
-/// `seed`.
+/// Returns a random command line made of the words `of` and of odd words that are no flags. The
+/// same `seed` always gives the same result.
 pub fn mangled(seed: u64, of: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: usize| {

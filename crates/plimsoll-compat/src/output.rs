@@ -1,18 +1,19 @@
-//! Text to standard output and standard error, of which no character steers a terminal.
+//! Prints text on standard output and standard error, with control characters made visible, so that
+//! no text can control the terminal.
 //!
-//! Not here: what becomes of what could not be written (`plimsoll_sys::stdout`), and how anything
-//! looks.
+//! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the text.
 
 use plimsoll_model::steering::lines;
 pub use plimsoll_sys::stdout::print_as_it_is;
 use std::io::Write;
 
-/// Writes lines to standard output, made visible (what others wrote must not steer a terminal).
+/// Writes lines to standard output. Control characters are made visible, because texts of a server
+/// must not control the terminal.
 pub fn print(text: &str) {
     print_as_it_is(&lines(text));
 }
 
-/// Writes a line to standard error, made visible likewise. Nobody may be there to read it.
+/// Writes a line to standard error, with control characters made visible. Write errors are ignored.
 pub fn note(line: &str) {
     let _ = writeln!(std::io::stderr(), "{}", lines(line));
 }

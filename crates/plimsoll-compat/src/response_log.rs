@@ -1,8 +1,8 @@
-//! What became of each request, for tools that send the same one again and again and tell more of
-//! it than a run keeps: lengths of answers, a line for each request. The worker asks and measures;
-//! here it is only counted.
+//! Counts the responses of a load for tools such as ab that send one request repeatedly. They report
+//! more than a run records: response lengths, and a line for each request. The worker sends and
+//! measures; this module only counts.
 //!
-//! Not here: how another tool prints it.
+//! Not here: formatting the results as a tool prints them.
 
 use crate::go_redirect::{GoHop, GoStep};
 use crate::output;
@@ -16,116 +16,116 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Lines that are kept at most: 200 MB of them.
+/// Most rows (one for each response) that are kept, which take about 200 MB.
 const ROWS_MAX: usize = 5_000_000;
 
-/// What is asked, and what is to be known of it.
+/// The request to send, and what to record of its responses.
 #[derive(Default)]
 pub struct ResponseLogSpec {
-    /// The request as it is on the wire; empty: the plan's own.
+    /// The encoded request; empty: the plan's own request is sent.
     pub request: Vec<u8>,
-    /// It asks for a head alone.
+    /// Whether the request is a HEAD request, whose response has no body.
     pub is_head: bool,
-    /// A line is kept for each answer.
+    /// Whether a row is kept for each response.
     pub keeps_rows: bool,
-    /// The first request that is not answered ends the load.
+    /// Whether the first request without a response ends the load.
     pub ends_with_failure: bool,
-    /// What is printed of each answer.
+    /// Formats the text that is printed for each response; `None`: nothing is printed.
     pub said: Option<fn(&AuthorAnswer) -> String>,
-    /// Is told now and then how many requests have ended.
+    /// Called now and then with the number of requests that have ended.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// Where redirects are followed.
+    /// How redirects are followed; `None`: they are not followed.
     pub follows: Option<RedirectPolicy>,
 }
 
-/// Writes the request at one place of a way.
+/// A function that encodes the request of one step in a redirect chain.
 pub type WriteHop = dyn Fn(&GoHop) -> Vec<u8> + Send + Sync;
 
 /// How redirects are followed.
 pub struct RedirectPolicy {
-    /// What is asked first.
+    /// The first request of each chain.
     pub first: GoHop,
     pub origin: Origin,
-    /// So many requests are asked for one at most.
+    /// Most requests in one chain, including the first.
     pub asked_max: u64,
     pub has_body: bool,
-    /// The request at one place of the way.
+    /// Encodes the request of one step in a chain.
     pub write: Box<WriteHop>,
 }
 
-/// The first answer that came.
+/// The first response of a load, which reports describe.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstAnswer {
-    /// Its field `Server`.
+    /// The value of its header field `Server`.
     pub server: String,
     pub content_bytes: u64,
 }
 
-/// One answer, in us.
+/// The times of one response, in us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseRow {
-    /// When it was to be asked, of the clock of the load.
+    /// Intended start of the request, on the load's clock.
     pub intended_us: u64,
-    /// From then until its first byte was sent: to be connected, as a rule.
+    /// Time from the intended start until the first byte was sent; usually the time to connect.
     pub connect_us: u32,
-    /// From there until the first byte of the answer came.
+    /// Time from the first byte sent until the first byte of the response.
     pub wait_us: u32,
-    /// From the intended start until the answer was whole.
+    /// Time from the intended start until the complete response (response time).
     pub total_us: u32,
     pub status: u16,
 }
 
-/// What became of the requests of one worker, or of all.
+/// Counts and times of the requests of one worker, or of all workers.
 #[derive(Debug, Clone, Default)]
 pub struct ResponseTally {
-    /// From the intended start until the first byte was sent, ns.
+    /// Times in ns from the intended start until the first byte was sent.
     pub connect: Histogram,
-    /// From there until the first byte of the answer came.
+    /// Times in ns from the first byte sent until the first byte of the response.
     pub wait: Histogram,
-    /// From there until it was whole.
+    /// Times in ns from the first byte of the response until it was complete.
     pub read: Histogram,
-    /// From sending until it was whole.
+    /// Times in ns from sending until the complete response (service time).
     pub processing: Histogram,
-    /// From the intended start until it was whole.
+    /// Times in ns from the intended start until the complete response (response time).
     pub total: Histogram,
-    /// Answers by status.
+    /// Number of responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Requests without an answer.
+    /// Number of requests without a response, by failure.
     pub lost: Vec<(RequestFailure, u64)>,
-    /// Bytes of answers without their content, and of their content.
+    /// Bytes of all responses' heads, and bytes of their contents.
     pub head_bytes: u64,
     pub content_bytes: u64,
-    /// Answers whose content is not as long as that of the first.
+    /// Number of responses whose content differs in length from that of the first response.
     pub other_lengths: u64,
-    /// Requests that were redirected more often than is followed, with what is said of the first;
-    /// and answers that redirect to where nobody asks.
+    /// Number of requests redirected beyond the limit, with the error text of the first one. The
+    /// next line counts responses that redirect to another server.
     pub led_on: (u64, String),
     pub led_away: u64,
-    /// Answers that say how long they are and that the connection stays.
+    /// Number of responses that declare their length and keep the connection open.
     pub kept_alive: u64,
-    /// In the order in which answers came.
+    /// The rows of single responses. In the sum of all workers, they are sorted by end time.
     pub rows: Vec<ResponseRow>,
-    /// Answers without a line, because there would be too many.
+    /// Number of responses without a row, because the limit was reached.
     pub rows_left_out: u64,
 }
 
 impl ResponseTally {
-    /// Requests that were answered.
+    /// Number of requests that got a response.
     pub fn answered(&self) -> u64 {
         self.total.count()
     }
 
-    /// Requests that have ended without an answer, for this reason.
+    /// Number of requests that ended without a response because of this failure.
     pub fn lost_by(&self, failure: RequestFailure) -> u64 {
         self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
     }
 
-    /// Requests that have ended.
+    /// Number of requests that have ended, with or without a response.
     pub fn ended(&self) -> u64 {
         self.answered() + self.led_on.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
     }
 
-    /// Answers whose status does not begin with a 2.
+    /// Number of responses whose status is not 2xx.
     pub fn not_2xx(&self) -> u64 {
         self.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, count)| count).sum()
     }
@@ -200,14 +200,14 @@ impl ResponseTally {
     }
 }
 
-/// What all workers share.
+/// The state that all workers share.
 struct SharedResponseLog {
     hearing: ResponseLogSpec,
     first: OnceLock<FirstAnswer>,
     agreed: OnceLock<TlsParameters>,
     tallies: Mutex<Vec<Arc<Mutex<ResponseTally>>>>,
     failed: OnceLock<RequestFailure>,
-    /// What the wall clock shows where the monotonic one shows 0, us.
+    /// Unix time in us at time 0 of the monotonic clock.
     wall_us: u64,
 }
 
@@ -215,12 +215,12 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The requests of a load, of which everything is heard; clones are the same ones.
+/// An author that sends one request repeatedly and records all responses. Clones share the record.
 #[derive(Clone)]
 pub struct ResponseLog(Arc<SharedResponseLog>);
 
 impl ResponseLog {
-    /// None has been asked yet.
+    /// Creates an author without any responses.
     pub fn new(hearing: ResponseLogSpec) -> ResponseLog {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
         let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);
@@ -228,7 +228,7 @@ impl ResponseLog {
         ResponseLog(Arc::new(SharedResponseLog { hearing, first, agreed, tallies, failed, wall_us }))
     }
 
-    /// What became of all of them.
+    /// Returns the sum over all workers, with rows sorted by the end of the responses.
     pub fn tally(&self) -> ResponseTally {
         let mut sum = ResponseTally::default();
         locked(&self.0.tallies).iter().for_each(|tally| sum.merge(&locked(tally)));
@@ -236,22 +236,22 @@ impl ResponseLog {
         sum
     }
 
-    /// The first answer; nothing where none came.
+    /// Returns the first response; an empty one if no response arrived.
     pub fn first(&self) -> FirstAnswer {
         self.0.first.get().cloned().unwrap_or_default()
     }
 
-    /// What was agreed on over the first connection, if that has TLS.
+    /// The TLS parameters of the first connection; `None` without TLS.
     pub fn agreed(&self) -> Option<&TlsParameters> {
         self.0.agreed.get()
     }
 
-    /// What has ended the load, where that was a request without an answer.
+    /// The failure that ended the load, if a request without a response did.
     pub fn failed(&self) -> Option<RequestFailure> {
         self.0.failed.get().copied()
     }
 
-    /// What the wall clock shows where that of the load shows 0, us.
+    /// Unix time in us at time 0 of the load's clock.
     pub fn wall_us(&self) -> u64 {
         self.0.wall_us
     }
@@ -289,23 +289,24 @@ impl AuthorFactory for ResponseLog {
     fn unload(&self) {}
 }
 
-/// Asks for one worker.
+/// Sends the requests of one worker, and records its responses.
 struct LoggingAuthor {
     shared: Arc<SharedResponseLog>,
-    /// Nobody else has it while the load runs but who counts now and then.
+    /// The worker's counts. The only other reader is the thread that reports progress now and then.
     tally: Arc<Mutex<ResponseTally>>,
     rows_max: usize,
-    /// Where requests are that were redirected, by their mark; and the last mark.
+    /// For redirected requests, their step in the chain, by mark; and the last mark given.
     ways: HashMap<u64, GoHop>,
     marks: u64,
 }
 
 impl LoggingAuthor {
-    /// Where the answer leads, and from where; `None` where redirects are not followed.
+    /// Returns the redirect policy, the current step of the response's request, and what follows;
+    /// `None` if redirects are not followed.
     fn step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &GoHop, GoStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
-        // Its body is a stream to Go, which cannot be read once more.
+        // A body cannot be sent again: to Go it is a stream.
         Some((follows, here, here.after(answer, &follows.origin, (follows.has_body, false))))
     }
 }
@@ -359,7 +360,8 @@ impl Author for LoggingAuthor {
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
         match self.step(answer) {
-            // Had there been time, it would have been asked: that is a timeout.
+            // The next request of the chain was not sent for lack of time, so this counts as a
+            // timeout.
             Some((follows, _, GoStep::Asks(next))) if next.count < follows.asked_max => {
                 locked(&self.tally).lose(RequestFailure::Timeout, 1);
                 self.ways.remove(&answer.mark);

@@ -1,6 +1,6 @@
-//! What this crate needs of the program around it: the verb `run`, as traits.
+//! Traits through which this crate uses the program's command `run`.
 //!
-//! Not here: any implementation of them.
+//! Not here: implementations of the traits.
 
 use plimsoll_model::{Failure, Plan, Run, RunSpec, Terms};
 use plimsoll_script::ScriptError;
@@ -9,15 +9,16 @@ use plimsoll_traffic::vegeta::VegetaCourse;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
-/// The verb `run` of the program.
+/// The command `run` of the program.
 pub trait RunVerb {
-    /// Parses a line of `run`, without `plimsoll run` before it.
+    /// Parses arguments of `run`, without `plimsoll run` before them.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
 
-    /// The script that a line names, with the URL as the line has it; `None` where it names none.
+    /// Returns the script that the parsed arguments name; `None` without one. `url` is the URL as
+    /// the user wrote it.
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
 
-    /// Carries the load out. With an author, the author writes the requests.
+    /// Executes the load. If there is an author, it writes the requests instead of the plan.
     fn carry_out(
         &self,
         asked: RunSpec<Plan>,
@@ -25,41 +26,41 @@ pub trait RunVerb {
         authoring: Option<Arc<dyn AuthorFactory>>,
     ) -> Result<Box<dyn FinishedLoad>, Failure>;
 
-    /// The page of `vegeta plot`, with at most `points_max` points for each line.
+    /// Formats the HTML page of `vegeta plot`, with at most `points_max` points for each line.
     fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String;
 }
 
-/// Prints plimsoll's own results: as JSON or as text; in full, or only what was not shown during
-/// the load.
+/// Prints plimsoll's own results. The first argument chooses JSON instead of text; the second
+/// chooses all results instead of those not shown during the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
-/// A load that was carried out.
+/// A load that was executed.
 pub trait FinishedLoad {
-    /// What the load did.
+    /// The measurements of the load.
     fn run(&self) -> &Run;
 
     /// Whether the load generator was the limit, and not the server.
     fn generator_limited(&self) -> bool;
 
-    /// plimsoll's own results of it.
+    /// Evaluates the load, and returns a function that prints plimsoll's own results.
     fn results(&self) -> Result<PrintResults<'_>, Failure>;
 
-    /// Writes the program's own notes on the load to standard error, then these.
+    /// Writes the program's notes on the load to standard error, then `notes`.
     fn end(self: Box<Self>, notes: &[String]);
 }
 
-/// A script of wrk's as the traffic of a load.
+/// A wrk script that writes the requests of a load.
 pub trait WrkScript {
-    /// Prints this text between what the script prints as it begins and its first load.
+    /// Sets a text to print after the script's initial output and before its first load.
     fn announce(&self, text: String);
 
-    /// Writes out what the script has printed so far.
+    /// Flushes what the script has printed so far.
     fn flush(&self);
 
-    /// Calls the script's `done` with these figures. Returns what went wrong in the script, in the
-    /// load or in `done`.
+    /// Calls the script's function `done` with these figures. Returns the error of the script,
+    /// during the load or in `done`, if there was one.
     fn done(&self, figures: &RunFigures) -> Option<ScriptError>;
 
-    /// The script as the author of a load's requests.
+    /// Returns the script as the author of a load's requests.
     fn author(&self) -> Arc<dyn AuthorFactory + Send + Sync>;
 }

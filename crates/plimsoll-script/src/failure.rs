@@ -1,73 +1,73 @@
-//! What went wrong with a script, as one sentence: the script, the line, the message. Not here:
-//! what becomes of the run.
+//! Errors of a script, each formatted as one sentence with script, line and message. Not here: how
+//! a run ends after an error.
 
-/// Why a script cannot go on.
+/// The reason why a script cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// It does not load.
+    /// The script cannot be loaded; contains script, line and message.
     #[error("{0}")]
     Load(String),
-    /// This program was built without Lua.
+    /// This plimsoll was built without Lua.
     #[error("this plimsoll was built without Lua: build it with the feature luajit, or with lua51")]
     NoLua,
-    /// One of its functions failed.
+    /// One of the script's functions failed.
     #[error("{hook}(): {message}")]
     Hook {
-        /// Which.
+        /// The function that failed.
         hook: HookName,
-        /// Script, line and message.
+        /// Script, line and error message.
         message: String,
     },
-    /// What `request()` returned is no request.
+    /// The text that `request()` returned is no HTTP request.
     #[error("request() returned no HTTP request: {reason} at {line}:{column}")]
     Request {
-        /// In wrk's words.
+        /// The reason, in the words of wrk.
         reason: &'static str,
-        /// Where, from 1.
+        /// Line of the error in the returned text, from 1.
         line: usize,
-        /// Where, from 1, in bytes.
+        /// Column of the error in bytes, from 1.
         column: usize,
     },
-    /// One of its functions does not end.
+    /// One of the script's functions has not returned for too long.
     #[error("{hook}() has not ended after {seconds} s")]
     Endless {
-        /// Which.
+        /// The function that does not return.
         hook: HookName,
-        /// How long it was waited for.
+        /// Time in seconds since the function began.
         seconds: u64,
     },
-    /// No address of the host could be connected to.
+    /// No address of the host accepted a connection.
     #[error("unable to connect to {host}:{service}")]
     Unreachable {
-        /// Whom.
+        /// The host of the URL.
         host: String,
-        /// Port or service.
+        /// Port, or service name if the URL has no port.
         service: String,
     },
 }
 
-/// A function that a script may define.
+/// A function that a script may define, or the loading of the script.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub enum HookName {
-    /// The script itself is carried out.
+    /// Loading: the script itself is executed.
     Load,
-    /// `setup(thread)`.
+    /// `setup(thread)`, called for each thread before the load.
     Setup,
-    /// `init(args)`.
+    /// `init(args)`, called in each thread's state before the load.
     Init,
-    /// `delay()`.
+    /// `delay()`, called before each request of a closed loop.
     Delay,
-    /// `request()`.
+    /// `request()`, called to get each request.
     Request,
-    /// `response(status, headers, body)`.
+    /// `response(status, headers, body)`, called with each response.
     Response,
-    /// `done(summary, latency, requests)`.
+    /// `done(summary, latency, requests)`, called after the load.
     Done,
 }
 
 impl HookName {
-    /// All of them, by number.
+    /// All hooks, each at the index of its number.
     pub(crate) const ALL: [HookName; 7] = [
         HookName::Load,
         HookName::Setup,
@@ -78,7 +78,7 @@ impl HookName {
         HookName::Done,
     ];
 
-    /// As scripts write it.
+    /// Returns the function's name as scripts write it; `the script` for loading.
     pub fn name(self) -> &'static str {
         match self {
             HookName::Load => "the script",

@@ -1,12 +1,13 @@
-//! `latency` and `requests` as `done` is given them: distinct values with their counts.
+//! The objects `latency` and `requests` that a script's `done` receives: distinct values with their
+//! counts.
 //!
-//! Not here: where the values come from. What wrk gets wrong is right: the hundredth percentile is
-//! the largest value, and nothing is changed afterwards.
+//! Not here: measuring the values. Errors of wrk are corrected: the 100th percentile is the largest
+//! value, and values are not changed afterwards.
 
-/// Values that were seen, each with how often.
+/// Measured values, each with its number of occurrences.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScriptFigures {
-    /// In order; counts are never 0.
+    /// (value, count) pairs, sorted by value; counts are never 0.
     values: Vec<(u64, u64)>,
     count: u64,
     min: u64,
@@ -16,8 +17,9 @@ pub struct ScriptFigures {
 }
 
 impl ScriptFigures {
-    /// From values with counts, in any order. The least, the largest, the mean and the deviation
-    /// are those of the values unless [`with_exact`](Self::with_exact) knows better.
+    /// Builds the figures from values with counts, in any order. Minimum, maximum, mean and
+    /// deviation are computed from these values. [`with_exact`](Self::with_exact) can correct
+    /// minimum and maximum.
     pub fn new(values: impl IntoIterator<Item = (u64, u64)>) -> ScriptFigures {
         let mut all: Vec<(u64, u64)> = values.into_iter().filter(|(_, count)| *count > 0).collect();
         all.sort_unstable();
@@ -40,8 +42,7 @@ impl ScriptFigures {
         }
     }
 
-    /// The same with the least and the largest value as they were, where the values are those of
-    /// classes.
+    /// Sets the exact minimum and maximum, for values that are those of histogram classes.
     pub fn with_exact(mut self, min: u64, max: u64) -> ScriptFigures {
         if self.count > 0 {
             (self.min, self.max) = (min, max);
@@ -49,38 +50,38 @@ impl ScriptFigures {
         self
     }
 
-    /// How many values, those that are alike counted each.
+    /// Number of values, with repetitions.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest; 0 without any.
+    /// The largest value; 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The smallest; 0 without any.
+    /// The smallest value; 0 without values.
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// How many distinct values.
+    /// Number of distinct values.
     pub fn distinct(&self) -> usize {
         self.values.len()
     }
 
-    /// Their mean.
+    /// Mean of the values; 0 without values.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Their standard deviation, of a sample.
+    /// Sample standard deviation of the values.
     pub fn stdev(&self) -> f64 {
         self.stdev
     }
 
-    /// The value that `percent` of all do not exceed: the one of rank
-    /// `round(percent / 100 * count + 0.5)`, the last at most.
+    /// Returns the value that `percent` percent of all values do not exceed. It is the value of rank
+    /// `round(percent / 100 * count + 0.5)`, at most the last one.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.count as f64 + 0.5).round().max(0.0) as u64;
         let mut up_to = 0;
@@ -93,12 +94,12 @@ impl ScriptFigures {
         self.max
     }
 
-    /// How many do not exceed `value`.
+    /// Number of values that do not exceed `value`.
     pub fn up_to(&self, value: u64) -> u64 {
         self.values.iter().take_while(|(other, _)| *other <= value).map(|(_, count)| count).sum()
     }
 
-    /// How many of a hundred lie within `n` deviations of the mean.
+    /// Percentage of values within `n` standard deviations of the mean, 0 to 100.
     pub fn within_stdev_percent(&self, n: f64) -> f64 {
         let (lower, upper) = (self.mean - n * self.stdev, self.mean + n * self.stdev);
         let within = |value: u64| (lower..=upper).contains(&(value as f64));
@@ -106,7 +107,7 @@ impl ScriptFigures {
         if self.count == 0 { 0.0 } else { sum as f64 / self.count as f64 * 100.0 }
     }
 
-    /// The i-th distinct value from 1, and how often it was seen; zeroes beyond the last.
+    /// Returns the i-th distinct value, from 1, and its count; zeroes beyond the last one.
     pub(crate) fn nth(&self, i: f64) -> (f64, f64) {
         let at = (i >= 1.0).then(|| i as usize - 1);
         at.and_then(|at| self.values.get(at)).map_or((0.0, 0.0), |(value, count)| (*value as f64, *count as f64))

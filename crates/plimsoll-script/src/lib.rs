@@ -1,14 +1,14 @@
-//! Scripts in Lua that say what is asked: the whole contract of wrk's (`setup`, `init`, `delay`,
-//! `request`, `response`, `done`, the table `wrk`), so that scripts which were written for wrk run
-//! as they are.
+//! Runs Lua scripts that write the requests of a load, with the complete API of wrk: `setup`,
+//! `init`, `delay`, `request`, `response`, `done` and the table `wrk`. Scripts written for wrk run
+//! unchanged.
 //!
-//! A [`Script`] is made of a [`Program`], begun, and then asks through a [`ScriptAuthor`] for each
-//! worker; a [`PulseWatch`] sees whether its functions end. What must never be known here: sockets
-//! (who looks up and connects is a [`Reach`] given from outside), the command line, how a load is
-//! carried out, and how anything looks.
+//! A [`Script`] is created from a [`Program`] and begun. It then writes requests through one
+//! [`ScriptAuthor`] for each worker, and a [`PulseWatch`] detects functions that do not end. This
+//! crate must not depend on sockets (a [`Reach`] looks up names and connects), on the command line,
+//! on how a load is executed, or on presentation.
 
 #![deny(unsafe_code)]
-// What only Lua calls has no caller without it.
+// Without the feature `lua`, code that only Lua calls has no caller.
 #![cfg_attr(not(feature = "lua"), allow(dead_code))]
 
 mod failure;
@@ -20,7 +20,7 @@ mod reach;
 pub mod run_figures;
 mod summary;
 
-// Twins: the same items with Lua and without it.
+// Both modules have the same public items, one for builds with Lua and one for builds without.
 #[cfg(feature = "lua")]
 mod script;
 #[cfg(not(feature = "lua"))]
@@ -35,5 +35,5 @@ pub use reach::Reach;
 pub use script::{Script, ScriptAuthor};
 pub use summary::ScriptSummary;
 
-/// Memory that one state of a script may take unless it is said otherwise, bytes.
+/// Default limit of memory for one Lua state of a script, bytes (2 GiB).
 pub const MEMORY_BYTES_MAX: usize = 2 << 30;

@@ -1,23 +1,24 @@
-//! How many HTTP messages a text has, and where it stops being HTTP, in the words that wrk uses:
-//! what `request()` returns is sent as it is, but how many answers are to come must be known.
+//! Counts the HTTP messages in a text, and finds the first place that is not HTTP, with wrk's error
+//! texts. The text that `request()` returns is sent unchanged, but the number of expected responses
+//! must be known.
 //!
-//! The first text is read with every rule ([`survey`]); those after it, once a batch, only for
-//! their ends ([`count`]). Not here: what a server makes of it.
+//! The first text is checked with all rules ([`survey`]); each later batch is only counted
+//! ([`count`]). Not here: how a server interprets the text.
 
 use plimsoll_wire::Batch;
 
-/// The first place at which a text is no HTTP.
+/// The first place at which a text is not valid HTTP.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Flaw {
-    /// In wrk's words.
+    /// The reason, in the words of wrk.
     pub reason: &'static str,
-    /// From 1.
+    /// Line of the place, from 1.
     pub line: usize,
-    /// From 1, in bytes.
+    /// Column of the place in bytes, from 1.
     pub column: usize,
 }
 
-/// What has a known name as a method, as wrk's parser knows them.
+/// The HTTP methods that wrk's parser knows.
 const METHODS: [&str; 33] = [
     "DELETE",
     "GET",
@@ -56,14 +57,15 @@ const METHODS: [&str; 33] = [
 
 const INCOMPLETE: &str = "incomplete request";
 
-/// Reads the whole of `batch.bytes`, and notes its messages.
+/// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
+/// the first error.
 pub fn survey(batch: &mut Batch) -> Result<(), Flaw> {
     batch.heads_only.clear();
     let Batch { bytes, heads_only, .. } = batch;
     let bytes: &[u8] = bytes;
     let mut reading = MessageReading { bytes, at: 0 };
     let read = loop {
-        // Blank lines between messages are passed over.
+        // Blank lines between messages are skipped.
         while matches!(reading.peek(), Some(b'\r' | b'\n')) {
             reading.at += 1;
         }
@@ -83,21 +85,21 @@ pub fn survey(batch: &mut Batch) -> Result<(), Flaw> {
     })
 }
 
-/// Notes the messages of `batch.bytes`: those that can be told apart, and one at least.
+/// Counts the messages of `batch.bytes`, as far as they can be parsed; at least one.
 pub fn count(batch: &mut Batch) {
     if survey(batch).is_err() && batch.heads_only.is_empty() {
-        // It is sent as it is, and one answer waited for.
+        // The text is sent unchanged, and one response is expected.
         batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
     }
 }
 
 struct MessageReading<'a> {
     bytes: &'a [u8],
-    /// Everything before is in order; at an error, the byte that is not.
+    /// Position in the text: everything before is valid. After an error, it is the invalid byte.
     at: usize,
 }
 
-/// Whether the byte may stand in a method or a field's name.
+/// Whether the byte may occur in a method or a field's name (an HTTP token).
 fn is_token(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -107,7 +109,8 @@ impl MessageReading<'_> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The bytes for which `is_wanted`; at the end of the text the message is incomplete.
+    /// Skips the bytes for which `is_wanted` holds, and returns their range. At the end of the
+    /// text, the message is incomplete, which is an error.
     fn take_while(&mut self, is_wanted: impl Fn(u8) -> bool) -> Result<(usize, usize), &'static str> {
         let from = self.at;
         let rest = &self.bytes[from..];
@@ -123,7 +126,7 @@ impl MessageReading<'_> {
         }
     }
 
-    /// The end of a line.
+    /// Parses the end of a line: LF or CRLF.
     fn line_end(&mut self) -> Result<(), &'static str> {
         if self.peek() == Some(b'\r') {
             self.at += 1;
@@ -138,7 +141,7 @@ impl MessageReading<'_> {
         }
     }
 
-    /// One message. Returns whether it is a HEAD.
+    /// Parses one message. Returns whether it is a HEAD request.
     fn message(&mut self) -> Result<bool, &'static str> {
         let head_only = self.method()?;
         self.target()?;
@@ -171,7 +174,7 @@ impl MessageReading<'_> {
             self.at += length + 1;
             return Ok(word == b"HEAD");
         }
-        // As far as it could still become one.
+        // The error position is the first byte that differs from every known method.
         let common = |method: &&str| method.bytes().zip(word).take_while(|(a, b)| a == *b).count();
         let matched = METHODS.iter().map(common).max().unwrap_or(0);
         self.at += matched;
@@ -188,7 +191,7 @@ impl MessageReading<'_> {
                 self.at += 1;
                 Ok(())
             }
-            // Without a version: HTTP/0.9, whose answers have no head.
+            // A request line without version is HTTP/0.9, whose responses have no head.
             Some(b'\r' | b'\n') => Err("invalid HTTP version"),
             _ => Err("invalid URL"),
         }
@@ -270,7 +273,7 @@ impl MessageReading<'_> {
             self.take_while(|byte| byte != b'\n')?;
             self.at += 1;
             if size == 0 {
-                // Fields may follow, and a blank line does.
+                // Trailer fields may follow, and then a blank line.
                 while !matches!(self.peek(), Some(b'\r' | b'\n') | None) {
                     self.field(&mut None, &mut false)?;
                 }

@@ -1,45 +1,45 @@
-//! What a script is before anything of it is carried out: its text, its arguments, and the URL that
-//! it starts from. Plain data.
+//! A script before it is executed: its text, its arguments, and its URL. Plain data.
 
-/// A script and what it is given.
+/// A script with its URL, arguments and limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
-    /// As messages name it.
+    /// The script's name in messages.
     pub name: String,
-    /// Its text; `None`: the table `wrk` alone, which asks one request again and again.
+    /// The script's text; `None`: only the table `wrk` exists, which sends one request repeatedly.
     pub text: Option<Vec<u8>>,
-    /// `wrk.scheme`.
+    /// The value of `wrk.scheme`.
     pub scheme: String,
-    /// `wrk.host`, without brackets.
+    /// The value of `wrk.host`, without brackets around an IPv6 address.
     pub host: String,
-    /// `wrk.port`, if the URL has one.
+    /// The value of `wrk.port`; `None` if the URL has no port.
     pub port: Option<String>,
-    /// `wrk.path`: everything of the URL from its path on.
+    /// The value of `wrk.path`: the URL from its path on, including the query.
     pub path: String,
-    /// Put into `wrk.headers` before the script is carried out.
+    /// Header fields that are put into `wrk.headers` before the script is executed.
     pub headers: Vec<(String, String)>,
-    /// `args` of `init`, from 0: the URL, and what followed `--`.
+    /// The argument `args` of `init`, from index 0: the URL, then the words after `--`.
     pub args: Vec<String>,
-    /// Whose contract it is, where the two differ.
+    /// The tool whose behaviour applies where wrk and wrk2 differ.
     pub dialect: Dialect,
-    /// Whether `os.exit` ends the whole program, as it ends wrk; else it is an error of the script.
+    /// Whether `os.exit` ends the whole program, as in wrk. Otherwise it is an error of the script.
     pub may_exit: bool,
-    /// Memory that each of its states may take, bytes.
+    /// Limit of memory for each Lua state of the script, bytes.
     pub memory_bytes_max: usize,
 }
 
-/// Where wrk and wrk2 differ.
+/// The tool that a script was written for. The two tools differ in details.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Dialect {
-    /// wrk 4.1.
+    /// Behaviour of wrk 4.1.
     #[default]
     Wrk,
-    /// wrk2: no `delay`; `#latency` counts all values.
+    /// Behaviour of wrk2: no `delay`, and `#latency` counts all values.
     Wrk2,
 }
 
 impl Program {
-    /// The script of a URL; `None` if it has no scheme and host, which is all that wrk asks of one.
+    /// Returns a program without text for a URL; `None` if the URL lacks a scheme or host. wrk
+    /// checks no more than that.
     pub fn of_url(url: &str) -> Option<Program> {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -64,7 +64,7 @@ impl Program {
         })
     }
 
-    /// The port, or the service that stands for it.
+    /// Returns the port, or the scheme as service name if the URL has no port.
     pub fn service(&self) -> &str {
         self.port.as_deref().unwrap_or(&self.scheme)
     }

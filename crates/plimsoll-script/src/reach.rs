@@ -1,13 +1,14 @@
-//! What scripts may ask of the network ([`Reach`]). Who looks up and connects is given from
-//! outside.
+//! The trait through which scripts use the network ([`Reach`]). The caller of this crate implements
+//! it.
 
 use std::net::SocketAddr;
 
-/// What scripts may ask of the network before and after a load.
+/// The network functions that scripts may use before and after a load.
 pub trait Reach: Send + Sync {
-    /// The addresses of a host and of a port or a service's name; else why there are none.
+    /// Looks up the addresses of a host, with a port or service name. The error says why there are
+    /// none.
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String>;
 
-    /// Whether a connection to the address can be made; it is closed at once.
+    /// Whether a connection to the address succeeds. The connection is closed at once.
     fn connect(&self, address: SocketAddr) -> bool;
 }

@@ -1,27 +1,26 @@
-//! A run in the figures of wrk's contract, as scripts are told of it in the end and as
-//! `plimsoll wrk` prints it. A run in, figures out. Not here: how they are printed, and the
-//! functions that scripts have for them.
+//! Converts a run to the figures that wrk reports: those that a script's `done` receives and
+//! `plimsoll wrk` prints. Not here: printing them, and the Lua functions that give scripts access.
 
 use crate::{ScriptFigures, ScriptSummary};
 use plimsoll_model::tally::Tally;
 use plimsoll_model::{Histogram, LoadShape, RequestFailure, Run};
 use std::collections::BTreeMap;
 
-/// A run in wrk's figures.
+/// The results of a run in wrk's figures.
 pub struct RunFigures {
-    /// Totals.
+    /// Totals of the run.
     pub summary: ScriptSummary,
-    /// From sending to the last byte, us.
+    /// Service times in us: from sending to the last byte of the response.
     pub service_us: ScriptFigures,
-    /// From the intended start to the last byte, us.
+    /// Response times in us: from the intended start to the last byte of the response.
     pub response_us: ScriptFigures,
-    /// Requests a second of each thread, a sample for each tenth of a second.
+    /// Requests per second of each thread, with a sample for each tenth of a second.
     pub requests: ScriptFigures,
     is_open: bool,
 }
 
 impl RunFigures {
-    /// Of one run.
+    /// Computes the figures of one run.
     pub fn from_run(run: &Run) -> RunFigures {
         let totals = run.totals();
         let (whole, load) = (&totals.routes_sum, &totals.load);
@@ -36,15 +35,15 @@ impl RunFigures {
             errors_read: failed(RequestFailure::Reset)
                 + failed(RequestFailure::ClosedEarly)
                 + failed(RequestFailure::Protocol),
-            // wrk reads before it writes: what breaks while a request is sent is found in reading
-            // there as well.
+            // Write errors stay 0. wrk reads before it writes, so an error during sending shows as
+            // a read error in wrk, too.
             errors_write: 0,
             errors_status: whole.statuses.iter().map(|status| at_status(&status)).sum(),
             errors_timeout: failed(RequestFailure::Timeout),
         };
         let mut service = whole.service.clone();
         let mut response = whole.response.clone();
-        // A request that was given up took its time as well.
+        // Requests that failed count with the time that they took.
         for all in [&mut service, &mut response] {
             all.merge(&whole.failed);
         }
@@ -58,21 +57,22 @@ impl RunFigures {
         RunFigures { summary, service_us: in_us(&service), response_us: in_us(&response), requests, is_open }
     }
 
-    /// The same with these latencies: from sending, and from the intended start.
+    /// Replaces the latencies by these service and response times.
     pub fn with_times(self, service: &Histogram, response: &Histogram) -> RunFigures {
         RunFigures { service_us: in_us(service), response_us: in_us(response), ..self }
     }
 
-    /// What scripts call latency: of a load with a rate from the intended start on, as with wrk2.
+    /// Returns the values that scripts know as `latency`: response times for a load with a rate, as
+    /// in wrk2, and service times otherwise.
     pub fn latency_us(&self) -> &ScriptFigures {
         if self.is_open { &self.response_us } else { &self.service_us }
     }
 }
 
-/// A sample for each thread and tick within the load: its answers since its last sample, a second.
-/// As with wrk, a tick without an answer is no sample of its own and lengthens the next; with wrk2
-/// (`keeps_empty`) it is one. `ticks`: answers by thread, ascending by tick. `times_ns`: length of
-/// a tick, and of the load.
+/// Returns a sample of responses per second for each thread and tick of the load. As in wrk, a tick
+/// without responses is no sample of its own and lengthens the next one. As in wrk2
+/// (`keeps_empty`), it is a sample of 0. `ticks` has the responses by thread in ascending order of
+/// ticks. `times_ns` is the length of a tick and of the load.
 fn requests_by_thread<'a>(
     ticks: impl Iterator<Item = (u32, &'a Tally)>,
     threads: u32,
@@ -110,8 +110,8 @@ mod tests {
     #[test]
     fn each_thread_has_samples_of_its_own() {
         let tick = |counts: &[(u16, u64)]| Tally::from_iter(counts.iter().copied());
-        // The second thread is idle for two ticks; the last tick is half a one, and one lies after
-        // the end.
+        // The second thread is idle for two ticks. The last tick is half as long, and one tick lies
+        // after the end of the load.
         let ticks = [
             (0, tick(&[(0, 10), (1, 20)])),
             (1, tick(&[(0, 30)])),

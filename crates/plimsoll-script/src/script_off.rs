@@ -1,7 +1,7 @@
-//! The twin of `script` in a program that was built without Lua: no script can be made, and the one
-//! function that would make it says so.
+//! Replaces the module `script` in a build without Lua: creating a script always fails with an
+//! error that says so.
 //!
-//! Not here: what scripts do (`script`).
+//! Not here: running scripts (`script`).
 
 use crate::failure::{HookName, ScriptError};
 use crate::figures::ScriptFigures;
@@ -13,18 +13,18 @@ use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A script; has no value in a build without Lua.
+/// A script. This type has no values in a build without Lua.
 #[derive(Debug)]
 pub enum Script {}
 
-/// Author of a script's requests; has no value in a build without Lua.
+/// The author of a script's requests. This type has no values in a build without Lua.
 #[derive(Debug)]
 pub enum ScriptAuthor {}
 
 #[allow(missing_docs, reason = "as in the twin; none can be called")]
 impl Script {
     /// # Errors
-    /// Always [`ScriptError::NoLua`].
+    /// Always returns [`ScriptError::NoLua`].
     pub fn new(_: Program, _: usize, _: &Arc<dyn Reach>) -> Result<Script, ScriptError> {
         Err(ScriptError::NoLua)
     }

@@ -1,22 +1,23 @@
-//! What `done` gets of a run ([`ScriptSummary`]). Not here: how it is counted (`run_figures`).
+//! The totals of a run that a script's `done` receives ([`ScriptSummary`]). Not here: counting them
+//! (`run_figures`).
 
-/// What `done` gets of a run.
+/// The totals of a run that a script's `done` receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScriptSummary {
-    /// How long it took, us.
+    /// Duration of the run, us.
     pub duration_us: u64,
-    /// Answers.
+    /// Number of responses.
     pub requests: u64,
-    /// Bytes received.
+    /// Number of bytes received.
     pub bytes: u64,
-    /// Connections that could not be made.
+    /// Number of failed connections, including failed TLS handshakes.
     pub errors_connect: u64,
-    /// Answers that broke off or were none.
+    /// Number of responses that broke off or were invalid.
     pub errors_read: u64,
-    /// Requests that could not be sent.
+    /// Number of requests that could not be sent. Always 0: such failures count as read errors.
     pub errors_write: u64,
-    /// Answers with a status above 399.
+    /// Number of responses with a status above 399.
     pub errors_status: u64,
-    /// Requests that took longer than the timeout.
+    /// Number of requests without a response within the timeout.
     pub errors_timeout: u64,
 }

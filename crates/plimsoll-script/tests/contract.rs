@@ -1,5 +1,5 @@
-//! wrk's contract as a table: a script, what answers it hears, and what it is to ask. No sockets:
-//! who looks up and connects is made up here.
+//! Tests of wrk's script API: a script, the responses it receives, and the requests it must write.
+//! There are no sockets: a fake network looks up names and connects.
 
 use plimsoll_script::{
     Dialect, HookName, HungFunction, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary,
@@ -8,7 +8,7 @@ use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A host `h` with three addresses, of which the first does not answer.
+/// A fake network: host `h` has three addresses, of which the first refuses connections.
 struct MadeUp;
 
 impl Reach for MadeUp {
@@ -35,7 +35,7 @@ fn script(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Progra
     Script::new(program, threads, &(Arc::new(MadeUp) as Arc<dyn Reach>)).expect("states")
 }
 
-/// The next batch as text, and how many messages it has.
+/// Returns the author's next batch as text, and its number of messages.
 fn asked(author: &mut impl Author) -> (String, usize) {
     let mut batch = Batch::default();
     author.write(&mut batch).expect("a batch");
@@ -48,7 +48,7 @@ fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Re
     author.hear(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
 }
 
-/// The lines of a request, those of its head in order: Lua's tables have none.
+/// Returns the lines of a request with its header fields sorted, because Lua tables have no order.
 fn lines(text: &str) -> Vec<String> {
     let (head, body) = text.split_once("\r\n\r\n").expect("a head");
     let mut lines: Vec<String> = head.split("\r\n").map(str::to_owned).collect();
@@ -57,7 +57,7 @@ fn lines(text: &str) -> Vec<String> {
     lines
 }
 
-/// Checks the first batches after the extra call: of each the lines, which must be these.
+/// Checks the first batches after the extra first call: each batch must have these lines.
 fn check(text: &str, url: &str, expect: &[&[&str]]) {
     let script = script(text, url, 1, |program| {
         program.headers = vec![("X-Given".into(), "1".into())];
@@ -75,7 +75,7 @@ fn requests_are_what_wrk_sends() {
     check("", url, &[&["GET /p?q=1 HTTP/1.1", "Host: h:81", "X-Given: 1", ""][..]; 2]);
     check("", "http://six:82", &[&["GET / HTTP/1.1", "Host: six:82", "X-Given: 1", ""]]);
     check("wrk.host = '::1'", url, &[&["GET /p?q=1 HTTP/1.1", "Host: [::1]:81", "X-Given: 1", ""]]);
-    // What is no text is written as Lua writes it.
+    // Values that are not strings are written as Lua writes them.
     check(
         "wrk.method = 'PUT'; wrk.body = 1250; wrk.path = 7; wrk.headers = { Host = 'h', [1] = true }",
         url,
@@ -87,7 +87,7 @@ fn requests_are_what_wrk_sends() {
         url,
         &[&["POST /p?q=1 HTTP/1.1", "Content-Length: 3", "Content-Type: x/y", "Host: h:81", "X-Given: 1", "a=b"]],
     );
-    // A counter begins at what the extra call has left.
+    // A counter starts at the value that the extra call left.
     check(
         "local n = 0
          request = function() n = n + 1; wrk.headers['X-Counter'] = n; return wrk.format(nil, '/' .. n) end",
@@ -102,7 +102,8 @@ fn requests_are_what_wrk_sends() {
         url,
         &[&["GET /http/one/two+words HTTP/1.1", "Host: h:81", "X-Given: 1", ""]],
     );
-    // Headers of one's own: completed, and the length taken away where there is no body.
+    // Header fields given to `wrk.format` are completed, and the length is removed if there is no
+    // body.
     check(
         "local h = { ['Content-Length'] = 7 }
          request = function() return wrk.format('PUT', '/', h) end",
@@ -114,7 +115,7 @@ fn requests_are_what_wrk_sends() {
         url,
         &[&["PUT / HTTP/1.1", "Content-Length: 0", "host: other", ""]],
     );
-    // What a module brings, and the libraries.
+    // Modules can be loaded, and all libraries exist.
     check(
         "local w = require 'wrk'; assert(w == wrk); local bit = require 'bit'
          local ffi = require 'ffi'; ffi.cdef 'int abs(int);'
@@ -160,7 +161,7 @@ fn answers_are_heard() {
     heard(author, 200, "HTTP/1.1 200 OK\r\nX-Token: a\r\nX-Token: b\r\n\r\n", "c\0d").expect("heard");
     assert!(asked(author).0.starts_with("GET /bc\0d3 "));
     heard(author, 500, "HTTP/1.1 500 No\r\n\r\n", "").expect("heard");
-    // It hears no more, and that is no error.
+    // The script has removed its `response` function, and that is no error.
     heard(author, 200, "HTTP/1.1 200 OK\r\nX-Token: z\r\n\r\n", "").expect("not heard");
     assert!(asked(author).0.starts_with("GET /bc\0d3 "));
     assert_eq!(script.failure(), None);
@@ -196,7 +197,7 @@ fn threads_have_states_of_their_own_and_talk_by_copies() {
     let mut authors = script.begin().expect("begins");
     let paths: Vec<String> = authors.iter_mut().map(|author| asked(author).0[..8].to_owned()).collect();
     assert_eq!(paths, ["GET /13n", "GET /23n", "GET /33n"]);
-    // The states outlive those who asked.
+    // The Lua states outlive the authors.
     drop(authors);
     let none = ScriptFigures::new([]);
     script.done(&ScriptSummary::default(), none.clone(), none).expect("done");
@@ -352,7 +353,7 @@ fn a_script_that_does_not_end_is_seen() {
     let mut watch = script.watch();
     let author = script.begin().expect("begins").pop();
     assert_eq!((watch.hanging(0, 10), watch.hanging(20, 10)), (None, None));
-    // It fails here instead of hanging, and is not seen any more.
+    // The abandoned call fails instead of hanging, and is not reported any more.
     assert_eq!(heard(&mut author.expect("one"), 200, "", ""), Err(Halt::Failed));
     assert_eq!(watch.hanging(40, 10), None::<HungFunction>);
 }

@@ -1,7 +1,7 @@
-//! `plimsoll ab`, and this program called as `ab`: its command line, its requests and its output
-//! over a load of plimsoll's own.
+//! The command `plimsoll ab`, also used when the executable is called as `ab`. It has ab's command
+//! line, requests and output, and runs a load of plimsoll.
 //!
-//! Not here: how a load is carried out, and what is counted of answers (`response_log`).
+//! Not here: executing the load, and counting responses (`response_log`).
 
 mod render;
 mod words;
@@ -42,7 +42,7 @@ const USAGE: &str = "Usage: ab [options] [http[s]://]hostname[:port]/path
 Differences from ab: docs/how-to/coming-from.md
 ";
 
-/// Carries out what the words after the name ask for.
+/// Runs the command line of ab, without the program's name. Returns the exit code.
 pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         AbCommand::Usage => output::print(USAGE),
@@ -64,12 +64,12 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let request = asked.request(&host_of(&url.origin), &url.path, &body);
     let (mut question, terms) = run.parse(&asked.as_run())?;
     let route = &mut question.plan.traffic.routes[0];
-    // What is asked is as it was written, braces too.
+    // The request is sent as written: braces in it are not templates.
     (route.request, route.template_parts) = (
         Request { method: asked.method.clone(), target: url.path.clone(), headers: Vec::new(), body },
         TemplateFlags::default(),
     );
-    // Connecting is in what ab measures.
+    // The times that ab reports include connecting, so no connection is opened before the load.
     question.plan.load.connections_ready = 0;
     let every = heartbeat(asked);
     let told = Arc::new(AtomicU64::new(0));
@@ -128,7 +128,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             request_bytes,
         }));
         if std::io::stdout().is_terminal() {
-            // What ab cannot say.
+            // On a terminal, plimsoll's own results follow: ab's output has no place for them.
             output::print("\n");
             print_results(false, false);
         }
@@ -148,12 +148,14 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     }
     drop(print_results);
     measured.end(&[]);
-    // As ab: figures are no failure, but what ^C has ended is one.
+    // As in ab, failed responses do not change the exit code. A failed request that ended the load
+    // does, and so does ^C.
     let whole = heard.failed().is_none() && !plimsoll_sys::signal::interrupted();
     Ok(if whole { exit::DONE } else { exit::CROSSED })
 }
 
-/// One line of progress for each multiple of `every` that is done.
+/// Prints a line of progress for each multiple of `every` that `done` has passed. `told` is the
+/// number of requests reported so far.
 fn tell(told: &AtomicU64, every: u64, done: u64) {
     while told.load(Ordering::Relaxed) + every <= done {
         let count = told.fetch_add(every, Ordering::Relaxed) + every;
@@ -161,7 +163,7 @@ fn tell(told: &AtomicU64, every: u64, done: u64) {
     }
 }
 
-/// What ab says when it gives up.
+/// Returns ab's error message for a failed request that ended the load.
 fn refusal(failure: RequestFailure) -> &'static str {
     match failure {
         RequestFailure::Connect => "apr_socket_recv: Connection refused (111)",
@@ -173,7 +175,7 @@ fn refusal(failure: RequestFailure) -> &'static str {
     }
 }
 
-/// An answer as `-v` shows it.
+/// Formats a response as `ab -v` prints it.
 fn answer_text(answer: &AuthorAnswer, verbosity: u32) -> String {
     let head = String::from_utf8_lossy(answer.head).replace('\r', "");
     let mut text = format!("LOG: header received:\n{head}");

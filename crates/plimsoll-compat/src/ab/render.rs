@@ -1,5 +1,5 @@
-//! A load as ab prints it, line for line, and its two files: percentages (`-e`) and a line for each
-//! request (`-g`). Figures in, text out. Not here: where the figures come from.
+//! Formats a load exactly as ab prints it, and ab's two files: percentages (`-e`) and a line for
+//! each request (`-g`). Not here: measuring the figures.
 
 use super::words::AbOptions;
 use crate::response_log::{FirstAnswer, ResponseRow, ResponseTally};
@@ -8,7 +8,7 @@ use plimsoll_wire::tls::TlsParameters;
 use std::fmt::Write;
 use std::net::IpAddr;
 
-/// What is printed of a load.
+/// The data of a load that ab's report shows.
 pub struct AbReport<'a> {
     pub asked: &'a AbOptions,
     pub host: &'a str,
@@ -16,15 +16,15 @@ pub struct AbReport<'a> {
     pub path: &'a str,
     pub tally: &'a ResponseTally,
     pub first: &'a FirstAnswer,
-    /// Over TLS.
+    /// The negotiated TLS parameters; `None` without TLS.
     pub agreed: Option<&'a TlsParameters>,
-    /// From the first request to the last answer, s.
+    /// Seconds from the first request to the last response.
     pub seconds: f64,
-    /// Bytes of one request.
+    /// Size of one request, bytes.
     pub request_bytes: u64,
 }
 
-/// The head of what is printed: as many lines as ab has there.
+/// The banner that is printed first. It has as many lines as ab's, for programs that skip them.
 pub const BANNER: &str = concat!(
     "This is plimsoll ",
     env!("CARGO_PKG_VERSION"),
@@ -33,12 +33,12 @@ pub const BANNER: &str = concat!(
     "Other differences: docs/how-to/coming-from.md\n\n"
 );
 
-/// Before the load.
+/// The text that ab prints before the load.
 pub fn announced(host: &str, has_heartbeat: bool) -> String {
     format!("Benchmarking {host} (be patient){}", if has_heartbeat { "\n" } else { "..." })
 }
 
-/// After how many requests one line of progress is shown; `None`: not at all.
+/// Number of requests after which ab prints a line of progress; `None` if it prints none.
 pub fn heartbeat(asked: &AbOptions) -> Option<u64> {
     (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
 }
@@ -47,7 +47,7 @@ fn ms(ns: f64) -> u64 {
     (ns / 1e6).round() as u64
 }
 
-/// Everything after the load.
+/// Formats everything that ab prints after the load.
 pub fn render(load: &AbReport) -> String {
     let AbReport { asked, tally, first, seconds, .. } = *load;
     let mut text = format!(
@@ -83,7 +83,7 @@ pub fn render(load: &AbReport) -> String {
     }
     let transferred = tally.head_bytes + tally.content_bytes;
     let _ = writeln!(text, "Total transferred:      {transferred} bytes");
-    // What was not connected was not sent.
+    // A request was not sent if its connection failed.
     let sent = (done - connect) * load.request_bytes;
     if asked.body.is_some() {
         let _ = writeln!(text, "Total body sent:        {sent}");
@@ -116,21 +116,21 @@ pub fn render(load: &AbReport) -> String {
     text
 }
 
-/// What was agreed on over TLS.
+/// The lines about the negotiated TLS parameters.
 fn tls(agreed: &TlsParameters, host: &str) -> String {
     let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = agreed;
     let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
     if let Some((name, bits)) = exchange {
         let _ = writeln!(text, "Server Temp Key:        {name} {bits} bits");
     }
-    // An address is no name that could be sent.
+    // An IP address cannot be sent as a TLS server name.
     if host.trim_matches(['[', ']']).parse::<IpAddr>().is_err() {
         let _ = writeln!(text, "TLS Server Name:        {host}");
     }
     text
 }
 
-/// The table of times, with doubts about it.
+/// The table of connection times, with warnings where mean and median differ much.
 fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
@@ -177,7 +177,8 @@ fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     text + &doubts
 }
 
-/// Percentages of the requests and the time in ms within which they were answered.
+/// The file of `-e`: for each percentage of the requests, the time in ms within which they were
+/// answered.
 pub fn percentages(total: &Histogram) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {
@@ -187,8 +188,8 @@ pub fn percentages(total: &Histogram) -> String {
     text
 }
 
-/// A line for each request in order of its time, for gnuplot. `wall_us`: what the wall clock shows
-/// where that of the load shows 0.
+/// The file of `-g` for gnuplot: a line for each request, sorted by response time. `wall_us` is the
+/// Unix time in us at time 0 of the load's clock.
 pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
     rows.sort_by_key(|row| row.total_us);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
@@ -208,11 +209,11 @@ pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
     text
 }
 
-/// A moment as C writes it, in UTC: `Sun Nov 22 13:48:27 2026`.
+/// Formats a Unix time as C's `ctime` does, in UTC: `Sun Nov 22 13:48:27 2026`.
 fn day(unix_s: u64) -> String {
     const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
     const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-    // `2026-11-22 13:48:27 UTC`
+    // The text has the form `2026-11-22 13:48:27 UTC`.
     let date = plimsoll_model::calendar::date(unix_s * 1000);
     let mut parts = date.split(['-', ' ']);
     let mut next = || parts.next().unwrap_or_default();

@@ -1,9 +1,9 @@
-//! ab's command line, as it reads it: flags of one letter, together (`-kn100`) or apart, until the
-//! first word that is none, which is the URL. Not here: what a load makes of them.
+//! Parses the command line of ab as ab does: one-letter flags, together (`-kn100`) or apart, up to
+//! the URL. Not here: running the load.
 
 use plimsoll_traffic::target_url::{Url, basic};
 
-/// What is asked.
+/// A parsed command line of ab.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AbCommand {
     Usage,
@@ -11,44 +11,46 @@ pub enum AbCommand {
     Load(Box<AbOptions>),
 }
 
-/// A load, as ab understands it.
+/// The options of a load, as ab understands them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AbOptions {
     pub url: String,
     pub requests: u64,
     pub concurrency: u64,
-    /// Seconds that the load takes at most.
+    /// Longest duration of the load in seconds; `None` if the number of requests ends it.
     pub seconds_max: Option<u64>,
     pub timeout_s: u64,
     pub keep_alive: bool,
-    /// HTTP/1.1 instead of 1.0.
+    /// Whether requests use HTTP/1.1 instead of ab's usual HTTP/1.0.
     pub is_1_1: bool,
     pub method: String,
-    /// The file of the body; none for a request without one.
+    /// The file that contains the request body; `None` for requests without a body.
     pub body: Option<String>,
     pub content_type: String,
-    /// Lines of the head that ab writes before the others, and those of `-H`, as they were written.
+    /// Header lines that ab writes first (cookies, authorization), and then those of `-H` as
+    /// written.
     pub first_lines: Vec<String>,
     pub lines: Vec<String>,
-    /// Answers may differ in length.
+    /// Whether responses may differ in length without counting as failed (`-l`).
     pub lengths_vary: bool,
-    /// Requests without an answer do not end the load.
+    /// Whether the load continues after a request without a response (`-r`).
     pub goes_on: bool,
     pub verbosity: u32,
     pub is_quiet: bool,
     pub shows_percentiles: bool,
     pub shows_deviations: bool,
-    /// Where percentiles, and where a line for each request is written.
+    /// The file for percentiles (`-e`), and the file with a line for each request (`-g`).
     pub csv: Option<String>,
     pub gnuplot: Option<String>,
-    /// plimsoll's own: results as JSON, where the run is kept, and what a line of `run` says in the
-    /// same way.
+    /// plimsoll's own flags: whether results are printed as JSON, the path of the run file, and
+    /// flags that are passed to `run` unchanged.
     pub json: bool,
     pub output: Option<String>,
     pub as_they_are: Vec<String>,
 }
 
-/// Letters with a value, without one, and those whose work is not done here, with why.
+/// The letters of flags with a value, of flags without a value, and of flags that plimsoll refuses,
+/// with the reason.
 const VALUED: &str = "nctspuTvCHAgemBEbPXZfxyz";
 const SWITCHES: &str = "kiqlrdSVhIw";
 const REFUSED: [(char, &str); 10] = [
@@ -63,7 +65,7 @@ const REFUSED: [(char, &str); 10] = [
     ('f', "the server chooses TLS 1.2 or 1.3"),
     ('I', "TLS always sends the server's name"),
 ];
-/// Requests of a load that ends by its time.
+/// Number of requests that ab sends at most when `-t` limits the load's time.
 const TIMED_REQUESTS: u64 = 50_000;
 
 impl Default for AbOptions {
@@ -96,7 +98,7 @@ impl Default for AbOptions {
     }
 }
 
-/// Understands the words after `ab`.
+/// Parses the arguments after `ab`.
 pub fn parse(words: &[String]) -> Result<AbCommand, String> {
     let mut asked = AbOptions::default();
     let mut words = words.iter();
@@ -158,7 +160,8 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
 }
 
 impl AbOptions {
-    /// plimsoll's own flags, by their long names.
+    /// Parses one of plimsoll's own flags, which have long names. Takes the value from `words` if
+    /// needed.
     fn own<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         match (name, &value) {
@@ -199,7 +202,7 @@ impl AbOptions {
                 if self.body.is_some() {
                     return Err("-p and -u: a request has one body; leave one out".to_owned());
                 }
-                // A method of one's own stays.
+                // A method that the user set stays.
                 if ["GET", "HEAD"].contains(&self.method.as_str()) {
                     self.takes_method(if letter == 'p' { "POST" } else { "PUT" })?;
                 }
@@ -234,7 +237,7 @@ impl AbOptions {
         Ok(())
     }
 
-    /// The request as ab writes it, with this body.
+    /// Returns the bytes of the request as ab sends it, with this body.
     pub fn request(&self, host: &str, path: &str, body: &[u8]) -> Vec<u8> {
         let given = |name: &str| {
             self.lines
@@ -264,7 +267,7 @@ impl AbOptions {
         bytes
     }
 
-    /// The same as a line of `run`.
+    /// Returns the equivalent arguments of `plimsoll run`.
     pub fn as_run(&self) -> Vec<String> {
         let mut line = ["--quiet", "--no-preflight", "--http=1.1", "--insecure"].map(str::to_owned).to_vec();
         if !self.url.starts_with("https://") {

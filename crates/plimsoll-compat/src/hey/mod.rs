@@ -1,7 +1,7 @@
-//! `plimsoll hey`, and this program called as `hey`: its command line, its requests and its output
-//! over a load of plimsoll's own.
+//! The command `plimsoll hey`, also used when the executable is called as `hey`. It has hey's
+//! command line, requests and output, and runs a load of plimsoll.
 //!
-//! Not here: how a load is carried out, and what is counted of answers (`response_log`).
+//! Not here: executing the load, and counting responses (`response_log`).
 
 mod render;
 mod words;
@@ -19,7 +19,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{HeyOptions, parse};
 
-/// So many requests are asked for one at most, as with Go.
+/// Most requests in one chain of redirects, as in Go.
 const REDIRECTED_MAX: u64 = 10;
 
 const USAGE: &str = "Usage: hey [options...] <url>
@@ -41,7 +41,7 @@ const USAGE: &str = "Usage: hey [options...] <url>
 What differs from hey: docs/how-to/coming-from.md
 ";
 
-/// Carries out what the words after the name ask for.
+/// Runs the command line of hey, without the program's name. Returns the exit code.
 pub fn carry_out(words: &[String], run: &dyn RunVerb) -> Result<u8, Failure> {
     match parse(words).map_err(Failure::usage)? {
         None => output::print(USAGE),
@@ -59,7 +59,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     };
     let (mut question, terms) = run.parse(&asked.as_run())?;
     let first = asked.first(&host_of(&url.origin), &url.path);
-    // Over HTTP/2 the plan's own is asked.
+    // Over HTTP/2, the plan's own request is sent.
     let request = match asked.is_2 {
         false => asked.request(&first, &body),
         true => Vec::new(),
@@ -82,10 +82,11 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if asked.is_2 && asked.compresses && asks_for_gzip(&asked.method, &asked.headers) {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
-    // What is asked is as it was written, braces too.
+    // The request is sent as written: braces in it are not templates.
     (route.request, route.template_parts) =
         (Request { method: asked.method.clone(), target: url.path.clone(), headers, body }, TemplateFlags::default());
-    // Connecting is in what hey measures, and whoever was asked is waited for.
+    // The times that hey reports include connecting, so no connection is opened before the load.
+    // The load waits for all outstanding responses.
     (question.plan.load.connections_ready, question.plan.load.grace_ns) = (0, route.timeout_ns);
     let heard = ResponseLog::new(ResponseLogSpec {
         request,
@@ -108,14 +109,14 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         }
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
-        // Its tabs are hey's.
+        // The text contains hey's tabs, so it is printed unchanged.
         output::print_as_it_is(&summary(asked, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
-            // What hey cannot say.
+            // On a terminal, plimsoll's own results follow: hey's output has no place for them.
             print_results(false, false);
         }
     }
-    // Over HTTP/2 none is followed, and nowhere to another server.
+    // Not followed are redirects over HTTP/2, and redirects to another server.
     let redirects: u64 = match asked.is_2 && asked.follows {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,
@@ -123,6 +124,6 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let warning = format!("warning: {redirects} responses were redirects, which plimsoll does not follow");
     drop(print_results);
     measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
-    // As hey: figures are no failure, also where ^C has ended the load.
+    // As in hey, the exit code is 0 even if requests failed or ^C ended the load.
     Ok(exit::DONE)
 }

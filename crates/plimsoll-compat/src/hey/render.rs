@@ -1,5 +1,5 @@
-//! A load as hey prints it, line for line: its summary, or a line for each answer. Figures in, text
-//! out. Not here: where the figures come from.
+//! Formats a load exactly as hey prints it: its summary, or a CSV line for each response. Not here:
+//! measuring the figures.
 
 use super::words::HeyOptions;
 use crate::response_log::{ResponseRow, ResponseTally};
@@ -7,16 +7,17 @@ use plimsoll_model::steering::lines;
 use plimsoll_model::{Histogram, RequestFailure};
 use std::fmt::Write;
 
-/// Steps between the fastest answer and the slowest.
+/// Number of histogram steps between the fastest and the slowest response.
 const STEPS: u32 = 10;
-/// The longest bar.
+/// Length of the longest bar, in characters.
 const BAR_CELLS: u64 = 40;
 
 fn seconds(ns: f64) -> String {
     format!("{:.4} secs", ns / 1e9)
 }
 
-/// The summary. `total_ns`: from the first request to the last answer; `host`: with its port.
+/// Formats hey's summary. `total_ns` is the time from the first request to the last response;
+/// `host` includes the port.
 pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
     let total = &tally.total;
     let rps = if total_ns == 0 { 0.0 } else { tally.ended() as f64 * 1e9 / total_ns as f64 };
@@ -41,7 +42,8 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
         }
     }
     text += "\nDetails (average, fastest, slowest):\n";
-    // Names are looked up before the load, and writing is in the wait.
+    // hey's fields for name lookup and request writing stay zero: names are looked up before the
+    // load, and writing counts as waiting.
     let none = Histogram::new();
     for (name, times) in [
         ("DNS+dialup", &tally.connect),
@@ -72,7 +74,8 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
     text + "\n"
 }
 
-/// Answers between the fastest and the slowest, in ten steps of the same length.
+/// Formats the histogram of response times, in ten steps of equal width between the fastest and the
+/// slowest response.
 fn histogram(total: &Histogram) -> String {
     if total.count() == 0 {
         return String::new();
@@ -97,7 +100,7 @@ fn histogram(total: &Histogram) -> String {
     steps.iter().map(line).collect()
 }
 
-/// What became of a request that was not answered, in the words of Go.
+/// Returns Go's error message for a request without a response.
 fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
     let mut method = asked.method.to_ascii_lowercase();
     method[..1].make_ascii_uppercase();
@@ -112,7 +115,7 @@ fn error(asked: &HeyOptions, host: &str, failure: RequestFailure) -> String {
     format!("{method} \"{}\": {why}", plimsoll_traffic::target_url::redact_query(&asked.url))
 }
 
-/// A line for each answer. `began_us`: when the load began, of its clock.
+/// Formats a CSV line for each response. `began_us` is the start of the load on the load's clock.
 pub fn csv(rows: &[ResponseRow], began_us: u64) -> String {
     let mut text =
         "response-time,DNS+dialup,DNS,Request-write,Response-delay,Response-read,status-code,offset\n".to_owned();

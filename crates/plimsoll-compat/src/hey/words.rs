@@ -1,50 +1,52 @@
-//! hey's command line: flags as Go reads them, then the URL. Not here: what a load makes of them.
+//! Parses the command line of hey: Go-style flags, then the URL. Not here: running the load.
 
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_redirect::GoHop;
 use crate::go_request::{GoRequest, canonical};
 use plimsoll_traffic::target_url::{Url, basic};
 
-/// What is asked, as hey understands it.
+/// The options of a load, as hey understands them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HeyOptions {
     pub url: String,
     pub requests: u64,
     pub workers: u64,
-    /// Requests a second of each worker.
+    /// Requests per second of each worker; `None`: no limit.
     pub worker_rps: Option<f64>,
-    /// The load ends by its time, however many requests that are.
+    /// Duration after which the load ends, whatever the number of requests; `None`: `requests` ends
+    /// it.
     pub duration_ns: Option<u64>,
-    /// 0: none.
+    /// Timeout of a request in seconds; 0: no timeout.
     pub timeout_s: u64,
-    /// A line for each answer instead of a summary.
+    /// Whether to print a CSV line for each response instead of a summary.
     pub is_csv: bool,
     pub method: String,
-    /// The body, or the file that it is in.
+    /// The body as text, or the file that contains it.
     pub body: String,
     pub body_file: Option<String>,
-    /// Names and values, as they are sent.
+    /// Header fields (name, value), as they are sent.
     pub headers: Vec<(String, String)>,
     pub host: Option<String>,
-    /// HTTP/2, which hey speaks over TLS alone.
+    /// Whether to use HTTP/2, which hey speaks only over TLS.
     pub is_2: bool,
     pub compresses: bool,
     pub keep_alive: bool,
     pub follows: bool,
-    /// plimsoll's own: results as JSON, and what a line of `run` says in the same way.
+    /// plimsoll's own flags: whether results are printed as JSON, the path of the run file, and
+    /// flags that are passed to `run` unchanged.
     pub json: bool,
     pub output: Option<String>,
     pub as_they_are: Vec<String>,
 }
 
-/// Flags that have no value unless it is behind an equals sign.
+/// Flags that have a value only after an equals sign.
 const SWITCHES: [&str; 6] =
     ["h2", "disable-compression", "disable-keepalive", "disable-redirects", "allow-public", "json"];
 const AGENT: &str = "hey/0.0.1";
-/// A timeout of 0: an hour, the longest that there is.
+/// Timeout in seconds (an hour) used for hey's timeout 0; it is the longest that `run` accepts.
 const TIMEOUT_S_MAX: u64 = 3600;
 
-/// Understands the words after `hey`; `None` where help is asked for.
+/// Parses the arguments after `hey`; `None` if the user asks for help.
 pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
     let mut asked = HeyOptions {
         url: String::new(),
@@ -152,7 +154,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
     Ok(Some(asked))
 }
 
-/// What is said of the head of a request.
+/// The options that determine the header fields of a request.
 #[derive(Default)]
 struct HeadOptions {
     fields: Vec<(String, String)>,
@@ -163,7 +165,8 @@ struct HeadOptions {
 }
 
 impl HeadOptions {
-    /// As hey has them: each name once, the last that was said, in order of their names.
+    /// Returns the header fields as hey sends them: each name once with its last value, sorted by
+    /// name.
     fn headers(self) -> Vec<(String, String)> {
         let mut all: Vec<(String, String)> = Vec::new();
         let mut set = |name: &str, value: String| {
@@ -195,13 +198,12 @@ impl HeadOptions {
 }
 
 impl HeyOptions {
-    /// What is asked first, of a host and path.
+    /// Returns the first request, to this host and path, before any redirect.
     pub fn first(&self, host: &str, path: &str) -> GoHop {
         GoHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
     }
 
-    /// The request as Go writes it over HTTP/1.1, with this body, where it begins or redirects
-    /// lead.
+    /// Encodes a request of a redirect chain as Go does over HTTP/1.1, with this body.
     pub fn request(&self, hop: &GoHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
             method: &hop.method,
@@ -215,11 +217,11 @@ impl HeyOptions {
         request.bytes()
     }
 
-    /// The same as a line of `run`.
+    /// Returns the equivalent arguments of `plimsoll run`.
     pub fn as_run(&self) -> Vec<String> {
         let mut line = ["--quiet", "--no-preflight"].map(str::to_owned).to_vec();
         line.push(format!("--http={}", if self.is_2 { "2" } else { "1.1" }));
-        // hey verifies no certificate.
+        // hey does not verify certificates.
         line.extend(self.url.starts_with("https://").then(|| "--insecure".to_owned()));
         match self.duration_ns {
             Some(ns) => line.push(format!("--duration={}ms", ns.div_ceil(1_000_000))),

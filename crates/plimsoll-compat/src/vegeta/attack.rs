@@ -1,8 +1,9 @@
-//! `plimsoll vegeta attack`: targets in turn at a rate, and a result for each. The targets are an
-//! author of requests (`plimsoll_wire::Author`) over a load of plimsoll's own: a result's latency
-//! runs from the moment at which its request was to be sent, whenever that was possible.
+//! The command `plimsoll vegeta attack`: sends requests to its targets in turn at a rate, and
+//! writes a result for each. The targets are an author of requests (`plimsoll_wire::Author`) in a
+//! load of plimsoll. The latency of a result counts from the request's intended start, even if it
+//! was sent later.
 //!
-//! Not here: vegeta's flags (`words`), its files of targets and its encodings
+//! Not here: vegeta's flags (`words`), the formats of targets and results
 //! (`plimsoll_traffic::vegeta`).
 
 use super::place::{opened, refuse_bytes_on_terminal, unwritten};
@@ -26,18 +27,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Results that wait to be written: as many as come in a moment.
+/// Most results that wait to be written. More block the load's workers.
 const WAITING_MAX: usize = 100_000;
 
-/// What all targets may take where each is asked in turn, and what each takes besides its URL and
-/// body.
+/// Most memory of all targets when they are used repeatedly, and the memory that one target takes
+/// besides URL and body, bytes.
 const KNOWN_BYTES_MAX: usize = 512 << 20;
 const TARGET_BYTES: usize = 1_024;
 
-/// What is said of a request without an answer in time.
+/// Error text of a request without a response in time.
 const LATE: &str = "no response within the timeout";
 
-/// A target, ready to be asked.
+/// A target with resolved origin and body, ready to be sent.
 #[derive(Debug)]
 struct ReadyTarget {
     target: VegetaTarget,
@@ -47,7 +48,8 @@ struct ReadyTarget {
 }
 
 impl ReadyTarget {
-    /// As it is asked where its way begins, or redirects have led it.
+    /// Encodes the request for one step of its redirect chain. `seq` is the request's number,
+    /// `name` the name of the attack.
     fn bytes(&self, hop: &GoHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
         let mut headers = self.target.headers.clone();
         if !name.is_empty() {
@@ -67,23 +69,23 @@ impl ReadyTarget {
     }
 }
 
-/// Where targets come from.
+/// The source of targets: a list that is read before the attack, or a file that is read during it.
 struct Targets {
     reader: TargetReader<Box<dyn BufRead + Send>>,
     place: String,
-    /// All of them, in turn, unless they are read as they are needed.
+    /// All targets, used in turn. With `lazy`, only those read before the attack.
     known: Vec<Arc<ReadyTarget>>,
-    /// The file comes to its end, and the attack with it.
+    /// Whether targets are read as they are needed, and the attack ends with the file.
     lazy: bool,
     host: String,
     asked: AttackOptions,
 }
 
-/// What all workers share.
+/// The state that all workers share.
 struct AttackState {
     targets: Mutex<Targets>,
     seq: AtomicU64,
-    /// What the wall clock shows where the monotonic one shows 0, ns.
+    /// Unix time in ns at time 0 of the monotonic clock.
     wall_ns: u64,
     failure: Mutex<Option<String>>,
     sink: mpsc::SyncSender<VegetaResult>,
@@ -95,11 +97,11 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Targets {
-    /// The target of the request with this number; `None` where there are no more.
+    /// Returns the target of the request with this number; `None` if there are no more targets.
     fn target(&mut self, seq: u64) -> Result<Option<Arc<ReadyTarget>>, String> {
         match self.known.len() as u64 {
             count if !self.lazy && count > 0 => Ok(Some(Arc::clone(&self.known[(seq % count) as usize]))),
-            // The first was read before the attack.
+            // The first target was read before the attack.
             count if self.lazy && seq < count => Ok(Some(Arc::clone(&self.known[seq as usize]))),
             _ => self.read(),
         }
@@ -124,13 +126,13 @@ impl Targets {
             (TargetBody::Usual, Some(path)) => read(path)?,
             (TargetBody::Usual, None) => Vec::new(),
         };
-        // What holds for all stands before what is the target's own.
+        // The fields of all targets come before the target's own.
         target.headers.splice(..0, self.asked.headers.iter().cloned());
         target.headers.extend(url.authorization.map(|value| ("Authorization".to_owned(), value)));
         let given = target.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("host"));
         let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
         let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
-        // A name beyond ASCII is sent as it is looked up.
+        // A host name with other than ASCII characters is sent as it is looked up (punycode).
         let in_ascii = host_of(&url.origin);
         let written = if written.is_ascii() { written } else { in_ascii.as_str() };
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
@@ -139,14 +141,14 @@ impl Targets {
     }
 }
 
-/// Asks for one worker.
+/// Sends the requests of one worker.
 struct Attacker {
     shared: Arc<AttackState>,
-    /// What is under way, by number.
+    /// The requests in flight, by their number.
     open: HashMap<u64, OpenTarget>,
 }
 
-/// A target under way, and how far redirects have led it.
+/// A request in flight, with its current step in the redirect chain if it was redirected.
 struct OpenTarget {
     ready: Arc<ReadyTarget>,
     hop: Option<GoHop>,
@@ -172,7 +174,8 @@ impl Attacker {
         self.shared.sink.send(result).map_err(|_| Halt::Asked)
     }
 
-    /// How many redirects are followed, and where the answer leads; `None` where none is.
+    /// Returns the limit of redirects and what follows the response; `None` if redirects are not
+    /// followed.
     fn step(&self, answer: &AuthorAnswer) -> Option<(u64, GoStep)> {
         let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
@@ -180,7 +183,7 @@ impl Attacker {
         Some((redirects_max, here.after(answer, &ready.origin, (!ready.body.is_empty(), true))))
     }
 
-    /// What is known of the request with this number.
+    /// Removes a request in flight, and returns a result with its method, URL and size.
     fn begun(&mut self, mark: u64) -> VegetaResult {
         let Some(OpenTarget { ready, .. }) = self.open.remove(&mark) else { return VegetaResult::default() };
         VegetaResult {
@@ -253,7 +256,7 @@ impl Author for Attacker {
         };
         let begun = self.begun(answer.mark);
         if let Some(refusal) = unfinished {
-            // Where it was not refused, no time was left to ask there.
+            // Without an error of the redirect itself, no time was left for the next request.
             let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
             return self.tell(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
@@ -266,7 +269,7 @@ impl Author for Attacker {
                 None => headers.push((name, vec![value])),
             }
         }
-        // An answer that is no success has its status line as an error, as with vegeta.
+        // As in vegeta, the status line of an unsuccessful response is its error text.
         let line = answer.head.split(|byte| *byte == b'\n').next().unwrap_or_default();
         let line =
             String::from_utf8_lossy(line).trim().split_once(' ').map_or_else(String::new, |(_, rest)| rest.to_owned());
@@ -289,12 +292,12 @@ impl Author for Attacker {
             _ => "malformed HTTP response",
         };
         let error = format!("{} \"{}\": {what}", begun.method, begun.url);
-        // Nobody may be there any more to be told.
+        // The receiver may be gone, so the error is ignored.
         let _ = self.tell(VegetaResult { error, ..begun }, lost.times, lost.mark);
     }
 }
 
-/// Who asks in an attack.
+/// The factory of an attack's authors, one for each worker.
 struct Attack(Arc<AttackState>);
 
 impl AuthorFactory for Attack {
@@ -317,15 +320,15 @@ impl AuthorFactory for Attack {
     fn unload(&self) {}
 }
 
-/// Bytes that a thread of their own reads: those who ask have tables of open files of their own, in
-/// which a file is not that was opened before them.
+/// Reads bytes in a separate thread. Workers have their own tables of open files, which lack files
+/// opened later by other threads; so only this thread reads the file.
 struct ThreadReader {
     chunks: mpsc::Receiver<std::io::Result<Vec<u8>>>,
     current: Vec<u8>,
     at: usize,
 }
 
-/// Bytes that are read in one go, and how often ahead.
+/// Bytes read at once, and the number of chunks read ahead.
 const CHUNK_BYTES: usize = 64 << 10;
 const CHUNKS_AHEAD: usize = 4;
 
@@ -371,7 +374,7 @@ impl Read for ThreadReader {
     }
 }
 
-/// Attacks, and writes the results as they come.
+/// Executes an attack, and writes the results as they arrive. Returns the exit code.
 pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     refuse_bytes_on_terminal(asked.encoding, asked.output.as_deref())?;
     let from: Box<dyn Read + Send> = match &asked.targets {
@@ -415,7 +418,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     let line = asked.as_run(&first.target.url);
     let (out, name) = opened(asked.output.as_deref())?;
     let (mut question, terms) = run.parse(&line)?;
-    // Whoever was asked is waited for.
+    // The load waits for all outstanding responses.
     question.plan.load.grace_ns = asked.timeout_ns;
     let (sink, results) = mpsc::sync_channel::<VegetaResult>(WAITING_MAX);
     let writer = VegetaWriter::new(asked.encoding);
@@ -445,11 +448,11 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
             "warning: plimsoll was the limit of this attack, not the server: the latencies include plimsoll's share",
         );
     }
-    // As vegeta: also what ^C has ended is an attack.
+    // As in vegeta, an attack that ^C ended is a success.
     failed.map_or(Ok(exit::DONE), |why| Err(Failure::usage(why)))
 }
 
-/// Writes results as they come, until nobody is left who has any.
+/// Writes results as they arrive, until all senders are gone.
 fn write_all(
     out: Box<dyn Write + Send>,
     name: &str,
@@ -459,7 +462,7 @@ fn write_all(
     let cannot = |error: std::io::Error| unwritten(name, &error);
     let (mut out, mut line) = (BufWriter::new(out), Vec::new());
     while let Ok(first) = results.recv() {
-        // What has come by now goes out together.
+        // Results that have arrived by now are written together.
         for result in std::iter::once(first).chain(results.try_iter()) {
             line.clear();
             writer.write(&result, &mut line);

@@ -1,4 +1,4 @@
-//! Where results are written: a file, or standard output. Not here: their encodings.
+//! Opens the place where results are written: a file, or standard output. Not here: the encodings.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::output_file;
@@ -6,7 +6,7 @@ use plimsoll_sys::system_text;
 use plimsoll_traffic::vegeta::VegetaEncoding;
 use std::io::{IsTerminal, Write};
 
-/// Bytes are not for a terminal.
+/// Returns an error if binary results would go to a terminal.
 pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) -> Result<(), Failure> {
     match encoding == VegetaEncoding::Gob && output.is_none() && std::io::stdout().is_terminal() {
         true => Err(Failure::usage("-to gob: binary data cannot go to a terminal; add -output FILE or > FILE")),
@@ -14,10 +14,10 @@ pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) 
     }
 }
 
-/// Where results are written, and its name.
+/// Opens the output file, or standard output without one. Also returns its name for errors.
 pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), Failure> {
     match output {
-        // What is written there would go nowhere, without a word.
+        // Writing to a closed standard output would lose results without an error.
         None if plimsoll_sys::process::stdout_was_closed() => {
             Err(Failure::start("'stdout' is closed: results cannot be written; add -output FILE"))
         }
@@ -29,7 +29,7 @@ pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), F
     }
 }
 
-/// What could not be written, and why.
+/// Returns the error for a failed write to `place`.
 pub fn unwritten(place: &str, error: &std::io::Error) -> Failure {
     Failure::start(format!("'{place}' cannot be written: {}", system_text(error)))
 }

@@ -1,12 +1,12 @@
-//! Figures as vegeta's reports show them, line for line, so that what reads those reads ours.
-//! Figures in, text out.
+//! Formats figures exactly as vegeta's reports do, so that programs which parse those reports keep
+//! working.
 //!
-//! Not here: the figures.
+//! Not here: computing the figures.
 
 use plimsoll_traffic::vegeta::VegetaFigures;
 use std::fmt::Write;
 
-/// Shares at which a plot has a point.
+/// The shares of requests (0 to 1) for which an HdrHistogram plot has a point.
 const SHARES: &[f64] = &[
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.8875, 0.9, 0.9125,
     0.925, 0.9375, 0.94375, 0.95, 0.95625, 0.9625, 0.96875, 0.971875, 0.975, 0.978125, 0.98125, 0.984375, 0.985938,
@@ -18,7 +18,7 @@ const SHARES: &[f64] = &[
     0.999994, 0.999995, 0.999996, 0.999997, 0.999998, 0.999999, 1.0,
 ];
 
-/// `-type text`.
+/// Formats the report of `-type text`.
 pub fn text(figures: &mut VegetaFigures) -> String {
     let time = |ns: u64| go_duration(rounded(ns));
     let (attack, wait) = (figures.attack_ns(), figures.wait_ns());
@@ -45,7 +45,7 @@ pub fn text(figures: &mut VegetaFigures) -> String {
     out
 }
 
-/// `-type json`.
+/// Formats the report of `-type json`.
 pub fn json(figures: &mut VegetaFigures) -> String {
     let [p50, p90, p95, p99] = [0.5, 0.9, 0.95, 0.99].map(|share| figures.quantile_ns(share));
     let VegetaFigures {
@@ -86,7 +86,7 @@ pub fn json(figures: &mut VegetaFigures) -> String {
     out
 }
 
-/// `-type hist[...]`.
+/// Formats the report of `-type hist[...]`.
 pub fn histogram(figures: &VegetaFigures) -> String {
     let mut rows = vec![["Bucket", "", "#", "%", "Histogram"].map(str::to_owned)];
     for (at, (bound, count)) in figures.buckets.iter().enumerate() {
@@ -105,7 +105,7 @@ pub fn histogram(figures: &VegetaFigures) -> String {
     aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// `-type hdrplot`.
+/// Formats the report of `-type hdrplot`.
 pub fn plot(figures: &mut VegetaFigures) -> String {
     let mut rows = vec![["Value(ms)", "Percentile", "TotalCount", "1/(1-Percentile)"].map(str::to_owned)];
     for share in SHARES {
@@ -118,7 +118,7 @@ pub fn plot(figures: &mut VegetaFigures) -> String {
     aligned(&rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
 }
 
-/// Rows with their columns below each other, two blanks apart; the last column is as long as it is.
+/// Formats rows with aligned columns, two blanks apart. The last column is not padded.
 fn aligned(rows: &[&[&str]]) -> String {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or(0);
     let widest =
@@ -129,7 +129,7 @@ fn aligned(rows: &[&[&str]]) -> String {
         for (at, cell) in row.iter().enumerate() {
             out += cell;
             if at + 1 < row.len() {
-                // An empty column takes no place.
+                // An empty column takes no space.
                 let pad = match widths[at] {
                     0 => 0,
                     width => width + 2 - cell.chars().count(),
@@ -142,14 +142,14 @@ fn aligned(rows: &[&[&str]]) -> String {
     out
 }
 
-/// A time with no more digits than the unit below its own.
+/// Rounds a time in ns to the unit below its own, such as us for a time in ms.
 fn rounded(ns: u64) -> u64 {
     const UNITS_NS: [u64; 6] = [3_600_000_000_000, 60_000_000_000, 1_000_000_000, 1_000_000, 1_000, 1];
     let unit = UNITS_NS.windows(2).find(|pair| ns >= pair[0]).map_or(1, |pair| pair[1]);
     (ns + unit / 2) / unit * unit
 }
 
-/// A time as Go writes it.
+/// Formats a duration as Go does.
 fn go_duration(ns: u64) -> String {
     let fraction = |whole: u64, part: u64, digits: usize| {
         let digits = format!("{part:0digits$}");
@@ -210,7 +210,7 @@ mod tests {
         );
     }
 
-    /// Minutes before each column was measured once.
+    /// Alignment once took minutes, when each row measured all columns again.
     #[test]
     fn very_many_rows_are_aligned_in_one_pass() {
         let row: &[&str] = &["a", "b", "c"];

@@ -1,13 +1,13 @@
-//! vegeta's flags, as Go's package reads them: one dash or two, `-flag value` or `-flag=value`, and
-//! files after the last flag.
+//! Parses vegeta's flags as Go's `flag` package does: one dash or two, `-flag value` or
+//! `-flag=value`, and files after the last flag.
 //!
-//! Not here: what is done.
+//! Not here: executing the commands.
 
 use crate::go_flags::{go_duration_ns, go_flags};
 use crate::go_request::canonical;
 use plimsoll_traffic::vegeta::{TargetFormat, VegetaEncoding, is_field};
 
-/// What is asked.
+/// A parsed command line of vegeta.
 #[derive(Debug, Clone, PartialEq)]
 pub enum VegetaCommand {
     Usage,
@@ -18,42 +18,43 @@ pub enum VegetaCommand {
     Encode(EncodeOptions),
 }
 
-/// Targets in turn at a rate.
+/// The options of an attack: requests to targets in turn at a rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttackOptions {
-    /// Sent as X-Vegeta-Attack, unless it is empty.
+    /// Name of the attack, sent as X-Vegeta-Attack unless it is empty.
     pub name: String,
-    /// Requests a second; 0: as many as `workers_max` can make.
+    /// Requests per second; 0: as many as `workers_max` workers can send.
     pub rate_rps: f64,
     pub workers_max: Option<u64>,
-    /// 0: until it is interrupted, or the targets end.
+    /// Duration in ns; 0: until the user interrupts or the targets end.
     pub duration_ns: u64,
     pub timeout_ns: u64,
-    /// The file of the body where a target has none.
+    /// The file with the body of targets that have none.
     pub body: Option<String>,
-    /// For all targets.
+    /// Header fields that are sent to all targets.
     pub headers: Vec<(String, String)>,
-    /// Bytes of an answer's body that are kept.
+    /// Most bytes that are kept of a response's body.
     pub body_max: usize,
     pub keep_alive: bool,
-    /// Redirects that are followed; `None`: none, and an answer that redirects is a success.
+    /// Most redirects that are followed. `None`: none are followed, and a redirect counts as
+    /// success.
     pub redirects_max: Option<u64>,
-    /// `None`: standard input.
+    /// The file of targets; `None`: standard input.
     pub targets: Option<String>,
     pub format: TargetFormat,
-    /// Targets are read as they are needed, and the attack ends with them.
+    /// Whether targets are read as they are needed, and the attack ends with the file.
     pub lazy: bool,
     pub output: Option<String>,
     pub encoding: VegetaEncoding,
-    /// What a line of `run` says in the same way.
+    /// Flags that are passed to `run` unchanged.
     pub as_they_are: Vec<String>,
 }
 
 impl AttackOptions {
-    /// The same as a line of `run`.
+    /// Returns the equivalent arguments of `plimsoll run`.
     pub fn as_run(&self, url: &str) -> Vec<String> {
         let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
-        // Until it is interrupted: ten years.
+        // A duration of 0 becomes ten years, the longest that `run` accepts.
         let duration = if self.duration_ns == 0 { "87600h".to_owned() } else { ms(self.duration_ns) };
         let mut line: Vec<String> =
             ["--quiet", "--no-preflight", "--no-probes", "--http=1.1"].map(str::to_owned).to_vec();
@@ -63,7 +64,7 @@ impl AttackOptions {
             (0.0, workers) => line.push(format!("--concurrency={}", workers.unwrap_or(10))),
             (rate, _) => line.push(format!("--rate={rate}")),
         }
-        // Without TLS, what is said of it changes nothing.
+        // Without TLS, flags about TLS have no effect and are dropped.
         let is_of_tls = |flag: &&String| OF_TLS.iter().any(|name| flag.split('=').next() == Some(*name));
         let is_plain = !url.starts_with("https://");
         line.extend(self.as_they_are.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
@@ -72,52 +73,52 @@ impl AttackOptions {
     }
 }
 
-/// What results say.
+/// The options of a report about results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ReportOptions {
     pub shape: ReportShape,
-    /// Where buckets begin.
+    /// Lower bounds of the histogram's buckets, ns.
     pub buckets_ns: Vec<u64>,
     pub output: Option<String>,
-    /// None: standard input.
+    /// Files with results; empty: standard input.
     pub files: Vec<String>,
 }
 
-/// The shape of a report.
+/// The form of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportShape {
     Text,
     Json,
     Histogram,
-    /// Percentiles, for a plot of HdrHistogram's.
+    /// Percentiles in the format of HdrHistogram's plotter (`hdrplot`).
     Plot,
 }
 
-/// A page of results.
+/// The options of an HTML page with a plot of results.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlotOptions {
-    /// What stands above it.
+    /// The title above the plot.
     pub title: String,
-    /// Points that a line has at most.
+    /// Most points of a line in the plot.
     pub points_max: usize,
     pub output: Option<String>,
-    /// None: standard input.
+    /// Files with results; empty: standard input.
     pub files: Vec<String>,
 }
 
-/// Flags of `run` that have to do with TLS.
+/// The flags of `run` that concern TLS.
 const OF_TLS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-resumption"];
 
-/// Results in another encoding.
+/// The options of a conversion to another encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EncodeOptions {
     pub encoding: VegetaEncoding,
     pub output: Option<String>,
-    /// None: standard input.
+    /// Files with results; empty: standard input.
     pub files: Vec<String>,
 }
 
-/// Understands the words after `vegeta`.
+/// Parses the arguments after `vegeta`.
 pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
     let Some(words) = before_command(words)? else { return Ok(VegetaCommand::Version) };
     let Some((command, words)) = words.split_first() else { return Ok(VegetaCommand::Usage) };
@@ -131,13 +132,14 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
     }
 }
 
-/// What stands behind the flags of all commands; `None` where the version is asked for.
+/// Parses the flags that come before the command. Returns the words after them; `None` if the user
+/// asks for the version.
 fn before_command(words: &[String]) -> Result<Option<Vec<String>>, String> {
     let mut version = false;
     let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
         match flag {
             "version" => version = value == "true",
-            // As many as there are: an attack takes what it needs.
+            // The number of cores is checked and ignored: an attack takes as many as it needs.
             "cpus" => _ = value.parse::<u32>().map_err(|_| format!("-cpus: '{value}' is no number"))?,
             "profile" if value.is_empty() => {}
             "profile" => return Err("-profile is not supported: use perf record".into()),
@@ -181,7 +183,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
             "name" => asked.name = value.to_owned(),
             "rate" => asked.rate_rps = rate_rps(value)?,
             "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
-            // Arrivals wait for no worker.
+            // These flags are checked and ignored: arrivals do not wait for a worker.
             "workers" | "connections" => {
                 number()?;
             }
@@ -252,7 +254,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
     Ok(VegetaCommand::Attack(Box::new(asked)))
 }
 
-/// `50`, `50/1s`, `3000/m`, as requests a second; 0: no limit.
+/// Parses a rate such as `50`, `50/1s` or `3000/m`, as requests per second; 0: no limit.
 fn rate_rps(text: &str) -> Result<f64, String> {
     let wrong = || format!("-rate: '{text}' is no rate: write it as 50/1s");
     if text == "infinity" {
@@ -334,8 +336,8 @@ fn encoding(name: &str) -> Result<VegetaEncoding, String> {
     VegetaEncoding::of_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
 }
 
-/// The encoding that a file's name promises: JSON unless it ends otherwise. What people call
-/// `results.bin` is gob.
+/// Returns the encoding that a file's suffix stands for: gob for `.bin`, and JSON for an unknown
+/// suffix.
 fn encoding_of(path: &str) -> VegetaEncoding {
     let suffix = std::path::Path::new(path).extension().map(|suffix| suffix.to_string_lossy().to_ascii_lowercase());
     match suffix.as_deref() {
@@ -345,11 +347,12 @@ fn encoding_of(path: &str) -> VegetaEncoding {
     }
 }
 
-/// Flags that have no value unless it is behind an equals sign.
+/// Flags that have a value only after an equals sign.
 const SWITCHES: [&str; 8] =
     ["lazy", "keepalive", "insecure", "http2", "h2c", "session-tickets", "chunked", "allow-public"];
 
-/// Flags of a command, and the files behind them.
+/// Parses the flags of a command, and returns the files after them without the names of standard
+/// input.
 fn flags(
     command: &str,
     words: &[String],
@@ -360,7 +363,8 @@ fn flags(
     Ok(files)
 }
 
-/// `[0,1ms,10ms]`, as ns; what is below the first is a bucket, too.
+/// Parses a list of histogram bounds such as `[0,1ms,10ms]`, in ns. If the first bound is above 0,
+/// a bucket from 0 is added.
 fn buckets(text: &str) -> Result<Vec<u64>, String> {
     let wrong = || format!("'{text}' is no list of buckets: write it as [0,1ms,10ms], in order");
     let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;

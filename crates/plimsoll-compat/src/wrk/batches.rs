@@ -1,7 +1,8 @@
-//! wrk2's `-B`: latencies of whole batches of messages that went out in one piece, from a batch's
-//! start to its last answer, beside what the load itself counts, which is each message.
+//! Measures latencies of whole batches for wrk2's `-B`, from the start of a batch to its last
+//! response. A batch is a group of messages sent together. The load itself still measures each
+//! message.
 //!
-//! Not here: what is asked (the script's to say), and how figures are printed.
+//! Not here: writing the requests (the script does), and formatting figures.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Stop};
@@ -10,18 +11,19 @@ use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Hal
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Times of the batches of one worker.
+/// Batch times of one worker.
 #[derive(Debug, Default)]
 struct BatchTimes {
-    /// From sending, and from the intended start.
+    /// Service times (from sending), and response times (from the intended start).
     service: Histogram,
     response: Histogram,
 }
 
-/// Times of one worker, for it and for whoever asks in the end.
+/// Batch times of one worker, shared by the worker and the final report.
 type WorkerBatches = Arc<Mutex<BatchTimes>>;
 
-/// Those who ask what a script asks, and whose batches are timed; clones are the same ones.
+/// A factory of authors that write the script's requests and time their batches. Clones share the
+/// times.
 #[derive(Clone)]
 pub struct Batches {
     inner: Arc<dyn AuthorFactory + Send + Sync>,
@@ -29,17 +31,17 @@ pub struct Batches {
 }
 
 impl Batches {
-    /// Of what these ask.
+    /// Times the batches of the authors that `inner` creates.
     pub fn new(inner: Arc<dyn AuthorFactory + Send + Sync>) -> Batches {
         Batches { inner, times: Arc::default() }
     }
 
-    /// As a runner has it.
+    /// Converts this factory to the form that a runner needs.
     pub fn shared(self) -> Arc<dyn AuthorFactory> {
         Arc::new(self)
     }
 
-    /// What is told of the load, with latencies of batches instead of messages.
+    /// Returns the load's figures with the latencies of batches in place of those of messages.
     pub fn with_batches(&self, told: RunFigures) -> RunFigures {
         let mut sum = BatchTimes::default();
         for times in self.times.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -72,7 +74,7 @@ impl AuthorFactory for Batches {
     }
 }
 
-/// Asks what another asks, and hears the last answer of each batch.
+/// An author that passes on requests of another author, and times each batch at its last response.
 #[derive(Debug)]
 struct TimedAuthor {
     inner: Box<dyn Author>,

@@ -1,8 +1,8 @@
-//! `plimsoll wrk`, and this program called as `wrk` or `wrk2`: their command line, their scripts
-//! and their output over a load of plimsoll's own. A wrk line becomes a line of `run` (one
-//! interpretation, one record), its script the traffic of that load.
+//! The command `plimsoll wrk`, also used when the executable is called as `wrk` or `wrk2`. It has
+//! wrk's command line, scripts and output. A command line of wrk becomes arguments of `run`, and
+//! the script writes the requests of that load.
 //!
-//! Not here: the contract of scripts (`plimsoll_script`), how a load is carried out.
+//! Not here: the script API (`plimsoll_script`), and executing the load.
 
 mod batches;
 mod render;
@@ -21,7 +21,7 @@ use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{WrkOptions, WrkRefusal, parse};
 
-/// Carries out what the words after the name ask for.
+/// Runs the command line of wrk or wrk2, without the program's name. Returns the exit code.
 pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Result<u8, Failure> {
     let asked = match parse(words, dialect) {
         Ok(asked) => asked,
@@ -30,7 +30,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
                 output::note(&why);
             }
             output::print(usage(dialect));
-            // As wrk does.
+            // wrk also exits with 1 here.
             return Ok(1);
         }
     };
@@ -38,7 +38,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
         output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
     }
     let (mut question, terms) = run.parse(&line_of_run(&asked))?;
-    // All of them are kept open, also those that a rate would not need.
+    // As in wrk, all connections are opened and kept, even those that the rate would not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
@@ -66,18 +66,19 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     }
     let failed = scripted.and_then(|scripted| scripted.done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
-        // What wrk cannot say.
+        // On a terminal, plimsoll's own results follow: wrk's output has no place for them.
         output::print("\n");
         print_results(false, false);
     }
     let notes: Vec<String> = failed.iter().map(|error| format!("plimsoll: the script failed: {error}")).collect();
     drop(print_results);
     measured.end(&notes);
-    // As wrk: figures are no failure, also where ^C has ended the load.
+    // As in wrk, the exit code is 0 even if requests failed or ^C ended the load. Only a failed
+    // script changes it.
     Ok(if failed.is_some() { exit::CROSSED } else { exit::DONE })
 }
 
-/// The same as a line of `run`.
+/// Returns the equivalent arguments of `plimsoll run`.
 fn line_of_run(asked: &WrkOptions) -> Vec<String> {
     let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
     let mut line = Vec::new();
@@ -96,7 +97,7 @@ fn line_of_run(asked: &WrkOptions) -> Vec<String> {
     asked.headers.iter().for_each(|(name, value)| add("--header", &format!("{name}: {value}")));
     asked.output.iter().for_each(|path| add("--output", path));
     line.push("--quiet".to_owned());
-    // wrk verifies no certificate.
+    // wrk does not verify certificates.
     if asked.url().starts_with("https://") {
         line.push("--insecure".to_owned());
     }
@@ -111,7 +112,7 @@ fn line_of_run(asked: &WrkOptions) -> Vec<String> {
     line
 }
 
-/// What wrk prints of a run.
+/// Formats what wrk prints after a run.
 fn text_of(asked: &WrkOptions, told: &RunFigures) -> String {
     let distribution = match (asked.latency, asked.dialect) {
         (false, _) => Distribution::Hidden,

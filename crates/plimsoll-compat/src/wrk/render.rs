@@ -1,34 +1,35 @@
-//! A run as wrk and wrk2 print it, line for line, so that what reads their output reads ours.
-//! Figures in, text out.
+//! Formats a run exactly as wrk and wrk2 print it, so that programs which parse their output keep
+//! working.
 //!
-//! Not here: where the figures come from, and what is printed below them on a terminal.
+//! Not here: measuring the figures, and plimsoll's own results below them.
 
 use super::units::{binary, metric, time_s, time_us};
 use plimsoll_script::{ScriptFigures, ScriptSummary};
 use std::fmt::Write;
 
-/// What is printed of a run.
+/// The data that wrk prints of a run.
 pub struct WrkReport<'a> {
     pub summary: &'a ScriptSummary,
-    /// From sending, in us; with wrk2 from the intended start.
+    /// Latencies in us: service times for wrk, response times (from the intended start) for wrk2.
     pub latency_us: &'a ScriptFigures,
-    /// Requests a second of each thread, by tenths of a second.
+    /// Requests per second of each thread, sampled every tenth of a second.
     pub requests: &'a ScriptFigures,
     pub distribution: Distribution<'a>,
 }
 
-/// What is shown of the distribution.
+/// Which latency distribution is printed.
 pub enum Distribution<'a> {
     Hidden,
-    /// wrk: four percentiles.
+    /// The short form of wrk: four percentiles.
     Short,
-    /// wrk2: eight percentiles and the spectrum, and with `-U` the same from sending.
+    /// The form of wrk2: eight percentiles and the spectrum; with `-U` the same again for service
+    /// times.
     Full {
         uncorrected_us: Option<&'a ScriptFigures>,
     },
 }
 
-/// The two lines before the load.
+/// Returns the two lines that wrk prints before the load.
 pub fn announced(duration_ns: u64, url: &str, threads: u64, connections: u64) -> String {
     let duration = match duration_ns % 1_000_000_000 {
         0 => time_s(duration_ns as f64 / 1e9),
@@ -37,7 +38,7 @@ pub fn announced(duration_ns: u64, url: &str, threads: u64, connections: u64) ->
     format!("Running {duration} test @ {url}\n  {threads} threads and {connections} connections\n")
 }
 
-/// Right-aligned in so many columns, of which units take the last two.
+/// Aligns a text to the right in `width` columns, of which the last two are for the unit.
 fn column(text: &str, width: usize) -> String {
     let letters = text.bytes().rev().take(2).take_while(u8::is_ascii_alphabetic).count();
     let pad = 2 - letters;
@@ -54,7 +55,7 @@ fn stats_line(name: &str, figures: &ScriptFigures, written: fn(f64) -> String) -
     )
 }
 
-/// Everything after the load.
+/// Formats everything that wrk prints after the load.
 pub fn render(run: &WrkReport) -> String {
     let WrkReport { summary, latency_us, requests, distribution } = run;
     let mut text = format!("  Thread Stats{:>6}{:>11}{:>8}{:>12}\n", "Avg", "Stdev", "Max", "+/- Stdev");
@@ -101,7 +102,7 @@ pub fn render(run: &WrkReport) -> String {
     text
 }
 
-/// wrk2's percentiles, and the lines that tools for histograms read.
+/// Formats wrk2's percentiles, and the detailed spectrum that histogram tools read.
 fn spectrum(figures: &ScriptFigures, what: &str) -> String {
     let mut text = format!("  Latency Distribution (HdrHistogram - {what})\n");
     for percent in [50.0, 75.0, 90.0, 99.0, 99.9, 99.99, 99.999, 100.0] {
@@ -135,8 +136,8 @@ fn spectrum(figures: &ScriptFigures, what: &str) -> String {
     text
 }
 
-/// Shares at which a spectrum is shown: five steps between a share and the half of what is left;
-/// value, share, how many up to it.
+/// Returns the points of the spectrum as (value, share, number of values up to it). Shares from 0
+/// to 1 advance by five steps for each halving of the rest.
 fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
     let count = figures.count();
     let mut found = Vec::new();
@@ -153,7 +154,7 @@ fn steps(figures: &ScriptFigures) -> Vec<(u64, f64, u64)> {
             return found;
         }
         found.push((value, share, total));
-        // So that a step is a tenth of what is left at the last power of two.
+        // At the last power of two, a step is a tenth of the remaining share.
         let half_distance = 2f64.powi(((1.0 / (1.0 - share)).log2().floor()) as i32 + 1);
         share += 1.0 / (5.0 * half_distance);
     }

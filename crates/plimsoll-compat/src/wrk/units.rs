@@ -1,7 +1,6 @@
-//! Numbers as wrk reads and writes them. Not here: which flag they belong to, and the lines that
-//! they stand in.
+//! Parses and formats numbers with units as wrk does. Not here: the flags and lines that use them.
 
-/// Steps from one unit to the next, and their names.
+/// A family of units: the factor between them, and their names.
 struct Units {
     scale: f64,
     base: &'static str,
@@ -14,7 +13,8 @@ const BINARY: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "
 const METRIC: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
 
 impl Units {
-    /// The next unit from 0.85 of it on; the last but one is the largest that is used, as with wrk.
+    /// Formats a number. The next unit is used from 0.85 of that unit on. As in wrk, the last unit
+    /// is never used.
     fn written(&self, number: f64, digits: usize) -> String {
         let (mut number, mut unit) = (number, self.base);
         for name in &self.names[..self.names.len() - 1] {
@@ -28,27 +28,27 @@ impl Units {
     }
 }
 
-/// A time of so many microseconds: `12.34ms`.
+/// Formats a time given in microseconds: `12.34ms`.
 pub fn time_us(us: f64) -> String {
     if us >= 1e6 { TIME_S.written(us / 1e6, 2) } else { TIME_US.written(us, 2) }
 }
 
-/// A time of so many seconds, without a fraction: `30s`, `2m`.
+/// Formats a time given in seconds, without a fraction: `30s`, `2m`.
 pub fn time_s(s: f64) -> String {
     TIME_S.written(s, 0)
 }
 
-/// So many bytes, without the `B`: `1.50M`.
+/// Formats a number of bytes, without the `B`: `1.50M`.
 pub fn binary(bytes: f64) -> String {
     BINARY.written(bytes, 2)
 }
 
-/// So many, by thousands: `12.34k`.
+/// Formats a number with decimal units: `12.34k`.
 pub fn metric(number: f64) -> String {
     METRIC.written(number, 2)
 }
 
-/// A count: digits, and `k`, `M`, `G`, `T` or `P` behind them.
+/// Parses a count: digits, optionally followed by `k`, `M`, `G`, `T` or `P`.
 pub fn read_metric(text: &str) -> Option<u64> {
     let (number, unit) = digits(text)?;
     let power = match unit.to_ascii_lowercase().as_str() {
@@ -63,8 +63,8 @@ pub fn read_metric(text: &str) -> Option<u64> {
     number.checked_mul(1000u64.checked_pow(power)?)
 }
 
-/// A time in ns: digits, and `ms`, `s`, `m` or `h` behind them; seconds if nothing is. wrk does not
-/// know `ms`.
+/// Parses a time, in ns: digits, followed by `ms`, `s`, `m` or `h`; seconds without a unit. wrk
+/// itself does not accept `ms`.
 pub fn read_time_ns(text: &str) -> Option<u64> {
     let (number, unit) = digits(text)?;
     number.checked_mul(match unit.to_ascii_lowercase().as_str() {

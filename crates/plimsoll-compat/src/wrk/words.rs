@@ -1,14 +1,13 @@
-//! The command line of wrk and of wrk2, as their getopt reads it: short flags together (`-t2c10`),
-//! a value behind its flag or in the next word, long names as short as they are clear, flags also
-//! after the URL, and `--` before the words of the script.
+//! Parses the command line of wrk and wrk2 as their getopt does. Short flags may stand together
+//! (`-t2c10`), and a value may follow its flag directly or in the next word. Long names may be
+//! abbreviated, and flags may follow the URL. `--` precedes the script's arguments.
 //!
-//! Not here: what a load makes of them, and plimsoll's own flags (`--json`, `-o`), which are taken
-//! out before.
+//! Not here: running the load.
 
 use super::units::{read_metric, read_time_ns};
 use plimsoll_script::Dialect;
 
-/// What is asked, as wrk understands it.
+/// The options of a load, as wrk understands them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrkOptions {
     pub dialect: Dialect,
@@ -16,33 +15,34 @@ pub struct WrkOptions {
     pub threads: u64,
     pub duration_ns: u64,
     pub timeout_ns: u64,
-    /// wrk2: messages a second.
+    /// Messages per second (wrk2 only); `None` for a closed loop.
     pub rate: Option<u64>,
     pub script: Option<String>,
-    /// Name and value.
+    /// Header fields (name, value).
     pub headers: Vec<(String, String)>,
-    /// The distribution is shown.
+    /// Whether the latency distribution is printed.
     pub latency: bool,
-    /// wrk2: also that from the moment of sending.
+    /// Whether the distribution of service times is printed, too (wrk2 only).
     pub u_latency: bool,
-    /// wrk2: latencies of whole batches.
+    /// Whether latencies are those of whole batches (wrk2 only).
     pub batch_latency: bool,
-    /// The version is shown.
+    /// Whether the version is printed.
     pub version: bool,
-    /// URL and words of the script.
+    /// The URL, followed by the script's arguments.
     pub words: Vec<String>,
-    /// plimsoll's own: results as JSON, and where the run is kept.
+    /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
-    /// plimsoll's own: load on addresses that are not private.
+    /// plimsoll's own flags: whether load may go to public addresses, and the path of the run file.
     pub allow_public: bool,
     pub output: Option<String>,
 }
 
-/// It is not understood: the usage is shown, below this line if there is one.
+/// The command line is invalid or asks for help. The usage is printed, after this error line if
+/// there is one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrkRefusal(pub Option<String>);
 
-/// A flag: its letter, its long name, whether it has a value, and whether only wrk2 has it.
+/// The flags: letter, long name, whether it has a value, and whether only wrk2 has it.
 const FLAGS: [(char, &str, bool, bool); 15] = [
     ('c', "connections", true, false),
     ('d', "duration", true, false),
@@ -61,7 +61,7 @@ const FLAGS: [(char, &str, bool, bool); 15] = [
     ('A', "allow-public", false, false),
 ];
 
-/// Understands the words after the program's name.
+/// Parses the arguments after the program's name.
 pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusal> {
     let mut asked = WrkOptions {
         dialect,
@@ -109,7 +109,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
         } else if let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty()) {
             let mut rest = letters.chars();
             while let Some(letter) = rest.next() {
-                // `--json` and `--allow-public` have no letter here.
+                // `--json` and `--allow-public` have only long names; their letters are internal.
                 let flag = FLAGS.iter().find(|flag| flag.0 == letter && known(flag.3) && !['J', 'A'].contains(&letter));
                 let Some((_, _, has_value, _)) = flag else {
                     return Err(usage(format!("invalid option -- '{letter}'")));
@@ -134,7 +134,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
 }
 
 impl WrkOptions {
-    /// What is asked.
+    /// The URL of the load.
     pub fn url(&self) -> &str {
         &self.words[0]
     }
@@ -152,7 +152,7 @@ impl WrkOptions {
             's' => self.script = Some(value),
             'H' => {
                 let Some((name, text)) = value.split_once(':') else {
-                    // Whatever it is, its writer may have meant a secret.
+                    // The text is not quoted, because it may be a secret.
                     return Err(WrkRefusal(Some("-H wants 'Name: value'".to_owned())));
                 };
                 self.headers.push((name.trim().to_owned(), text.trim().to_owned()));

@@ -1,18 +1,18 @@
-//! Addresses as scripts hold them, and `wrk.lookup` and `wrk.connect`. Who looks up and connects is
-//! given from outside.
+//! Addresses as Lua objects, and the Lua functions `wrk.lookup` and `wrk.connect`. A [`Reach`] does
+//! the lookups and connections.
 
 use crate::Reach;
 use mlua::{AnyUserData, Error, FromLua, Lua, MetaMethod, Result, Table, UserData, UserDataMethods, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// An address in the hands of a script.
+/// A socket address as a Lua object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ScriptAddress(pub(crate) SocketAddr);
 
 impl UserData for ScriptAddress {
     fn add_methods<M: UserDataMethods<Self>>(methods: &mut M) {
-        // Without brackets, as wrk writes addresses of IPv6.
+        // As in wrk, IPv6 addresses are written without brackets.
         methods.add_meta_method(MetaMethod::ToString, |_, this, ()| Ok(format!("{}:{}", this.0.ip(), this.0.port())));
     }
 }
@@ -25,7 +25,7 @@ impl FromLua for ScriptAddress {
     }
 }
 
-/// Puts `lookup` and `connect` into the table `wrk`.
+/// Adds the functions `lookup` and `connect` to the table `wrk`.
 pub(crate) fn put_in(lua: &Lua, wrk: &Table, reach: &Arc<dyn Reach>) -> Result<()> {
     let looking = Arc::clone(reach);
     let lookup = lua.create_function(move |lua, (host, service): (Option<String>, Option<String>)| {

@@ -1,11 +1,11 @@
-//! Errors of Lua as one sentence: the script, the line, the message. Not here: what becomes of the
-//! run.
+//! Formats Lua errors as one sentence: script, line, message. Not here: how a run ends after an
+//! error.
 
 use crate::failure::{HookName, ScriptError};
 use mlua::Error;
 
 impl ScriptError {
-    /// A function has failed.
+    /// Converts the error of a failed function.
     pub(crate) fn of_hook(hook: HookName, error: &Error) -> ScriptError {
         match hook {
             HookName::Load => ScriptError::Load(message(error)),
@@ -14,12 +14,12 @@ impl ScriptError {
     }
 }
 
-/// The message of an error in Lua, without the list of calls that led to it, and without what the
-/// library says around it.
+/// Returns the message of a Lua error, without the stack traceback and without the library's own
+/// words.
 pub(crate) fn message(error: &Error) -> String {
     let text = match error {
-        // Raised by a function that is not Lua's own: where the script called it is in the list of
-        // calls.
+        // A Rust function raised the error. The traceback contains the place in the script that
+        // called it.
         Error::CallbackError { traceback, cause } => {
             let text = message(cause);
             return match caller(traceback).filter(|_| !has_place(&text)) {
@@ -35,14 +35,15 @@ pub(crate) fn message(error: &Error) -> String {
     without_our_place(text.trim_end()).replace('\n', " ")
 }
 
-/// A message without its place, where that is in what stands around scripts: nobody can look there.
+/// Removes the place from a message if it lies in plimsoll's own Lua code, which users cannot look
+/// up.
 fn without_our_place(text: &str) -> &str {
     let rest = text.strip_prefix("wrk:").filter(|_| has_place(text));
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
 
-/// Script and line of the innermost call in a list of calls that is in a script: not in C, and not
-/// in what stands around scripts.
+/// Returns script and line of the innermost call in a traceback that lies in a script, and not in C
+/// or plimsoll's own Lua code.
 fn caller(traceback: &str) -> Option<&str> {
     let place = |line: &str| {
         let end = line.find(": in ")?;
@@ -53,7 +54,7 @@ fn caller(traceback: &str) -> Option<&str> {
     traceback.lines().map(str::trim_start).find_map(|line| place(line).map(|end| &line[..end]))
 }
 
-/// Whether a message begins with a script and a line.
+/// Whether a message begins with a script name and a line number.
 fn has_place(text: &str) -> bool {
     let place = text.split(": ").next().unwrap_or_default();
     let number = place.rsplit_once(':').map_or("", |(_, number)| number);

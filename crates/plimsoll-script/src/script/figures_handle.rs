@@ -1,13 +1,14 @@
-//! `latency` and `requests` as `done` gets them in Lua. Not here: the figures themselves.
+//! The Lua objects `latency` and `requests`, which `done` receives. Not here: the figures
+//! themselves.
 
 use crate::ScriptFigures;
 use mlua::{Error, MetaMethod, Result, UserData, UserDataMethods, Value};
 
-/// Figures in the hands of a script.
+/// Figures as a Lua object.
 #[derive(Debug, Clone)]
 pub(crate) struct FiguresHandle {
     pub(crate) figures: ScriptFigures,
-    /// `#latency` is the number of all values, as with wrk2, and not of those that differ.
+    /// Whether `#latency` counts all values, as in wrk2, or only distinct ones.
     pub(crate) counts_all: bool,
 }
 

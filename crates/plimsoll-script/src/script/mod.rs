@@ -1,7 +1,8 @@
-//! A script at work: a main state for `setup` and `done`, and a state for each thread, which asks.
+//! A running script: a main Lua state for `setup` and `done`, and one state for each thread, which
+//! writes requests.
 //!
-//! The order is wrk's, with one thing put right: `setup` and `init` run for all threads before the
-//! first request.
+//! The order of calls is that of wrk, with one correction: `setup` and `init` run for all threads
+//! before the first request.
 
 mod address;
 mod errors;
@@ -25,11 +26,11 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::{ThreadFacts, ThreadHandle};
 
-/// A delay is this long at most: a day.
+/// Longest delay that `delay()` may return, ns (a day).
 const DELAY_NS_MAX: f64 = 86_400e9;
 
-/// A script with its states. Dropped after the load, because `done` may ask threads for their
-/// globals.
+/// A script with its Lua states. It must live until after the load, because `done` may read the
+/// globals of threads.
 pub struct Script {
     program: Program,
     main: ScriptState,
@@ -39,7 +40,7 @@ pub struct Script {
 }
 
 impl Script {
-    /// The states, in which nothing of the script has been carried out.
+    /// Creates the Lua states. Nothing of the script is executed yet.
     pub fn new(program: Program, threads: usize, reach: &Arc<dyn Reach>) -> Result<Script, ScriptError> {
         let main = ScriptState::new(&program, reach)?;
         let threads = (0..threads)
@@ -48,16 +49,16 @@ impl Script {
         Ok(Script { program, main, threads, failure: Arc::default() })
     }
 
-    /// Looks, from another thread, whether the script's functions end. To be asked for before
-    /// [`begin`](Self::begin).
+    /// Returns a watch that detects, from another thread, functions that do not end. Call this
+    /// before [`begin`](Self::begin), so that all functions are watched.
     pub fn watch(&self) -> PulseWatch {
         let states = self.threads.iter().map(|(state, _)| state);
         PulseWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
     }
 
-    /// Carries the script out in every state, calls `setup` and `init` for every thread, and
-    /// `request` once on the first, as wrk does: scripts that count depend on it. Returns what asks
-    /// for each thread.
+    /// Executes the script in every state and calls `setup` and `init` for every thread. Then
+    /// `request` is called once on the first thread, as in wrk, because scripts that count rely on
+    /// it. Returns an author of requests for each thread.
     pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
         let program = &self.program;
         self.main.carry_out(program)?;
@@ -119,33 +120,34 @@ impl Script {
         })
     }
 
-    /// Where the connections of each thread go, as `setup` has left it.
+    /// The address that each thread connects to, as set by `setup`; `None` if it is not set.
     pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
         self.threads.iter().map(|(_, facts)| facts.address()).collect()
     }
 
-    /// Whether the script wants to be told of the end.
+    /// Whether the script defines `done`.
     pub fn has_done(&self) -> bool {
         self.main.hook(HookName::Done).is_some()
     }
 
-    /// Whether it has a `delay`, which loads with a rate do not ask.
+    /// Whether the script defines `delay`, which loads with a rate never call.
     pub fn has_delay(&self) -> bool {
         self.threads.iter().any(|(state, _)| state.hook(HookName::Delay).is_some())
     }
 
-    /// The error that ended the load.
+    /// The error that ended the load, if there is one.
     pub fn failure(&self) -> Option<ScriptError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// A function has not ended, and is waited for no longer: that is what has ended the load.
+    /// Records that a function has not ended and is abandoned. Returns the error that ends the
+    /// load.
     pub fn give_up(&self, hook: HookName, seconds: u64) -> ScriptError {
         let error = ScriptError::Endless { hook, seconds };
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error).clone()
     }
 
-    /// Calls `done`, if there is one.
+    /// Calls the script's `done` with the results of the load, if the script defines it.
     pub fn done(
         &self,
         summary: &ScriptSummary,
@@ -180,13 +182,13 @@ impl Script {
         result
     }
 
-    /// What the script has printed is shown.
+    /// Flushes what the script has printed.
     pub fn flush(&self) {
         self.main.flush();
     }
 }
 
-/// What asks for one thread of a script.
+/// Writes the requests of one thread of a script.
 #[derive(Debug)]
 pub struct ScriptAuthor {
     state: ScriptState,
@@ -198,20 +200,20 @@ pub struct ScriptAuthor {
     ask: Function,
     hear: Function,
     wait: Function,
-    /// In the first batch of the first thread.
+    /// Number of messages in the first batch of the first thread.
     messages: u32,
-    /// The last batch: one that is the same has the same messages.
+    /// The last batch with its message count. An identical text needs no counting.
     last: Batch,
 }
 
 impl ScriptAuthor {
-    /// Asks for a text, whose messages are not told apart yet.
+    /// Calls `request()` and stores the returned text in `batch`, without counting its messages.
     fn ask(&self, batch: &mut Batch) -> Result<(), ScriptError> {
         batch.clear();
         self.state.within(HookName::Request, || {
             match self.ask.call::<Value>(())? {
                 Value::String(text) => batch.bytes.extend_from_slice(&text.as_bytes()),
-                // Lua's own rule: a number is its digits; anything else is nothing.
+                // As in Lua, a number becomes its digits. Any other value becomes an empty text.
                 value @ (Value::Integer(_) | Value::Number(_)) => {
                     batch.bytes.extend_from_slice(value.to_string()?.as_bytes());
                 }
@@ -259,7 +261,7 @@ impl Author for ScriptAuthor {
         if batch.bytes == self.last.bytes {
             batch.heads_only.clone_from(&self.last.heads_only);
         } else if batch.bytes.is_empty() {
-            // There would be nothing to send, and nothing to wait for.
+            // An empty text is an error: nothing could be sent, and no response would arrive.
             let flaw = ScriptError::Request { reason: "incomplete request", line: 1, column: 1 };
             return Err(self.fail(flaw));
         } else {
@@ -271,13 +273,14 @@ impl Author for ScriptAuthor {
 
     fn delay_ns(&mut self) -> Result<u64, Halt> {
         let delay_ms = self.state.within(HookName::Delay, || self.wait.call::<f64>(()));
-        // What is no number, or below 0, is no delay.
+        // A value that is not a number, or is below 0, means no delay.
         self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
         let heard = self.state.within(HookName::Response, || {
-            // Its fields are told apart in Lua: a push from here costs more there than reading.
+            // The header fields are split in Lua: passing each field from Rust would cost more
+            // there.
             self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
         });
         self.go_on(heard)

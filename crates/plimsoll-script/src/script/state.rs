@@ -1,8 +1,8 @@
-//! One Lua state: the standard libraries, the table `wrk`, and the script carried out in it.
+//! A Lua state with the standard libraries, the table `wrk`, and the script.
 //!
-//! The one line of the workspace outside of `plimsoll-sys` that is unsafe stands here: scripts may
-//! use `ffi`, `debug` and libraries in C, and with these a script can do whatever a program can.
-//! Whoever runs a script trusts it as much as any other program.
+//! This file has the only unsafe line of the workspace outside `plimsoll-sys`. Scripts may use
+//! `ffi`, `debug` and C libraries, so a script can do whatever a program can. Users must trust a
+//! script as much as any other program.
 
 use super::address;
 use crate::failure::{HookName, ScriptError};
@@ -13,26 +13,27 @@ use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, Result, Table, Value};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What wrk's scripts find.
+/// The Lua code that defines the table `wrk`.
 const WRK: &str = include_str!("wrk.lua");
 
-/// Where distributions keep modules for Lua 5.1, in Lua and in C; a LuaJIT of theirs looks there,
-/// ours by itself does not.
+/// Lua code that adds the folders in which distributions install modules for Lua 5.1. A
+/// distribution's LuaJIT searches there; the bundled one does not.
 const MODULES: &str = "
 local arch = ...
 package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
 package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.so;/usr/lib64/lua/5.1/?.so;/usr/lib/lua/5.1/?.so'
 ";
 
-/// A gate must not be passed because a script ended the program before there was a figure.
+/// Lua code that makes `os.exit` an error. A script must not end the program before the results,
+/// and so pass a gate.
 const NO_EXIT: &str = "
 os.exit = function(code)
    error('os.exit(' .. tostring(code == nil and '' or code) .. ') ends no load here: leave it out, or call error()', 2)
 end
 ";
 
-/// What is called once a request. The globals are looked up each time, since a script may set them
-/// anew as it runs; in Lua, since that is where it costs least.
+/// Lua code that is called for each request. A script may replace its global functions at any time,
+/// so they are looked up at each call. The lookup is in Lua, where it costs least.
 const CALLS: &str = "
 local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
@@ -67,7 +68,7 @@ end
 return ask, hear, wait
 ";
 
-/// A state of Lua; clones are the same one.
+/// A Lua state; clones share it.
 #[derive(Clone)]
 pub(crate) struct ScriptState {
     pub(crate) lua: Lua,
@@ -80,19 +81,19 @@ impl std::fmt::Debug for ScriptState {
     }
 }
 
-/// A new state with every library.
+/// Creates a Lua state with all libraries.
 #[allow(unsafe_code)]
 fn with_libraries() -> Lua {
-    // SAFETY: what a script does with `ffi` and `debug` is its own affair, as with wrk; the
-    // bindings ask for nothing else.
+    // SAFETY: a script is responsible for what it does with `ffi` and `debug`, as in wrk. The
+    // bindings have no other requirement.
     unsafe { Lua::unsafe_new() }
 }
 
 impl ScriptState {
-    /// With nothing in it but libraries and the table `wrk`.
+    /// Creates a state that contains only the libraries and the table `wrk`.
     pub(crate) fn new(program: &Program, reach: &Arc<dyn Reach>) -> std::result::Result<ScriptState, ScriptError> {
         let state = ScriptState { lua: with_libraries(), pulse: Arc::default() };
-        // Where the allocator cannot be bounded, the state goes without a bound.
+        // The error is ignored: if the allocator cannot be bounded, the state has no memory limit.
         let _ = state.lua.set_memory_limit(program.memory_bytes_max);
         state.furnish(program, reach).map_err(|error| ScriptError::of_hook(HookName::Load, &error))?;
         Ok(state)
@@ -116,18 +117,19 @@ impl ScriptState {
         for (name, value) in &program.headers {
             headers.raw_set(name.as_str(), value.as_str())?;
         }
-        // The time of day, as wrk2 has it.
+        // The wall-clock time in us, as in wrk2.
         let time_us = lua.create_function(|_, ()| {
             Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64)
         })?;
         wrk.raw_set("time_us", time_us)
     }
 
-    /// Carries the script out.
+    /// Executes the script in this state.
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.within(HookName::Load, || {
-            // A first line for the shell; its end stays, so that lines keep their numbers.
+            // A first line with `#` is for the shell and is skipped. Its line break stays, so that
+            // line numbers are right.
             let text = match text.first() {
                 Some(b'#') => &text[text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())..],
                 _ => &text[..],
@@ -136,8 +138,7 @@ impl ScriptState {
         })
     }
 
-    /// Does something in the name of a hook: seen by whoever watches, and its errors are the
-    /// hook's.
+    /// Runs `work` as part of a hook: the watch sees it, and its errors are reported as the hook's.
     pub(crate) fn within<R>(
         &self,
         hook: HookName,
@@ -149,7 +150,7 @@ impl ScriptState {
         result.map_err(|error| ScriptError::of_hook(hook, &error))
     }
 
-    /// Calls a function of the table `wrk` in the name of a hook.
+    /// Calls a function of the table `wrk` as part of a hook.
     pub(crate) fn call_wrk<R: FromLuaMulti>(
         &self,
         hook: HookName,
@@ -159,17 +160,17 @@ impl ScriptState {
         self.within(hook, || self.wrk()?.get::<Function>(name)?.call(arguments))
     }
 
-    /// Whether the host was found, and answers.
+    /// Whether the lookup found an address that accepts connections.
     pub(crate) fn has_addresses(&self) -> Result<bool> {
         Ok(self.wrk()?.get::<Option<Table>>("addrs")?.is_some_and(|found| found.raw_len() > 0))
     }
 
-    /// The table `wrk`.
+    /// Returns the table `wrk`.
     pub(crate) fn wrk(&self) -> Result<Table> {
         self.lua.globals().get("wrk")
     }
 
-    /// The global of this name, if it is a function.
+    /// Returns the script's global function for this hook; `None` if there is none.
     pub(crate) fn hook(&self, hook: HookName) -> Option<Function> {
         match self.lua.globals().raw_get(hook.name()) {
             Ok(Value::Function(function)) => Some(function),
@@ -177,14 +178,14 @@ impl ScriptState {
         }
     }
 
-    /// What is called for requests, answers and delays.
+    /// Returns the Lua functions for requests, responses and delays, in this order.
     pub(crate) fn calls(&self) -> Result<(Function, Function, Function)> {
         self.lua.load(CALLS).set_name("=wrk").call(())
     }
 
-    /// What the script has printed is shown now: Lua keeps it in a buffer of its own.
+    /// Flushes what the script has printed: Lua has its own output buffer.
     pub(crate) fn flush(&self) {
-        // A script may have replaced `io`; then it has its reasons.
+        // Errors are ignored: a script may have replaced `io` on purpose.
         let _ = self.lua.load("if io and io.stdout then io.stdout:flush() end").exec();
     }
 }

@@ -1,4 +1,4 @@
-//! A thread as scripts hold it: its address, the globals of its state, and the wish that it end.
+//! A thread as a Lua object: its address, the globals of its state, and its stop flag.
 
 use super::address::ScriptAddress;
 use super::transfer::transfer;
@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What is known of a thread outside of its state.
+/// The facts about a thread that are known outside its Lua state.
 #[derive(Debug, Default)]
 pub(crate) struct ThreadFacts {
-    /// Where its connections go; set by `setup`.
+    /// The address that the thread connects to; set by `setup`.
     address: Mutex<Option<SocketAddr>>,
     running: AtomicBool,
     stopped: AtomicBool,
@@ -21,23 +21,24 @@ impl ThreadFacts {
         *self.address.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The load begins, or has ended.
+    /// Records that the load begins (true) or has ended (false).
     pub(crate) fn set_running(&self, running: bool) {
         self.running.store(running, Ordering::Relaxed);
     }
 
-    /// Whether it has been asked to end.
+    /// Whether the script asked the thread to stop.
     #[inline]
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)
     }
 }
 
-/// The userdata that `setup` is given, and `wrk.thread`.
+/// The Lua object that `setup` receives and that `wrk.thread` contains.
 #[derive(Clone)]
 pub(crate) struct ThreadHandle {
     pub(crate) facts: Arc<ThreadFacts>,
-    /// Weak: a thread's own state holds one of these.
+    /// The thread's Lua state. The reference is weak, because the state itself contains such an
+    /// object.
     pub(crate) state: WeakLua,
 }
 
@@ -58,13 +59,13 @@ impl UserData for ThreadHandle {
             state.globals().set(transfer(&name, &state)?, transfer(&value, &state)?)
         });
         methods.add_method("stop", |_, this, ()| {
-            // As with wrk, there is nothing to stop before and after.
+            // As in wrk, `stop` has no effect before and after the load.
             if this.facts.running.load(Ordering::Relaxed) {
                 this.facts.stopped.store(true, Ordering::Relaxed);
             }
             Ok(())
         });
-        // What is neither of these nor the address is nil: wrk gives the name back.
+        // Unknown keys return nil, whereas wrk returns the key itself.
         methods.add_meta_method(MetaMethod::Index, |lua, this, key: Value| match key.as_string() {
             Some(key) if key == "addr" => match this.facts.address() {
                 Some(address) => Ok(Value::UserData(lua.create_userdata(ScriptAddress(address))?)),

@@ -1,21 +1,21 @@
-//! Values that go from one Lua state to another: copied, with all that is in their tables. A table
-//! that holds itself, or that is held twice, is the same one over there.
+//! Copies values from one Lua state to another, including everything in their tables. Tables that
+//! contain themselves or occur twice are copied only once.
 
 use mlua::{Error, Lua, Result, Table, Value};
 use std::collections::HashMap;
 
-/// Tables within tables that are followed, at most.
+/// Deepest nesting of tables that is copied.
 const DEPTH_MAX: usize = 200;
 
-/// `value` for `into`. Functions, userdata and coroutines belong to their state: they are refused,
-/// in wrk's words.
+/// Copies `value` to the state `into`. Functions, userdata and coroutines belong to their state, so
+/// they are refused with wrk's error text.
 pub(crate) fn transfer(value: &Value, into: &Lua) -> Result<Value> {
     TableCopier { into, copied: HashMap::new() }.value(value, 0)
 }
 
 struct TableCopier<'a> {
     into: &'a Lua,
-    /// Where each table is, and what it has become.
+    /// The copy of each table, by the address of the original.
     copied: HashMap<usize, Table>,
 }
 
@@ -26,7 +26,7 @@ impl TableCopier<'_> {
             Value::Boolean(boolean) => Value::Boolean(*boolean),
             Value::Integer(integer) => Value::Integer(*integer),
             Value::Number(number) => Value::Number(*number),
-            // With every byte: wrk cuts it at the first NUL.
+            // The whole string is copied, whereas wrk cuts it at the first NUL byte.
             Value::String(string) => Value::String(self.into.create_string(string.as_bytes())?),
             Value::Table(table) => Value::Table(self.table(table, depth)?),
             other => return Err(Error::runtime(format!("cannot transfer '{}' to thread", other.type_name()))),

@@ -10,7 +10,8 @@ use std::path::Path;
 
 /// The suffix of run files.
 pub const SUFFIX: &str = ".plimsoll";
-/// The suffix of marks files: each stands beside its run file and contains the run's pin and tags.
+/// The suffix of marks files. A marks file is next to its run file and contains the run's pin and
+/// tags.
 pub const MARKS_SUFFIX: &str = ".marks";
 
 /// The size, time and inode of a run file. The file is read again when any of them changes.

@@ -1,6 +1,6 @@
-//! The index of a store ([`Index`]): an SQLite file beside the run files that holds a list entry
-//! for each run. A damaged index is created again. Where the file cannot be written, the index is
-//! in memory, so that a read-only or full store remains readable. The index is also in memory where
+//! The index of a store ([`Index`]): an SQLite file next to the run files, with a list entry for
+//! each run. A damaged index is created again. If the file cannot be written, the index is in
+//! memory, so that a read-only or full store remains readable. The index is also in memory if
 //! another program's database has the same name. That database is left unchanged.
 //!
 //! Several processes may write one index. Each process waits for the lock. All processes write
@@ -31,7 +31,7 @@ impl Index {
     /// Opens the index of a store's folder. Creates nothing if the folder does not exist, and then
     /// returns an empty index in memory.
     pub fn open(folder: &Path) -> Result<Index, Error> {
-        // SQLite is told to follow no links, so the path must not contain a link to the folder.
+        // SQLite follows no links, so the path must not contain a link to the folder.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(FILE);
         // A file with several hard links may belong to a copy of the store. It must not be written.
@@ -82,7 +82,8 @@ impl Index {
     }
 }
 
-/// Returns the path of the index and the paths of the files that SQLite creates beside it.
+/// Returns the path of the index, and the paths of the temporary files that SQLite creates next to
+/// it.
 fn with_suffixes(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-journal", "-wal", "-shm"].into_iter().map(move |suffix| {
         let mut beside = path.as_os_str().to_owned();

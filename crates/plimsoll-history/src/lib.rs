@@ -1,7 +1,7 @@
 //! Run files in a folder ([`Store`]): lists the runs, reads the list entry of each, and finds the
-//! run that a name means. The run files are the source of truth. The index beside the run files is
-//! derived from their heads and ends. It is created again when it is missing or damaged, and no run
-//! file needs it to be read.
+//! run that a name means. The run files are the source of truth. The index next to the run files is
+//! derived from their heads and ends. A missing or damaged index is created again, and no run file
+//! needs it to be read.
 //!
 //! What must never be known here: which runs may be compared and where a series changed
 //! (`plimsoll-analysis`), how anything looks, and who makes runs.

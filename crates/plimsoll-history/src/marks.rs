@@ -1,5 +1,5 @@
-//! Marks that a user gave a run after it was made ([`RunMarks`]): tags and a pin. Marks stand in a
-//! small file beside the run file, because the run file is never changed. A copy of the run file
+//! Marks that a user gave a run after it was made ([`RunMarks`]): tags and a pin. The marks are in
+//! a small file next to the run file, because a run file is never changed. A copy of the run file
 //! alone therefore has no marks.
 //!
 //! Not here: tags that were given when the run was made; the run file contains them.
@@ -16,8 +16,7 @@ use std::path::{Path, PathBuf};
 const BYTES_MAX: u64 = 64 << 10;
 /// The maximum number of tags of a run.
 const TAGS_MAX: usize = 50;
-/// The maximum number of characters in a tag of the form `key=value`: this many for the key, this
-/// many for the value.
+/// The maximum number of characters of a tag `key=value`, for the key and for the value each.
 const TAG_CHARS_MAX: usize = 200;
 
 /// The marks that a user gave a finished run.
@@ -68,7 +67,7 @@ impl RunMarks {
         self
     }
 
-    /// Writes the marks to the file beside a run file. Empty marks remove that file.
+    /// Writes the marks to the file next to a run file. Empty marks remove that file.
     pub fn write(&self, run_file: &Path) -> Result<(), Failure> {
         let path = RunMarks::path(run_file);
         let done = match *self == RunMarks::default() {

@@ -13,8 +13,8 @@ use rusqlite::TransactionBehavior;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The maximum time in one refresh for computing missing summaries. The next refresh computes the
-/// rest.
+/// The maximum time that one refresh spends on computing missing summaries. The next refresh
+/// computes more of them.
 const COMPUTE_MAX: Duration = Duration::from_secs(5);
 
 /// The conditions that a list of runs must meet.

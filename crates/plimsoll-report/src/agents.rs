@@ -1,5 +1,5 @@
-//! The table and the JSON fields of the agents of a fleet: their scheduled requests, their load,
-//! their lag, and the reason why an agent was lost.
+//! The table and the JSON fields of a fleet's agents, which are machines that generate load: their
+//! requests, their lag, and why one was lost.
 //!
 //! Not here: whether an agent was the limit (`plimsoll_analysis::fleet`).
 
@@ -12,7 +12,7 @@ use serde::Serialize;
 pub(crate) const HEADINGS: [&str; 10] =
     ["agent", "threads", "scheduled", "share", "succeeded", "failed", "unsent", "busy", "lag p99", "clock within"];
 
-/// Adds the table of agents if there are any, and a line for each lost agent.
+/// Adds the table of a fleet's agents to a report if there are any, and a line for each lost agent.
 pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
     if agents.is_empty() {
         return;
@@ -25,7 +25,8 @@ pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
     }
 }
 
-/// Formats the figures of each agent as a row.
+/// Formats the figures of each agent as a table row. An agent is a machine that generates a part of
+/// the load.
 pub(crate) fn rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
     let scheduled = scheduled(agents);
     agents.iter().map(|agent| row(agent, scheduled)).collect()
@@ -73,7 +74,7 @@ pub(crate) struct AgentFields {
     lost: Option<String>,
 }
 
-/// Returns the fields of all agents; empty without a fleet.
+/// Returns the JSON fields of all agents; empty if no fleet of agents generated the load.
 pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
     let scheduled = scheduled(agents);
     let fields = |agent| AgentFields::new(agent, scheduled);

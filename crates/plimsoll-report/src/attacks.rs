@@ -26,7 +26,7 @@ fn time(attack: &AttackCourse, quantile: f64) -> String {
     duration(attack.latency.quantile_ns(quantile) as f64)
 }
 
-/// Formats one attack as a sentence.
+/// Formats one attack as a sentence. An attack is a run of vegeta against a target.
 fn sentence(attack: &AttackCourse) -> String {
     let requests = attack.requests();
     let pace = match attack.attack_ns() {
@@ -91,8 +91,8 @@ fn row(attack: &AttackCourse) -> Vec<String> {
     row
 }
 
-/// Renders the page. `title`: the heading, if any; `columns_max`: the maximum number of intervals
-/// in a chart.
+/// Renders the page of vegeta results. `title`: the heading, if any; `columns_max`: the maximum
+/// number of intervals in a chart.
 pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> Report {
     let attacks = course.attacks();
     let mut report = Report::default();

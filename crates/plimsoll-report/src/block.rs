@@ -97,7 +97,8 @@ impl Report {
         self
     }
 
-    /// Inserts `sentence` as the answer. The previous answer becomes the sentence after it.
+    /// Inserts `sentence` as the answer of the report. The previous answer becomes ordinary text
+    /// after it.
     pub fn headline(&mut self, sentence: String) -> &mut Self {
         if let Some(at) = self.blocks.iter().position(|block| matches!(block, ReportBlock::Text(Tone::Answer, _))) {
             if let ReportBlock::Text(tone, _) = &mut self.blocks[at] {

@@ -1,6 +1,7 @@
-//! The report of a fleet's calibrations: a table, and a document.
+//! The report of a fleet's calibrations, which measure how much load each agent can generate: a
+//! table and a JSON document.
 //!
-//! Not here: calibrating machines, and the resulting shares.
+//! Not here: calibrating the machines, and using the resulting shares.
 
 use crate::block::{Report, Tone};
 use crate::document::value;
@@ -10,7 +11,8 @@ use plimsoll_model::AgentCalibration;
 use serde::Serialize;
 use serde_json::Value;
 
-/// Returns the share of each agent by its weight; shares are equal without weights.
+/// Returns each agent's share of the load, in proportion to its weight. Without weights all shares
+/// are equal.
 fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     let sum: u32 = weights.iter().sum();
     match weights.len() == agents.len() && sum > 0 {
@@ -19,7 +21,7 @@ fn shares(agents: &[AgentCalibration], weights: &[u32]) -> Vec<f64> {
     }
 }
 
-/// Renders the table, and the disturbances of the agents' measurements.
+/// Renders the calibrations of a fleet's agents as a table, and warns of disturbed measurements.
 pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String {
     let row = |(agent, part): (&AgentCalibration, f64)| {
         let measured = &agent.measurement;
@@ -45,7 +47,8 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     render(&report, false)
 }
 
-/// The document `plimsoll.fleet-calibration/1`.
+/// The JSON document `plimsoll.fleet-calibration/1`: how much load each agent of a fleet can
+/// generate.
 #[derive(Serialize)]
 struct CalibrationDocument<'a> {
     schema: &'static str,
@@ -68,7 +71,7 @@ struct CalibrationFields<'a> {
     disturbed: Option<&'a str>,
 }
 
-/// Renders the calibrations as a JSON document.
+/// Renders the calibrations of a fleet's agents as a JSON document.
 pub fn calibration_document(agents: &[AgentCalibration], weights: &[u32]) -> Value {
     let parts = agents.iter().zip(shares(agents, weights));
     let agents = parts.map(|(agent, share)| CalibrationFields::new(agent, share)).collect();

@@ -1,6 +1,6 @@
 //! Reports with charts for pages. A page has the answer, the chart, the evidence and the
-//! environment. The sentences and tables are equal to those on the terminal. This file also
-//! contains the charts of one load, because every kind of experiment shows some.
+//! environment. The sentences and tables are the same as on the terminal. This file also contains
+//! the charts of one load, because every kind of experiment shows some.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, AxisUnit, ComparedBlocks, Heading, LadderBlocks, Line, NamedSearch, Panel, Theme, heading};
@@ -29,7 +29,7 @@ pub struct PageContext {
     pub extra: Report,
 }
 
-/// Draws one load over time.
+/// Draws the chart of one load over time as SVG: rates, response times, errors and the generator.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
     chart::time_chart(&heading::time(&run.plan, summary), &panels, theme)
@@ -54,8 +54,9 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
     chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
 }
 
-/// Renders a section with a chart of observed series, such as those of a probe. The panels share a
-/// time axis in seconds since the start, and their figures follow as a table.
+/// Renders a section with a chart of observed series, for example from probes of the server. The
+/// panels share a time axis in seconds since the start. A table with the least, mean and most value
+/// of each series follows.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -264,7 +265,7 @@ pub(crate) fn run_page(
     report
 }
 
-/// Renders the page of a search.
+/// Renders the page of a search for the load line.
 pub(crate) fn find_page(
     experiment: &Experiment,
     context: &RunContext,
@@ -307,7 +308,7 @@ pub(crate) fn find_page(
     report
 }
 
-/// Draws one comparison.
+/// Draws the chart of a comparison of A and B as SVG.
 pub(crate) fn prove_svg(context: &ProveContext, found: &ProveFinding, theme: Theme) -> String {
     let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context));
     chart::prove_chart(&above, compared(found), theme)
@@ -330,7 +331,7 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
     report
 }
 
-/// Draws one ladder.
+/// Draws the chart of a ladder as SVG. A ladder measures several servers (rungs) in turn.
 pub(crate) fn ladder_svg(context: &ProveContext, found: &LadderFinding, theme: Theme) -> String {
     chart::ladder_chart(&heading::ladder(&found.ladder, &compared_load(context)), drawn(found), theme)
 }
@@ -339,7 +340,7 @@ fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
     LadderBlocks { ladder: &found.ladder, blocks: &found.blocks.blocks, sides: &found.blocks.arms }
 }
 
-/// Renders the page of a ladder.
+/// Renders the page of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);

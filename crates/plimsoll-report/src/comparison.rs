@@ -38,7 +38,7 @@ impl RecordedInput {
 pub enum RecordedPair<'a> {
     /// Two recordings of levels with this unit of load.
     Levels(LoadUnit, [DiffSide<'a>; 2]),
-    /// Two searches for the load line.
+    /// Two searches for the load line, with their results.
     Searches([SearchSide<'a>; 2]),
 }
 

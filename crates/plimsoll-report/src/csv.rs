@@ -48,7 +48,7 @@ fn texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHi
     held.flat_map(|(figure, held)| values(figure, held)).map(|value| value.to_string()).collect()
 }
 
-/// Returns whether a figure counts sessions.
+/// Returns whether a figure is about sessions; such figures are shown only for loads with sessions.
 fn is_of_sessions(figure: &Figure) -> bool {
     figure.unit == Unit::Sessions || figure.name == "session_time"
 }

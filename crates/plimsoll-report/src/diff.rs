@@ -9,7 +9,7 @@ use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 use serde::Serialize;
 use serde_json::Value;
 
-/// One of the two compared recordings.
+/// One of the two compared recordings of levels.
 #[derive(Debug, Clone)]
 pub struct DiffSide<'a> {
     /// The file of the recording.

@@ -1,6 +1,5 @@
-//! The events of a running study as lines of JSON (`--json-lines`): its start, the start of each
-//! load, each tick, the end of each load, and the finding. docs/reference/json.md describes the
-//! lines (`plimsoll.events/1`).
+//! The events of a running study as lines of JSON (`--json-lines`): its start, each load, each tick
+//! of a load, and the finding. docs/reference/json.md describes the lines (`plimsoll.events/1`).
 //!
 //! Not here: when an event happens (`plimsoll-study`), and where the lines go (the binary).
 

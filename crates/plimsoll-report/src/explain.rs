@@ -1,5 +1,5 @@
-//! The report of an explanation: the limit of the load line, the evidence for it, the causes that
-//! were ruled out, and changes that would raise the line.
+//! The report of an explanation of the load line: its limit, the evidence for the limit, and the
+//! causes that were ruled out. It also states what would raise the line.
 //!
 //! Not here: its JSON document (`explain_json`).
 

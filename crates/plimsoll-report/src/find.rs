@@ -214,7 +214,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     let (verdict, reason) = cells[8].split_once(": ").unwrap_or((&cells[8], ""));
     row.push_str(&format!("  {verdict}"));
     let row = row.trim_end();
-    // A reason that does not fit beside the verdict is printed on separate lines.
+    // A reason that does not fit on the line of the verdict is printed on separate lines.
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
         (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {

@@ -1,8 +1,8 @@
 //! Flame graphs: merged stacks as a drawing, in a standalone SVG file or inside a page.
 //!
-//! The drawing is complete without a script. Where scripts run, `flame.js` redraws it from the
-//! frames, which are stored beside it as JSON. The script adds zoom, search and the inverted view.
-//! Both work offline: nothing is fetched.
+//! The drawing is complete without a script. If scripts run, `flame.js` redraws it from the frames,
+//! which the file contains as JSON. The script adds zoom, search and the inverted view. Both work
+//! offline: nothing is fetched.
 //!
 //! In the graph of a difference, the width of a frame is the mean of both sides, so that removed
 //! frames stay visible. Red frames cost more than before, and blue frames cost less. The changes of

@@ -1,5 +1,5 @@
-//! Runs over time: lanes of comparable runs as text, page and JSON document, and the decision of a
-//! gate, which compares a commit with a branch.
+//! Runs over time: lanes (series of comparable runs) as text, page and JSON document. Also the
+//! decision of a gate, which judges whether a commit is worse than a branch.
 //!
 //! Not here: which runs share a lane, and where a lane changed (`plimsoll-analysis`).
 
@@ -104,7 +104,8 @@ fn runs_text(runs: usize) -> String {
     if runs == 1 { "1 run".to_owned() } else { format!("{} runs", count(runs as u64)) }
 }
 
-/// Formats the result for a lane as one sentence: its latest value and its latest change.
+/// Formats the result for a lane, a series of comparable runs, as one sentence: its latest value
+/// and its latest change.
 fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     let (measure, service) = (lane.measure, &lane.service);
     let Some(latest) = lane.points.last().map(|point| rate(point.rps)) else {
@@ -202,7 +203,7 @@ fn unreadable(report: &mut Report, files: &[(String, String)]) {
     }
 }
 
-/// Renders the history of one lane with its chart, for a page.
+/// Renders a lane (a series of comparable runs of one service) with its chart, for a page.
 pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
@@ -275,7 +276,7 @@ struct RunRowFields<'a> {
     not_counted: Option<&'a str>,
 }
 
-/// Renders the history as a JSON document.
+/// Renders the history of all lanes as a JSON document. A lane is a series of comparable runs.
 pub fn history_document(view: &HistoryView) -> Value {
     let lane_fields = |lane: &'_ HistoryLane| -> Value {
         let point = |at: usize| PointFields {
@@ -367,7 +368,7 @@ impl GateView<'_> {
     }
 }
 
-/// Renders the decision of a gate as text.
+/// Renders the decision of a gate, which judges whether a commit is worse than a branch, as text.
 pub fn gate_report(view: &GateView) -> Report {
     let mut report = Report::default();
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
@@ -414,7 +415,8 @@ struct GateDocument<'a> {
     run: &'a HistoryRun,
 }
 
-/// Renders the decision of a gate as a JSON document.
+/// Renders the decision of a gate, which judges whether a commit is worse than a branch, as a JSON
+/// document.
 pub fn gate_document(view: &GateView) -> Value {
     let GateFinding { verdict, change: found, reference, candidate, reason } = view.finding;
     value(&GateDocument {

@@ -218,7 +218,7 @@ impl<'a> From<&'a Ledger> for LedgerFields<'a> {
     }
 }
 
-/// Serialises the number of failed requests of each kind as a map by the name of the kind.
+/// Serialises the number of failed requests of each kind as a map whose keys are the kinds.
 struct Failures<'a>(&'a Ledger);
 
 impl Serialize for Failures<'_> {
@@ -448,7 +448,7 @@ fn of_stream(times: &Latency) -> Option<DistributionFields> {
     (times.count > 0).then(|| DistributionFields::from(times))
 }
 
-/// The document `plimsoll.run/1`.
+/// The document `plimsoll.run/1` of a single load.
 #[derive(Serialize)]
 struct RunDocument<'a> {
     #[serde(flatten)]
@@ -467,7 +467,7 @@ struct RunDocument<'a> {
     profiles: Option<ProfilesFields<'a>>,
 }
 
-/// Renders the document of one run: `plimsoll.run/1`.
+/// Renders the document of a single load: `plimsoll.run/1`.
 pub(crate) fn run(
     experiment: &Experiment,
     context: &RunContext,
@@ -491,7 +491,7 @@ pub(crate) fn run(
     })
 }
 
-/// The document `plimsoll.sweep/1`.
+/// The document `plimsoll.sweep/1` of a sweep, which measures several numbers of concurrent users.
 #[derive(Serialize)]
 struct SweepDocument<'a> {
     #[serde(flatten)]
@@ -584,7 +584,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
     }
 }
 
-/// Renders the document of a sweep: `plimsoll.sweep/1`.
+/// Renders the document of a sweep over numbers of concurrent users: `plimsoll.sweep/1`.
 pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[String]) -> Value {
     let first = experiment.trials.first().map(|trial| &trial.run);
     let kinds = FailedKind::of_trials(experiment.trials.iter());
@@ -603,7 +603,7 @@ pub(crate) fn sweep(experiment: &Experiment, found: &SweepFinding, warnings: &[S
     })
 }
 
-/// The document `plimsoll.find/1`.
+/// The document `plimsoll.find/1` of a search for the load line.
 #[derive(Serialize)]
 struct FindDocument<'a> {
     #[serde(flatten)]
@@ -784,7 +784,7 @@ impl TrialFields {
     }
 }
 
-/// Renders the document of a search: `plimsoll.find/1`.
+/// Renders the document of a search for the load line: `plimsoll.find/1`.
 pub(crate) fn find(
     experiment: &Experiment,
     context: &RunContext,

@@ -47,8 +47,8 @@ pub struct Suite {
     pub warnings: Vec<String>,
 }
 
-/// Returns the cases of a search: a load line exists, the generator was not the limit, and no other
-/// process disturbed the machine.
+/// Returns the cases of a search: the load line exists, the generator was not the limit, and no
+/// other process disturbed the machine.
 pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
     let line = findings.load_line_rps;
     let answer = crate::find::answer(findings, doubts);
@@ -102,7 +102,8 @@ pub(crate) fn prove_case(experiment: &Experiment, proof: &Proof) -> Case {
     compared_case(experiment, outcome)
 }
 
-/// Returns the case of a ladder, which is skipped because a ladder has no verdict.
+/// Returns the case of a ladder (several servers measured in turn). It is skipped, because a ladder
+/// has no verdict.
 pub(crate) fn ladder_case(experiment: &Experiment) -> Case {
     compared_case(experiment, CaseOutcome::Skipped("a ladder has no verdict".into()))
 }

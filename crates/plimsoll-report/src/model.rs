@@ -1,5 +1,7 @@
-//! The report of a model that was derived from access logs: its content and its differences from
-//! the logs, as text and as the document `plimsoll.model/1`.
+//! The report of a model that was derived from access logs, as text and as the document
+//! `plimsoll.model/1`. It states the content of the model and its differences from the logs.
+//!
+//! Not here: deriving the model (`plimsoll_traffic::modelling`).
 
 use crate::block::{Report, Tone};
 use crate::document::{ByName, value};
@@ -26,7 +28,8 @@ pub struct ModelReport<'a> {
     pub distances: Option<&'a ModelDistances>,
 }
 
-/// The document `plimsoll.model/1`.
+/// The document `plimsoll.model/1`: the content of a model of access logs, and its differences from
+/// the logs.
 #[derive(Serialize)]
 struct ModelDocument<'a> {
     schema: &'static str,
@@ -100,7 +103,7 @@ struct CacheFields {
     points: f64,
 }
 
-/// Renders the JSON document of a model.
+/// Renders the JSON document of a model of access logs.
 pub fn model_document(shown: &ModelReport) -> Value {
     let facts = &shown.model.facts;
     value(&ModelDocument {
@@ -161,7 +164,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
     }
 }
 
-/// Renders the report of a model as text blocks.
+/// Renders the report of a model of access logs as text blocks.
 pub fn model_report(shown: &ModelReport) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();

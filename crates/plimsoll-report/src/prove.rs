@@ -1,4 +1,5 @@
-//! The reports, answers and live logs of comparisons (`prove`) and of ladders. A block measures
+//! The reports, answers and live logs of comparisons (`prove`) and of ladders. A comparison
+//! measures two sides, A and B. A ladder measures several servers (rungs) in turn. A block measures
 //! every side once.
 
 use crate::block::{Report, Tone};
@@ -159,8 +160,8 @@ pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> 
 
 /// Formats the result of a comparison as one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // If builds are started anew for each load, the interval includes the variation between starts.
-    // Otherwise the result holds only for the two running processes.
+    // If builds are started again for each load, the interval includes the variation between
+    // starts. Otherwise the result holds only for the two running processes.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
@@ -522,7 +523,7 @@ pub fn ladder_answer(ladder: &Ladder) -> String {
     format!("{} requests/s at the first step, {} at the last: {whole} of the first", rate(first), rate(last))
 }
 
-/// Renders the report of a ladder.
+/// Renders the report of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
     let mut report = Report::default();
     report.text(Tone::Answer, ladder_answer(ladder));

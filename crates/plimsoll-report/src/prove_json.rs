@@ -144,7 +144,7 @@ fn load(context: &ProveContext, arm: usize) -> (Option<String>, Option<f64>) {
     (plan.map(|plan| load_text(plan)), plan.map(|plan| length_ns(plan) as f64 / 1e9))
 }
 
-/// The document `plimsoll.prove/1`.
+/// The document `plimsoll.prove/1` of a comparison of A and B.
 #[derive(Serialize)]
 struct ProveDocument<'a> {
     #[serde(flatten)]
@@ -298,7 +298,7 @@ pub(crate) fn proof(
     })
 }
 
-/// The document `plimsoll.ladder/1`.
+/// The document `plimsoll.ladder/1` of a ladder, which measures several servers (rungs) in turn.
 #[derive(Serialize)]
 struct LadderDocument<'a> {
     #[serde(flatten)]

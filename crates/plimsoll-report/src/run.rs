@@ -16,7 +16,8 @@ use plimsoll_model::{
 };
 use std::borrow::Cow;
 
-/// The settings and machines of a load or a search, which its report states beside the figures.
+/// The settings and machines of a load or a search, which its report states in addition to the
+/// figures.
 #[derive(Debug, Clone)]
 pub struct RunContext<'a> {
     /// The plan that was executed.
@@ -209,8 +210,8 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
 }
 
 /// The minimum share of late successes that the answer mentions. A success is late if it completes
-/// after the measured window. Unmentioned, many late successes would let the rate contradict the
-/// success rate.
+/// after the measured window. Without this remark the rate and the success rate would seem to
+/// contradict each other.
 const LATE_SHARE_SAID: f64 = 0.02;
 
 /// The column headings of [`route_row`].
@@ -235,7 +236,7 @@ pub(crate) fn route_row(route: &RouteSummary) -> Vec<String> {
 }
 
 /// Formats the result of one load as a sentence with two figures: successes a second within the
-/// measured window, and the share of requests that succeeded.
+/// measured window, and the success rate.
 pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
     let RouteFigures { ledger, succeeded_in_window, .. } = &summary.whole;
     let load = match plan.load.shape {

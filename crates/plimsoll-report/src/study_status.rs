@@ -146,7 +146,7 @@ pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, hi
 pub struct OutcomeRow {
     /// The headings of the log, and the row; `None` if the result has no row.
     pub row: Option<(String, String)>,
-    /// The interim result of a comparison or a ladder, as a sentence.
+    /// The interim result of a comparison or a ladder, as a sentence; `None` for other studies.
     pub standing: Option<String>,
 }
 

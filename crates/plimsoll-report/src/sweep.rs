@@ -1,5 +1,8 @@
-//! The report of a sweep, which measures several numbers of concurrent users: one row for each
-//! level in the table and in the `.dat` file, a sentence with the result, and a page.
+//! The report of a sweep, which measures several numbers of concurrent users (levels). The table
+//! and the `.dat` file have one row for each level. A sentence states the result, and a page shows
+//! charts.
+//!
+//! Not here: the first screen of a sweep (`screen`), and its JSON document (`json`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
@@ -235,7 +238,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
     }
 }
 
-/// Renders the page of a sweep with its charts.
+/// Renders the page of a sweep over numbers of concurrent users, with its charts.
 pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured());

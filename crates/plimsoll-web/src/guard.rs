@@ -34,8 +34,8 @@ pub struct Access {
     names: Vec<String>,
     /// The secret token that changes need.
     token: String,
-    /// Whether reading needs the token, too. That is the case if the server is reachable from other
-    /// machines.
+    /// Whether reading needs the token, too: true if the server listens on an address other than
+    /// loopback.
     token_to_read: bool,
     /// Whether the pages are served over TLS; then the cookie is sent over TLS only.
     is_secure: bool,
@@ -137,8 +137,8 @@ impl Access {
             return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
-        // An `Authorization` header shows that no foreign page sent the request. A browser asks
-        // this server first, and the server never permits the header.
+        // A request with a bearer token does not come from a foreign page. The browser would ask
+        // this server for permission first, and this server never gives it.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own =

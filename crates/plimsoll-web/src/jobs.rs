@@ -197,7 +197,7 @@ impl StartedStudies {
         read().map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default()
     }
 
-    /// Interrupts a study as ^C does. Its measurements so far are kept.
+    /// Interrupts a study as ^C does. The study records its measurements so far.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
         interrupted.map_err(|_| Problem::bad("the study has ended already"))

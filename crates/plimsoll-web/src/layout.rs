@@ -6,8 +6,8 @@ use plimsoll_report::chart::escaped;
 use plimsoll_report::page;
 use plimsoll_report::visible::visible;
 
-/// The script of these pages. It updates the progress of a running study, copies a command line,
-/// and shows the command line of a form with the fields of the chosen study.
+/// The script of these pages. It updates the progress of a running study and copies command lines.
+/// On the form it shows the fields of the chosen study, and the command line.
 pub const APP_SCRIPT: &str = include_str!("app.js");
 const APP_STYLE: &str = include_str!("app.css");
 

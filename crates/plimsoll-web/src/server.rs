@@ -273,7 +273,7 @@ async fn metrics_text(State(app): State<App>) -> Response {
     }
 }
 
-/// Redirects the browser to another address, which it requests with GET.
+/// Returns a redirect (303): the browser requests the other address with GET.
 fn see(address: &str) -> Response {
     let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
     // Addresses of this server contain only bytes that are valid in a header.

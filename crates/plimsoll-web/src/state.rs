@@ -52,7 +52,7 @@ pub struct WebState {
     pub access: Access,
     /// The CSS of all pages.
     pub style: String,
-    /// The lock that is held while marks of a run are changed, so that no change is lost.
+    /// The lock for changes of a run's marks, so that simultaneous changes are not lost.
     pub marking: Mutex<()>,
     /// Whether a form may contain shell commands and names of files.
     pub allows_commands: bool,

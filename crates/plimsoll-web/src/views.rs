@@ -380,7 +380,7 @@ pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
         found.ok_or_else(|| Problem::not_found(format!("the store has no run {file}")))
     };
     let mut runs = chosen.iter().map(find).collect::<Result<Vec<HistoryRun>, Problem>>()?;
-    // The oldest run is A, in whatever order the runs were chosen.
+    // The oldest run is A, regardless of the order in which the runs were chosen.
     runs.sort_by_key(|run| run.started_unix_ms);
     let mut body = String::from("<h1>Comparison</h1>\n");
     if runs.len() > 2 {

@@ -12,11 +12,12 @@ use super::theme::{Paint, Theme};
 pub struct EvidenceBars {
     /// The name of the signal in words.
     pub name: String,
-    /// The values at the low load, at the line and above.
+    /// The values at the low load, at the load line and above it, each with its text; `None`: not
+    /// observed.
     pub values: [Option<(f64, String)>; 3],
 }
 
-/// The names of the three loads in a chart, and their colours.
+/// The names and colours of the three loads in a chart: a low load, the load line, and above it.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
 /// Height of a bar with its gap, and of the name above, in user units.
 const BAR: f64 = 16.0;
@@ -24,7 +25,7 @@ const NAME: f64 = 24.0;
 /// Gap between two signals, in user units.
 const GAP: f64 = 12.0;
 
-/// Draws the bars of these signals.
+/// Draws a chart with three bars for each signal: at the low load, at the load line and above it.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
         return empty(heading, "no evidence for a cause was observed", theme);

@@ -1,6 +1,6 @@
 //! The main chart: the response time of a server over the offered rate, the server's load line, and
-//! the utilisation of the load generator. The chart shows one search, or two searches for
-//! comparison.
+//! the utilisation of the load generator. The load line is the highest rate that meets the SLO. The
+//! chart shows one search, or two searches for comparison.
 
 use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
@@ -172,8 +172,8 @@ fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale)
     Scale::log_around(told.iter().copied().chain(others))
 }
 
-/// Draws the chart of one search or of two. `change` is a short text, such as `+12.3 %`, between
-/// two load lines. Searches after the second are ignored.
+/// Draws the chart of one search for the load line, or of two. `change` is a short text, such as
+/// `+12.3 %`, between two load lines. Searches after the second are ignored.
 pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
@@ -272,8 +272,8 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
     taken
 }
 
-/// Returns the position of a trial in the plot. A trial without any response has no p99 and stands
-/// at the top.
+/// Returns the position of a trial in the plot. A trial without any response has no p99 and is
+/// drawn at the top.
 fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
     plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
@@ -341,8 +341,8 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     .collect()
 }
 
-/// Shades the bracket of the load line, from its lower to its upper bound. Without an upper bound
-/// the shade reaches the right edge and is faint.
+/// Shades the 90 % interval of the load line. Without an upper end the shade reaches the right edge
+/// and is faint.
 fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
@@ -353,7 +353,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
     }
 }
 
-/// The latency bounds of the SLO as horizontal lines.
+/// Draws the latency bounds of the SLO as horizontal lines with labels.
 fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {

@@ -1,4 +1,5 @@
-//! The text above a chart: the finding in one sentence, and the conditions of the measurement.
+//! The texts above charts: a title with the finding in one sentence, and a subtitle with the
+//! conditions of the measurement.
 
 use super::Heading;
 use crate::format::{self, count, duration, rate, rough_share, share};
@@ -17,7 +18,8 @@ pub fn target(plan: &PlanRecord) -> String {
     }
 }
 
-/// Creates the heading of the chart of one search.
+/// Creates the heading of the chart of one search for the load line: the line as a sentence, and
+/// the conditions of the search.
 pub fn find(findings: &Findings, target: &str) -> Heading {
     let line = findings.load_line_rps;
     let upper = line.upper.filter(|upper| upper.is_finite());
@@ -39,12 +41,13 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
     Heading { title, subtitle }
 }
 
-/// Formats the result of a search for a reader without prior knowledge.
+/// Formats the load line as a sentence for a reader without prior knowledge. The sentence begins
+/// with "The service sustains about 1 880 requests a second", for example.
 pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
     let promise = promise(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
-    // The remarks beside the line in reports are also in this title.
+    // The title must not claim more than the report, so doubts about the line weaken its verb.
     let carries = match (line.confirmed, findings.doubts.beside().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",
@@ -153,7 +156,8 @@ fn range(values: impl Iterator<Item = f64>) -> Option<String> {
     Some(if lo == hi { lo } else { format!("{lo} to {hi}") })
 }
 
-/// Formats the variation inside the levels of one recording, or says that the file lacks it.
+/// Formats how much the goodput varied within the levels of one recording, or says that the file
+/// does not contain it.
 pub fn spread(name: &str, levels: &[Level]) -> String {
     let known: Vec<Spread> = levels.iter().filter_map(|l| l.spread).collect();
     let most = known.iter().max_by(|a, b| a.variation.total_cmp(&b.variation));
@@ -171,7 +175,7 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
     }
 }
 
-/// Formats the limits of a comparison of two separate recordings as one sentence.
+/// Formats a sentence about what a comparison of two separate recordings cannot prove.
 pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
         return "Two separate recordings prove no difference smaller than their own variation, and neither file \
@@ -214,7 +218,7 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
     Heading { title, subtitle: caveat(a, b) }
 }
 
-/// Formats the load of a run as the subtitle of its charts.
+/// Formats the load and the outcome of a run as the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
     // The load of a log is described by its number of requests.
@@ -263,8 +267,8 @@ pub fn heat(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
 }
 
-/// Creates the heading of the chart of a ladder: the throughput of the last rung as a share of the
-/// first.
+/// Creates the heading of the chart of a ladder, which measures several servers (rungs) in order.
+/// The title compares the throughput of the last rung with the first.
 pub fn ladder(ladder: &Ladder, load: &str) -> Heading {
     Heading {
         title: crate::prove::ladder_answer(ladder),
@@ -279,7 +283,8 @@ fn blocks(counting: usize, void: usize) -> String {
     }
 }
 
-/// Creates the heading of the chart of a comparison: the answer, and the compared sides.
+/// Creates the heading of the chart of a comparison of A and B: the verdict, the two sides, and the
+/// load.
 pub fn prove(proof: &Proof, sides: &[String], load: &str) -> Heading {
     let mut title = crate::prove::prove_answer(proof);
     if let Some(first) = title.get(..1).map(str::to_uppercase) {

@@ -1,5 +1,5 @@
 //! The chart of runs over time. Each run has its estimate and the interval of the estimate. The
-//! chart shows the mean of each level and the size of each change between levels. A strip below
+//! chart shows the mean between two changes as a level, and the size of each change. A strip below
 //! shows the bottleneck of each run.
 //!
 //! Not here: detecting where a series changed.
@@ -90,7 +90,8 @@ fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Draws the mean of each level, and a line with the relative change between two levels.
+/// Draws the mean value between two changes of the series as a horizontal line, and each change as
+/// a vertical line with its size.
 fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
@@ -112,12 +113,13 @@ fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, ste
     }
 }
 
-/// Returns the bottleneck of the run at a point; `None` if the run has no diagnosis.
+/// Returns the bottleneck of the run at a point of the series; `None` if the run has no diagnosis.
 fn cause_of(lane: &HistoryLane, at: usize) -> Option<&str> {
     lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
 }
 
-/// The bottlenecks of a lane, in the order in which they first occur.
+/// Returns the bottlenecks of a lane's runs, in the order in which they first occur. A lane is a
+/// series of comparable runs.
 fn causes(lane: &HistoryLane) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
     for cause in (0..lane.points.len()).filter_map(|at| cause_of(lane, at)) {

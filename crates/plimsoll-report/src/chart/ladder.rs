@@ -1,6 +1,6 @@
-//! The chart of a ladder, which measures several configurations (rungs), each a step from the one
-//! before. Each rung has a row with its goodput in every block, its median goodput, and its share
-//! of the rung before.
+//! The chart of a ladder, which measures several servers (rungs) in turn, each compared with the
+//! one before. Each rung has a row with its goodput in every block, its median goodput, and its
+//! share of the rung before.
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
 use super::scale::{Scale, extent};
@@ -10,14 +10,15 @@ use crate::format::rate;
 use crate::prove::{cost_text, share_text};
 use plimsoll_analysis::prove::{Block, Criterion, Ladder, arm_name};
 
-/// One ladder in the chart, with the blocks that its result summarises.
+/// The data of a ladder's chart: the result, the blocks that it summarises, and the names of the
+/// rungs.
 #[derive(Debug, Clone, Copy)]
 pub struct LadderBlocks<'a> {
-    /// The result of the ladder.
+    /// The result of the ladder: goodput and cost of each rung.
     pub ladder: &'a Ladder,
     /// All blocks of the ladder by time. A block measures every rung once.
     pub blocks: &'a [Block],
-    /// The description of each rung: its URL.
+    /// The URL of each rung.
     pub sides: &'a [String],
 }
 
@@ -29,7 +30,7 @@ const STRIP_HEIGHT: f64 = 30.0;
 /// The smallest ratio between the highest and the lowest goodput that is drawn on a log axis.
 const LOG_FROM: f64 = 8.0;
 
-/// Draws the chart of a ladder.
+/// Draws the chart of a ladder: a row for each rung with its goodput in every block.
 pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> String {
     let LadderBlocks { ladder, blocks, sides } = drawn;
     let counting: Vec<(usize, &Block)> = blocks.iter().enumerate().filter(|(_, b)| b.void().is_none()).collect();

@@ -1,5 +1,5 @@
-//! Charts over the load: throughput and time to last byte on two axes, the success rate, and the
-//! same two charts for a comparison of two recordings.
+//! Charts over the load: throughput and time to last byte on two axes, and the success rate. Both
+//! charts also exist for a comparison of two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
@@ -96,7 +96,8 @@ fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, leve
     }
 }
 
-/// Draws throughput and mean time to last byte over the load, on separate axes.
+/// Draws throughput and mean time to last byte over the load, each with its own vertical axis.
+/// `levels`: the measured loads.
 pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted(levels);
     if levels.is_empty() {
@@ -192,7 +193,7 @@ fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: 
     }
 }
 
-/// Draws the success rate over the load.
+/// Draws the success rate over the load. `levels`: the measured loads.
 pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
     let levels = sorted(levels);
     if levels.is_empty() {
@@ -224,12 +225,12 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     canvas.finish(&heading.label())
 }
 
-/// The levels of one recording under the recording's name.
+/// The measured loads (levels) of one recording, and the recording's name in the chart.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedLevels<'a> {
     /// The name of the recording.
     pub name: &'a str,
-    /// The measured levels.
+    /// The measured loads with their figures.
     pub levels: &'a [Level],
 }
 

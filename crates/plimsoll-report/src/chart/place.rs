@@ -1,5 +1,4 @@
-//! Placement of labels in a plot: the first of several positions that covers the fewest drawn
-//! shapes.
+//! Placement of labels in a plot: chooses the position that covers the fewest drawn shapes.
 
 use super::plot::Area;
 use super::svg::{Anchor, text_width};
@@ -34,17 +33,17 @@ impl TextLabel<'_> {
 }
 
 impl OccupiedArea {
-    /// Adds a point with its radius.
+    /// Adds a point as an occupied square; `reach` is half its side in user units.
     pub fn point(&mut self, (x, y): (f64, f64), reach: f64) {
         self.boxes.push([x - reach, y - reach, x + reach, y + reach]);
     }
 
-    /// Adds a straight line.
+    /// Adds a straight line as an occupied shape.
     pub fn line(&mut self, from: (f64, f64), to: (f64, f64)) {
         self.lines.push((from, to));
     }
 
-    /// Adds a line through several points.
+    /// Adds a line through several points as occupied shapes.
     pub fn curve(&mut self, points: &[(f64, f64)]) {
         points.windows(2).for_each(|pair| self.line(pair[0], pair[1]));
     }

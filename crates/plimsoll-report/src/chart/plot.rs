@@ -173,7 +173,7 @@ impl Plot<'_> {
     }
 }
 
-/// The side of a plot at which a vertical axis stands.
+/// The side of a plot that has a vertical axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AxisSide {
     Left,
@@ -377,7 +377,7 @@ pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize
     rows.len()
 }
 
-/// Height of a row of a key.
+/// Height of a row of a chart's key, in user units.
 pub const KEY_ROW: f64 = 17.0;
 
 /// Divides a key into rows that fit a chart of this width.

@@ -1,7 +1,7 @@
 //! The chart of a comparison of A and B. A block measures both sides once. The upper plot shows the
-//! value of both sides in each block, and their levels, which are the values over all blocks. Beside
-//! the levels are the estimated change and the verdict. The lower plot shows how the interval of the
-//! change narrowed with more blocks, compared with the margin.
+//! value of both sides in each block, and their levels, which are the values over all blocks. Next
+//! to the levels are the estimated change and the verdict. The lower plot shows how the interval of
+//! the change narrowed with more blocks, compared with the margin.
 //!
 //! The chart agrees with the sentence above it. The levels differ by the estimate, an arrow is
 //! drawn only if a difference was found, and the colour is that of the verdict.
@@ -32,8 +32,8 @@ pub struct ComparedBlocks<'a> {
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// Height above the plot on a narrow screen, in user units: two rows of levels and one row of the
-/// key.
+/// Height above the plot on a narrow screen, in user units: two rows for the levels of A and B, and
+/// a row of the key.
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
 /// The maximum number of blocks for which each value has a mark.
 const MARKS_MAX: usize = 120;
@@ -105,7 +105,7 @@ impl Pointer {
     }
 }
 
-/// Draws the chart of a comparison.
+/// Draws the chart of a comparison of A and B.
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
     let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
@@ -140,7 +140,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
     let (width, top) = (theme.width(), heading.height_in(theme.width()) + 52.0);
-    // On a narrow screen the text beside the levels moves above the plot.
+    // On a narrow screen the labels of the levels are above the plot instead of to its right.
     let area = match theme.is_narrow() {
         true => Area { x: left, y: top + NARROW_HEAD, width: width - EDGE - 4.0 - left, height: BLOCKS_HEIGHT },
         false => Area { x: left, y: top, width: width - EDGE - widest - 18.0 - left, height: BLOCKS_HEIGHT },

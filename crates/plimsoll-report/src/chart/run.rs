@@ -13,7 +13,7 @@ use plimsoll_analysis::series::{Heat, IntervalFigures};
 /// A named line of points (x, y) by ascending x. A point with a value that is not finite is a gap.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
-    /// The name of the line, written beside the line.
+    /// The name of the line, which the chart shows at its end.
     pub name: String,
     /// The points of the line.
     pub points: Vec<(f64, f64)>,
@@ -150,7 +150,7 @@ pub struct Panel {
     pub unit: AxisUnit,
     /// Whether the vertical axis is a log axis, where a value of 0 or less is a gap.
     pub log: bool,
-    /// Lines over time in s.
+    /// The lines of the panel; x is the time since the start in s.
     pub lines: Vec<Line>,
 }
 

@@ -142,7 +142,7 @@ pub enum Mark {
     Square,
 }
 
-/// How a page's pointer selects the data of which the page shows the text.
+/// The rule by which a page's pointer selects the text that the page shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PointerMode {
     /// The pointer selects the data that are nearest along the horizontal axis.

@@ -56,7 +56,7 @@ pub enum Paint {
     Purple,
     /// Fifth series.
     Amber,
-    /// The load line.
+    /// The colour of the load line.
     Water,
     /// Step 0..=9 of the heat map's colours, from few requests to many.
     Heat(u8),

@@ -107,7 +107,7 @@ pub fn render_body(report: &Report) -> String {
                 body.push_str("<dl>\n");
                 for (label, value) in facts {
                     match label.is_empty() {
-                        // This value continues the fact before it.
+                        // A value without a label continues the fact before it.
                         true => drop(writeln!(body, "<dd>{}</dd>", escaped(value))),
                         false => drop(writeln!(body, "<dt>{}</dt><dd>{}</dd>", escaped(label), escaped(value))),
                     }
@@ -124,7 +124,8 @@ pub fn render_body(report: &Report) -> String {
     body
 }
 
-/// Renders all warnings in one box. If there are several, a reader unfolds those after the first.
+/// Renders all warnings in one box. If there are several, only the first is visible until the
+/// reader unfolds the box.
 fn warning_box(out: &mut String, warnings: &[&str]) {
     let line = |text: &str| format!("<strong>Warning:</strong> {}", escaped(text));
     let _ = match warnings {

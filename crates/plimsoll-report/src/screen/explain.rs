@@ -89,7 +89,7 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
 }
 
 /// Formats the functions from profiles in a few words. For a comparison they are the functions with
-/// the largest change between A and B; otherwise those with the highest cost.
+/// the largest change between A and B, otherwise the functions with the highest cost.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::OfLoads(profiles) => {

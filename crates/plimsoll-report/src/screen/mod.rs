@@ -73,7 +73,7 @@ pub(crate) struct Screen<'a> {
 }
 
 impl<'a> Screen<'a> {
-    /// Creates a screen with this answer.
+    /// Creates a screen that has only an answer, clipped to three lines.
     pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
         let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
         Screen { answer, parts: Vec::new(), warnings: Vec::new(), warnings_left_out: 0, next: None }

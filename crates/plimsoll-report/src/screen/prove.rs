@@ -135,7 +135,7 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
     screen
 }
 
-/// Renders the first screen of a ladder.
+/// Renders the first screen of a ladder, which measures several servers (rungs) in turn.
 pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'static> {
     let mut screen = Screen::new(ladder_answer(ladder));
     sides(&mut screen, context);

@@ -9,7 +9,8 @@ use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
 
-/// The maximum number of levels on a screen. Of more levels, evenly spaced ones are shown.
+/// The maximum number of levels on a screen. If there are more levels, evenly spaced ones are
+/// shown.
 const LEVELS_MAX: usize = 10;
 /// The indentation of the reason why a level was not measured, in columns.
 const REASON_INDENT: usize = 10;

@@ -75,14 +75,14 @@ fn new_socket_of(family: i32) -> io::Result<OwnedFd> {
 }
 
 impl Socket {
-    /// Begins to connect; TCP_NODELAY is set. The connection stands when the socket becomes
-    /// writable and [`Socket::take_error`] finds nothing.
+    /// Starts to connect, with TCP_NODELAY set. The connection is open when the socket becomes
+    /// writable and [`Socket::take_error`] returns no error.
     pub fn connect(address: &SocketAddr) -> io::Result<Socket> {
         Socket::connect_from(None, address)
     }
 
-    /// As [`Socket::connect`], from a local address. The port is chosen when both ends are known,
-    /// so that each pair of addresses has all ports to itself.
+    /// Starts to connect from a local address, like [`Socket::connect`]. The port is chosen only
+    /// when both addresses are known, so that each pair of addresses can use all ports.
     pub fn connect_from(source: Option<IpAddr>, address: &SocketAddr) -> io::Result<Socket> {
         let socket = Socket(new_socket(address)?);
         set_option(socket.as_raw_fd(), libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)?;
@@ -101,8 +101,8 @@ impl Socket {
         }
     }
 
-    /// Whether a connection to `address` that was begun stands by now; an error is that of a
-    /// connection that failed.
+    /// Whether a connection that was started to `address` is open now. An error means that the
+    /// connection failed.
     pub fn stands(&self, address: &SocketAddr) -> io::Result<bool> {
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
@@ -116,8 +116,8 @@ impl Socket {
         }
     }
 
-    /// Connects to a unix socket; `@NAME` is the abstract one of that name. Where its backlog is
-    /// full the error is `WouldBlock`, and no event follows.
+    /// Connects to a unix socket; `@NAME` is the abstract socket of that name. If its backlog is
+    /// full, the error is `WouldBlock`, and no event follows.
     pub fn connect_unix(path: &str) -> io::Result<Socket> {
         // SAFETY: all-zero bytes are a valid sockaddr_un.
         let mut raw: libc::sockaddr_un = unsafe { std::mem::zeroed() };
@@ -130,7 +130,7 @@ impl Socket {
         }
         let mut length = size_of::<libc::sockaddr_un>();
         if path.starts_with('@') {
-            // No file: a zero, then the name, as long as it is.
+            // An abstract name begins with a zero byte and has no file.
             raw.sun_path[0] = 0;
             length = std::mem::offset_of!(libc::sockaddr_un, sun_path) + path.len();
         }
@@ -149,7 +149,8 @@ impl Socket {
         }
     }
 
-    /// Sends what the socket takes of `bytes`. A broken connection is an error, never a signal.
+    /// Sends as many of the bytes as the socket accepts, and returns the number. A broken
+    /// connection is an error, never a signal.
     #[inline]
     pub fn send(&self, bytes: &[u8]) -> io::Result<usize> {
         // SAFETY: `bytes` is valid for its length.
@@ -157,7 +158,7 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
     }
 
-    /// Receives into `buffer`; 0 is the peer's end of stream.
+    /// Receives into `buffer` and returns the number of bytes; 0: the peer has ended its stream.
     #[inline]
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: `buffer` is valid for its length.
@@ -165,7 +166,8 @@ impl Socket {
         if received < 0 { Err(io::Error::last_os_error()) } else { Ok(received as usize) }
     }
 
-    /// Ends our side of the stream after what was sent; the other direction stays open.
+    /// Ends the outgoing side of the stream after the bytes sent so far. The other direction stays
+    /// open.
     pub fn shutdown_send(&self) -> io::Result<()> {
         // SAFETY: no memory is passed.
         check(unsafe { libc::shutdown(self.as_raw_fd(), libc::SHUT_WR) })?;
@@ -201,7 +203,7 @@ impl AsRawFd for Listener {
 
 impl Listener {
     /// Listens on `address` (port 0: any free one). With `shared`, several listeners can have the
-    /// same address and the kernel spreads connections over them (SO_REUSEPORT).
+    /// same address, and the kernel distributes connections among them (SO_REUSEPORT).
     pub fn bind(address: &SocketAddr, backlog: i32, shared: bool) -> io::Result<Listener> {
         let fd = new_socket(address)?;
         set_option(fd.as_raw_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -216,12 +218,12 @@ impl Listener {
         Ok(Listener(fd))
     }
 
-    /// The address listened on.
+    /// The address on which the socket listens.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         std::net::TcpListener::from(self.0.try_clone()?).local_addr()
     }
 
-    /// Accepts a connection; TCP_NODELAY is set. `WouldBlock` when none waits.
+    /// Accepts a connection, with TCP_NODELAY set. The error is `WouldBlock` if none is waiting.
     pub fn accept(&self) -> io::Result<Socket> {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: null pointers ask for no peer address; the new descriptor is ours alone.
@@ -239,8 +241,8 @@ impl Listener {
     }
 }
 
-/// A port that is taken but not listened on: connections to it are refused for as long as this
-/// value lives, and no other socket is given the port. Freed when dropped.
+/// A port that is bound but not listened on. While this value exists, connections to the port are
+/// refused, and no other socket gets it. Dropping the value frees the port.
 #[derive(Debug)]
 pub struct ReservedPort {
     _fd: OwnedFd,
@@ -248,7 +250,7 @@ pub struct ReservedPort {
 }
 
 impl ReservedPort {
-    /// Takes the port of `address` (port 0: any free one).
+    /// Binds the port of `address` (port 0: any free one).
     pub fn bind(address: &SocketAddr) -> io::Result<ReservedPort> {
         let fd = new_socket(address)?;
         let (raw, length) = to_raw(address);
@@ -258,21 +260,21 @@ impl ReservedPort {
         Ok(ReservedPort { _fd: fd, address })
     }
 
-    /// The address that refuses.
+    /// The address at which connections are refused.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 }
 
-/// The number of the error that says that no local port was left for a connection.
+/// The error number for "no local port is free".
 pub const NO_PORT_LEFT: u16 = libc::EADDRNOTAVAIL as u16;
-/// The numbers of the errors that say that no open file was left, for this process or the machine.
+/// The error numbers for "no more open files", for this process or the machine.
 pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
-/// The number of the error that says that a unix socket's backlog is full.
+/// The error number for "the backlog of the unix socket is full".
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether the error number of a connection that could not be opened speaks of its address alone,
-/// so that another address of the same name may do.
+/// Whether the error number of a failed connect concerns only that address, so that another address
+/// of the same host name may work.
 pub fn is_of_address(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))
@@ -352,7 +354,7 @@ mod tests {
         let source: IpAddr = "127.7.8.9".parse().expect("an address");
         let _client = Socket::connect_from(Some(source), &address).expect("begins");
         assert_eq!(listener.accept().expect("accepted").1.ip(), source);
-        // An address of documentation is nobody's.
+        // An address that is reserved for documentation belongs to no machine.
         let foreign = "192.0.2.1".parse().expect("an address");
         let error = Socket::connect_from(Some(foreign), &address).expect_err("not ours");
         assert_eq!(error.raw_os_error(), Some(i32::from(NO_PORT_LEFT)));

@@ -1,5 +1,5 @@
-//! Another process is stopped and goes on. In a process of its own: a test of the crate ends all
-//! children of its process.
+//! Test that stops and resumes another process. It is a separate executable, because a unit test of
+//! the crate ends all children of its process.
 
 use plimsoll_sys::pause::Pausable;
 use plimsoll_sys::probe::process::look_at;

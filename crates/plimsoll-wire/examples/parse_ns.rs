@@ -1,8 +1,9 @@
-//! Nanoseconds of CPU for each parsed reply:
-//! `cargo run --release -p plimsoll-wire --example parse_ns [replies]`.
+//! Measures the CPU time for each parsed reply, in ns: `cargo run --release -p plimsoll-wire
+//! --example parse_ns [replies]`.
 //!
-//! Measures the parser alone on replies that are in cache, best of several rounds (the others were
-//! disturbed). Not here: the cost of receiving, which is the kernel's and many times larger.
+//! It measures the parser alone, on replies that are in the cache. The best of several rounds
+//! counts, since interference only slows a round. Not here: the cost of receiving, which is the
+//! kernel's and many times larger.
 
 #![expect(clippy::print_stdout, reason = "printing is what this program is for")]
 

@@ -1,8 +1,9 @@
-//! Authors of requests during a load, who may receive the responses: all that a worker knows of a
-//! script.
+//! Authors: sources that write requests during a load and may receive the responses. These traits
+//! are all that a worker knows of a script.
 //!
-//! A batch is sent in one piece on a connection: one or several messages, whose responses arrive in
-//! order (pipelining). Not here: the language of scripts, the time of requests, and their figures.
+//! A batch is one or several messages that are sent in one piece on a connection; their responses
+//! arrive in order (pipelining). Not here: the language of scripts, the time of requests, and their
+//! figures.
 
 use crate::tls::TlsParameters;
 use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
@@ -10,29 +11,29 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-/// Says what is asked, batch by batch. Each worker has one of its own.
+/// A source that writes the requests of one worker, batch by batch.
 pub trait Author: Send + std::fmt::Debug {
-    /// Whether [`write`](Self::write) is to be asked for each batch; else the first is sent again
-    /// and again.
+    /// Whether [`write`](Self::write) is called for each batch. Otherwise the first batch is sent
+    /// repeatedly.
     fn writes_each(&self) -> bool;
 
-    /// Whether [`delay_ns`](Self::delay_ns) is to be asked before each batch (closed loads).
+    /// Whether [`delay_ns`](Self::delay_ns) is called before each batch (closed loops only).
     fn delays(&self) -> bool;
 
-    /// Whether answers are to be handed over, with their heads and content.
+    /// Whether the author receives responses, with head and content.
     fn hears(&self) -> bool;
 
-    /// How many messages a batch has: rates count messages, and are kept as far as batches have so
-    /// many.
+    /// The usual number of messages in a batch. Rates count messages, so a rate is exact only if
+    /// batches have this number.
     fn messages(&self) -> u32;
 
     /// Writes the next batch into `batch`, which is empty.
     fn write(&mut self, batch: &mut Batch) -> Result<(), Halt>;
 
-    /// How long to wait before the next batch, ns.
+    /// Returns the wait before the next batch, ns.
     fn delay_ns(&mut self) -> Result<u64, Halt>;
 
-    /// An answer has come.
+    /// Takes a response.
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt>;
 
     /// The response to a batch of one message is a redirect. The author may write the next request
@@ -43,7 +44,8 @@ pub trait Author: Send + std::fmt::Debug {
         false
     }
 
-    /// No whole answer has come, nor will one. Only told to those who hear.
+    /// Takes the news that a response never arrived, or was cut. Only called for authors that
+    /// receive responses.
     fn miss(&mut self, lost: &LostAnswer) {
         let _ = lost;
     }
@@ -59,28 +61,28 @@ pub trait Author: Send + std::fmt::Debug {
 /// plan's.
 #[derive(Debug)]
 pub struct WorkerAuthor {
-    /// Asked by the worker alone.
+    /// The author, called by this worker only.
     pub author: Box<dyn Author>,
-    /// Instead of the plan's addresses.
+    /// The target address; `None`: the plan's addresses.
     pub address: Option<SocketAddr>,
-    /// Set with the reason when the author does not return: its worker is then abandoned, and the
-    /// load ends with the results of the others.
+    /// The reason, set when the author does not return. Its worker is then abandoned, and the load
+    /// ends with the results of the other workers.
     pub given_up: Arc<OnceLock<String>>,
 }
 
 /// The source of a load's requests, if they are not in its plan.
 pub trait AuthorFactory {
-    /// Who writes for each worker, for a load of this shape, and where its connections go.
+    /// Returns the author of each worker and its target address, for a load of this shape.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
-    /// Ends a load whose author has failed.
+    /// Returns `Break` if an author has failed, which ends the load.
     fn goes_on(&self) -> ControlFlow<Stop>;
 
-    /// The load has ended.
+    /// Cleans up after the load has ended.
     fn unload(&self);
 }
 
-/// An author asks nothing more.
+/// Why an author writes no more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Halt {
     /// The script requested it.
@@ -89,41 +91,40 @@ pub enum Halt {
     Failed,
 }
 
-/// An answer as its author hears it.
+/// A response as its author receives it.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthorAnswer<'a> {
-    /// Its status.
+    /// The HTTP status.
     pub status: u16,
-    /// Status line and fields as they came, with the blank line that ends them.
+    /// Status line and fields as received, with the final blank line.
     pub head: &'a [u8],
-    /// The stored part of its content, without framing.
+    /// The stored part of the content, without framing.
     pub content: &'a [u8],
-    /// Bytes of all its content.
+    /// Length of the whole content in bytes.
     pub content_bytes: u64,
-    /// That of its batch.
+    /// The mark of the batch that the response belongs to.
     pub mark: u64,
-    /// No more answers to its batch are to come.
+    /// Whether no further response to the batch follows.
     pub is_last: bool,
-    /// When it came.
+    /// The times of the request and its response.
     pub times: AnswerTimes,
 }
 
-/// When what happened to a request, ns of the clock of the load.
+/// The times of a request, ns of the load's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AnswerTimes {
     /// The intended start.
     pub intended_ns: u64,
-    /// Its first byte was sent; 0: it never was.
+    /// Time at which the first byte was sent; 0: none was sent.
     pub sent_ns: u64,
-    /// The first byte of its answer came; 0: none did.
+    /// Time at which the first byte of the response arrived; 0: none arrived.
     pub first_byte_ns: u64,
-    /// The end of the response, or the time at which it was given up.
+    /// End of the response, or time at which the request was given up.
     pub done_ns: u64,
 }
 
 impl<'a> AuthorAnswer<'a> {
-    /// The fields of its head, in their order: names as they came, values without the blanks around
-    /// them.
+    /// The header fields, in order: names as received, values without surrounding blanks.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
@@ -132,30 +133,30 @@ impl<'a> AuthorAnswer<'a> {
     }
 }
 
-/// A request that was given up, or whose answer broke off.
+/// A request that was given up, or whose response was cut.
 #[derive(Debug, Clone, Copy)]
 pub struct LostAnswer {
-    /// That of its batch.
+    /// The mark of the batch that the request belongs to.
     pub mark: u64,
-    /// Why.
+    /// The kind of failure.
     pub failure: RequestFailure,
-    /// When it was given up.
+    /// The times of the request; its end is when it was given up.
     pub times: AnswerTimes,
 }
 
-/// Messages that go out in one piece.
+/// One or several messages that are sent in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
     /// The bytes of all messages. Empty: the plan's own request, over any protocol.
     pub bytes: Vec<u8>,
-    /// For each message whether it is a HEAD request; there are as many responses.
+    /// Whether each message is a HEAD request; there are as many responses as messages.
     pub heads_only: Vec<bool>,
     /// The author's mark, by which it recognises the responses.
     pub mark: u64,
 }
 
 impl Batch {
-    /// Makes room for another.
+    /// Empties the batch and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.heads_only.clear();

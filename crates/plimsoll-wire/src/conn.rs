@@ -1,20 +1,19 @@
-//! One connection of a client: what it speaks, from its first byte to its last. No I/O and no
+//! One connection of a client and its protocol, from the first byte to the last. No I/O and no
 //! clock.
 //!
-//! The caller starts exchanges under numbers of its own as far as there is [`room`](Conn::room),
-//! carries to the peer what is to be sent ([`out`](Conn::out), [`sent`](Conn::sent)), hands over
-//! what came ([`receive`](Conn::receive)) and asks for the facts in it one by one
-//! ([`next`](Conn::next)), so that nothing is copied or kept for them. Which protocol it is (an
-//! enum, matched in full) and whether TLS lies below it make no difference to the caller; a plain
-//! connection that speaks HTTP/1.1 meets one branch a verb.
+//! The caller starts exchanges (a request with its response) under its own numbers, as far as there
+//! is [`room`](Conn::room). It sends the bytes to be sent ([`out`](Conn::out),
+//! [`sent`](Conn::sent)), passes received bytes ([`receive`](Conn::receive)), and takes their facts
+//! one by one ([`next`](Conn::next)). So nothing is copied or stored for facts. The protocol (an
+//! enum, matched in full) and TLS make no difference to the caller. For plain HTTP/1.1 each method
+//! costs one branch.
 //!
-//! Bytes that are to be sent may come due without a request: when a connection over TLS begins, and
-//! when [`Fact::Owes`] says so. An exchange that is given up takes the connection with it only
-//! where the protocol cannot go on without it: ask [`is_over`](Conn::is_over). Where several
-//! exchanges are under way, what is started while facts are asked for is sent after them, in one
-//! go: [`start`](Conn::start) says so.
+//! Bytes may be due without a request: when a TLS connection begins, and when [`Fact::Owes`] says
+//! so. Cancelling an exchange ends the connection only if the protocol cannot continue: see
+//! [`is_over`](Conn::is_over). With several exchanges in flight, an exchange that is started while
+//! facts are taken is sent after them, all at once: see [`start`](Conn::start).
 //!
-//! Not here: sockets, deadlines, how often something is tried, what a status means.
+//! Not here: sockets, deadlines, retries, the meaning of a status.
 
 use crate::fact::{ExchangeNumber, Fact};
 use crate::h1::H1;
@@ -26,7 +25,7 @@ use plimsoll_model::{CallFault, TlsFailure};
 /// The client's side of one connection.
 #[derive(Debug)]
 pub struct Conn {
-    /// Where TLS lies below the protocol.
+    /// The TLS layer below the protocol; `None` without TLS.
     tls: Option<Box<Tls>>,
     protocol: Protocol,
 }
@@ -35,47 +34,47 @@ pub struct Conn {
 #[derive(Debug)]
 enum Protocol {
     H1(H1),
-    // Apart: those that speak HTTP/1.1 are to stay small.
+    // Boxed, so that HTTP/1.1 connections stay small.
     H2(Box<H2>),
 }
 
 #[derive(Debug)]
 struct Tls {
     session: Session,
-    /// Cipher text that the network did not take, and how much of it is sent by now.
+    /// Encrypted bytes that the network did not accept, and how many of them were sent since.
     unsent: Vec<u8>,
     unsent_from: usize,
-    /// The peer has ended its stream properly.
+    /// Whether the peer has properly ended its stream.
     ended: bool,
-    /// Exchanges wanted at a time, if HTTP/2 is agreed on.
+    /// Most concurrent exchanges, if HTTP/2 is negotiated.
     streams: u32,
-    /// Nothing but HTTP/2 was offered.
+    /// Whether only HTTP/2 was offered.
     only_h2: bool,
 }
 
-/// Bytes that have come, as far as their facts are not told yet.
+/// Received bytes whose facts are not all taken yet.
 #[derive(Debug)]
 pub struct ReceivedBytes<'a> {
-    /// Without TLS.
+    /// The decrypted bytes that are left.
     text: &'a [u8],
-    /// News of the TLS layer.
+    /// Events of the TLS layer.
     news: Option<TlsNews>,
-    /// There may be facts beyond the text.
+    /// Whether there may be facts after the bytes.
     more: bool,
 }
 
 #[derive(Debug)]
 struct TlsNews {
-    /// Before the text: it stands.
+    /// To report before the bytes: the handshake has ended.
     stands: bool,
-    /// After the text: it has something to send; then, it has ended, or failed.
+    /// To report after the bytes: the TLS layer has bytes to send, has ended, or has failed.
     owes: bool,
     ended: bool,
     failed: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
-    /// Whether nothing more is to be told.
+    /// Whether no fact is left.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.news.is_none() && !self.more
@@ -89,13 +88,13 @@ impl Default for Conn {
 }
 
 impl Conn {
-    /// A plain connection that speaks HTTP/1.1.
+    /// Creates a plain connection that uses HTTP/1.1.
     pub const fn new() -> Conn {
         Conn { tls: None, protocol: Protocol::H1(H1::new()) }
     }
 
-    /// A plain connection that speaks HTTP/2, as both sides know beforehand, with up to so many
-    /// exchanges at a time.
+    /// Creates a plain connection that uses HTTP/2 by prior knowledge, with at most this number of
+    /// concurrent exchanges.
     pub fn h2(streams: u32) -> Conn {
         Conn { tls: None, protocol: Protocol::H2(Box::new(H2::new(streams))) }
     }
@@ -111,11 +110,11 @@ impl Conn {
             streams,
             only_h2: client.offers_only_h2(),
         };
-        // Until something else is agreed on.
+        // HTTP/1.1 until another protocol is negotiated.
         Ok(Conn { tls: Some(Box::new(tls)), protocol: Protocol::H1(H1::new()) })
     }
 
-    /// Whether HTTP/2 is spoken; over TLS that is known when the connection stands.
+    /// Whether the connection uses HTTP/2. Over TLS this is known once the connection is open.
     #[inline]
     pub fn is_h2(&self) -> bool {
         matches!(self.protocol, Protocol::H2(_))
@@ -126,9 +125,9 @@ impl Conn {
         self.tls.as_ref()?.session.agreed()
     }
 
-    /// The fields of the head that was read last, a line each, where content is asked for: right
-    /// after the first fact of an answer they are that answer's. Only over HTTP/2; over HTTP/1.1
-    /// they are among the bytes of pieces.
+    /// The fields of the last head, as lines, if content is wanted. Directly after the first fact
+    /// of a response they belong to that response. Only over HTTP/2; over HTTP/1.1 the fields are
+    /// among the bytes of pieces.
     pub fn fields(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -136,7 +135,7 @@ impl Conn {
         }
     }
 
-    /// How many exchanges can be started now.
+    /// Number of exchanges that can be started now.
     #[inline]
     pub fn room(&self) -> u32 {
         if self.tls.as_ref().is_some_and(|tls| !tls.session.is_established()) {
@@ -164,8 +163,8 @@ impl Conn {
         }
     }
 
-    /// The fault in the messages of the last call, although its server sent `OK`: the response has
-    /// the status that clients derive.
+    /// The fault in the messages of the last gRPC call, although its server sent `OK`. The response
+    /// then has the status that clients derive from the fault.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         match &self.protocol {
@@ -174,8 +173,7 @@ impl Conn {
         }
     }
 
-    /// Whether the call that was answered last has a message that usual clients of gRPC refuse for
-    /// its length.
+    /// Whether the last answered gRPC call has a message that is too long for usual gRPC clients.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         match &self.protocol {
@@ -184,7 +182,7 @@ impl Conn {
         }
     }
 
-    /// Whether an exchange is under way.
+    /// Whether an exchange is in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
         match &self.protocol {
@@ -193,7 +191,7 @@ impl Conn {
         }
     }
 
-    /// Whether an exchange for which this is true is under way.
+    /// Whether an exchange that satisfies `is_wanted` is in flight.
     pub fn carries(&self, is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.exchange().is_some_and(is_wanted),
@@ -201,7 +199,7 @@ impl Conn {
         }
     }
 
-    /// Whether something is to be sent that no exchange asked for, or for which there was no room
+    /// Whether there are bytes to send that no request caused, or for which there was no room
     /// before.
     pub fn wants_to_send(&self) -> bool {
         match &self.protocol {
@@ -210,8 +208,8 @@ impl Conn {
         }
     }
 
-    /// Whether the connection is of no more use: no exchange is under way, and none can be started
-    /// ever.
+    /// Whether the connection is unusable: no exchange is in flight, and none can be started any
+    /// more.
     #[inline]
     pub fn is_over(&self) -> bool {
         match &self.protocol {
@@ -265,7 +263,7 @@ impl Conn {
         if self.tls.is_some() { self.encrypt(text, scratch) } else { text }
     }
 
-    /// The next encrypted bytes to send; they include as much of `text` as fits.
+    /// Returns the next encrypted bytes to send, which include as much of `text` as fits.
     #[inline(never)]
     fn encrypt<'a>(&'a mut self, text: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
         let Some(tls) = &mut self.tls else { return &[] };
@@ -284,7 +282,7 @@ impl Conn {
         scratch
     }
 
-    /// The same for HTTP/2, with or without TLS.
+    /// Returns the next bytes to send over HTTP/2, with or without TLS.
     fn out_h2<'a>(
         &'a mut self,
         request: impl Fn(ExchangeNumber) -> &'a EncodedRequest,
@@ -378,14 +376,14 @@ impl Conn {
                 ended: progress.ended,
                 failed: None,
             },
-            // An end that came with a failure is none.
+            // An end that came together with a failure does not count as an end.
             Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
         if news.stands {
             if tls.session.protocol() == Some(b"h2") {
                 self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
             } else if tls.only_h2 {
-                // A server that passes over what was offered, and speaks something else.
+                // The server ignored the offer and uses another protocol.
                 news = TlsNews { stands: false, owes: false, ended: false, failed: Some(TlsFailure::NothingInCommon) };
             }
         }
@@ -411,7 +409,7 @@ impl Conn {
         ReceivedBytes { text: scratch, news: (!quiet).then_some(news), more }
     }
 
-    /// The next fact in what was received, until there is none.
+    /// Returns the next fact in the received bytes; `None`: there is none.
     #[inline(always)]
     pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
         if self.tls.is_some() {
@@ -435,7 +433,7 @@ impl Conn {
             Protocol::H1(h1) => {
                 let fact = h1.next(&mut received.text);
                 if matches!(fact, Some(Fact::Answered { .. })) && !tls.unsent.is_empty() {
-                    // Answered before all of the request was sent.
+                    // The response came before the request was sent completely.
                     h1.end_after();
                 }
                 fact
@@ -451,18 +449,18 @@ impl Conn {
         })
     }
 
-    /// The peer has ended the connection: what that means for an exchange under way, again and
-    /// again until it is `None`. The connection is over then.
+    /// Handles that the peer ended the connection. Returns the effect on one exchange in flight;
+    /// call it until it returns `None`. Then the connection is over.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {
             Protocol::H1(h1) => h1.end(vouched),
-            // Every answer says where it ends.
+            // Over HTTP/2 every response marks its own end.
             Protocol::H2(h2) => h2.end(),
         }
     }
 
-    /// The exchange is no longer waited for.
+    /// Cancels an exchange: its response is no longer wanted.
     pub fn cancel(&mut self, exchange: ExchangeNumber) {
         match &mut self.protocol {
             Protocol::H1(h1) => {
@@ -473,8 +471,8 @@ impl Conn {
         }
     }
 
-    /// The connection is broken: an exchange that was under way, again and again until it is
-    /// `None`. The connection is over then.
+    /// Handles that the connection is broken. Returns one exchange that was in flight; call it
+    /// until it returns `None`. Then the connection is over.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         match &mut self.protocol {
             Protocol::H1(h1) => h1.give_up(),

@@ -5,8 +5,8 @@
 use plimsoll_model::H2Error;
 use thiserror::Error;
 
-/// The bytes are no HTTP, or no response to the request. Always the fault of the server or of an
-/// intermediary, and usually the end of the connection.
+/// The bytes are not HTTP, or no response to the request. The server or an intermediary is always
+/// at fault, and usually the connection ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ProtocolError {
     /// No `HTTP/1.0` or `HTTP/1.1` status line with a status of three digits
@@ -29,7 +29,7 @@ pub enum ProtocolError {
     /// [`CHUNK_LINE_BYTES_MAX`](crate::h1::CHUNK_LINE_BYTES_MAX).
     #[error("the chunked framing of the answer is broken")]
     BadChunk,
-    /// `101 Switching Protocols`, which nobody asked for.
+    /// `101 Switching Protocols`, which the request did not ask for.
     #[error("the server switched protocols without being asked")]
     UnexpectedUpgrade,
     /// More than [`INTERIM_REPLIES_MAX`](crate::h1::INTERIM_REPLIES_MAX) interim replies.
@@ -39,53 +39,53 @@ pub enum ProtocolError {
     #[error("the server sent bytes that no request asked for")]
     Surplus,
 
-    /// No settings as the first frame ([RFC 9113,
+    /// The first frame is no SETTINGS frame ([RFC 9113,
     /// 3.4](https://www.rfc-editor.org/rfc/rfc9113#section-3.4)).
     #[error("the server does not speak HTTP/2 there")]
     NotHttp2,
-    /// A frame longer than was allowed, or of another length than its kind has
-    /// ([RFC 9113, 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
+    /// A frame is longer than permitted, or has a wrong length for its type ([RFC 9113,
+    /// 4.2](https://www.rfc-editor.org/rfc/rfc9113#section-4.2)).
     #[error("a frame has a length that none of its kind may have")]
     FrameSize,
-    /// A frame where none of its kind may be: of the wrong stream, of one that does not exist,
-    /// between the pieces of a head.
+    /// A frame is not permitted at its place: on a wrong or missing stream, or between the pieces
+    /// of a head.
     #[error("a frame came where none of its kind may")]
     FrameOrder,
-    /// Padding as long as the frame it is in, or longer.
+    /// The padding is as long as its frame, or longer.
     #[error("a frame's padding is longer than the frame")]
     Padding,
-    /// A setting with a value that it may not have.
+    /// A setting has an invalid value.
     #[error("a setting has a value that it may not have")]
     Setting,
-    /// A head whose compression is broken ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)).
+    /// The compression of a head is invalid ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)).
     #[error("the compression of a head is broken")]
     Compression,
-    /// More content than the window had room for, or a window larger than there may be.
+    /// The content exceeds its flow-control window, or a window exceeds the largest size.
     #[error("the server disregarded the flow control")]
     Window,
-    /// A window to be enlarged by nothing.
+    /// A window update of 0 bytes.
     #[error("the server enlarged a window by nothing")]
     ZeroWindow,
-    /// A pushed stream, which was forbidden.
+    /// The server pushed a stream, although that was forbidden.
     #[error("the server pushed a stream, which it was told not to")]
     Pushed,
-    /// Very many frames that bring no answer forward.
+    /// Very many frames that do not advance any response.
     #[error("the server sent a flood of frames that bring no answer forward")]
     Flood,
-    /// A pseudo-header that no answer has, or where none may be, or none where one must be.
+    /// A pseudo-header field is unknown, misplaced or missing.
     #[error("the head of the answer lacks its status, or has pseudo-headers that it may not have")]
     PseudoHeader,
-    /// A status that is none of 100 to 999, or none that may stand there.
+    /// A status is outside 100 to 999, or not permitted at its place.
     #[error("the status of the answer is none of 100 to 999, or may not stand there")]
     BadStatus,
-    /// A field that HTTP/2 has no place for ([RFC 9113,
+    /// A header field that HTTP/2 forbids ([RFC 9113,
     /// 8.2.2](https://www.rfc-editor.org/rfc/rfc9113#section-8.2.2)).
     #[error("the answer has a header of HTTP/1.1 connections, which HTTP/2 forbids")]
     ConnectionHeader,
-    /// Content of another length than was said.
+    /// The length of the content differs from the declared one.
     #[error("the content of the answer is not as long as its Content-Length says")]
     WrongLength,
-    /// Content of an answer that has none.
+    /// Content in a response that may have none.
     #[error("the answer has content where none may be")]
     UnexpectedContent,
 }
@@ -105,19 +105,19 @@ impl ProtocolError {
     }
 }
 
-/// The connection was closed, and that did not end a reply.
+/// The connection was closed, although that does not complete a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum EndError {
-    /// Before the first byte of a reply: what happens when a kept-alive connection is closed as
-    /// idle.
+    /// The connection was closed before the first byte of a response. This happens when the server
+    /// closes an idle connection.
     #[error("the server closed the connection without a response")]
     NothingReceived,
-    /// In the midst of a reply.
+    /// The connection was closed in the middle of a response.
     #[error("the server closed the connection in the middle of an answer")]
     Truncated,
 }
 
-/// Why an exchange has no answer.
+/// Why an exchange has no response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Error)]
 pub enum ExchangeError {
     /// The bytes are no response.
@@ -129,10 +129,10 @@ pub enum ExchangeError {
     /// The connection broke.
     #[error("the connection was reset")]
     Reset,
-    /// The server ended its stream, and the connection goes on.
+    /// The server reset the exchange's stream; the connection continues.
     #[error("the server reset the stream ({})", .0.name())]
     StreamReset(H2Error),
-    /// The server ended the connection for this reason, with the exchange under way.
+    /// The server ended the connection with this error code, while the exchange was in flight.
     #[error("the server went away ({})", .0.name())]
     Left(H2Error),
 }

@@ -6,13 +6,13 @@ use plimsoll_model::{H2Error, TlsFailure};
 /// The number that the caller gave an exchange.
 pub type ExchangeNumber = u32;
 
-/// Bytes of an answer as they came, without TLS.
+/// A piece of a response as received, without TLS.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Piece<'a> {
     /// Over HTTP/1.1 with framing and header fields; the last piece includes surplus bytes. Over
     /// HTTP/2 only content.
     pub bytes: &'a [u8],
-    /// How many of them are content, and where that ends.
+    /// Number of content bytes in the piece, and the index at which they end.
     pub(crate) content_bytes: usize,
     pub(crate) content_end: usize,
     /// Number of messages that this piece completes, in a gRPC response.
@@ -25,67 +25,67 @@ impl<'a> Piece<'a> {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
     }
 
-    /// What comes before its content: over HTTP/1.1 the head, or the framing of a chunk.
+    /// The bytes before the content: over HTTP/1.1 the head, or the framing of a chunk.
     pub fn framing(&self) -> &'a [u8] {
         &self.bytes[..self.content_end - self.content_bytes]
     }
 }
 
-/// Something that has come true.
+/// Something that follows from received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
     /// The TLS handshake has ended: requests can start. Not reported for a plain connection, which
     /// is open at once.
     Stands {
-        /// An earlier session was taken up again.
+        /// Whether an earlier TLS session was resumed.
         resumed: bool,
     },
-    /// More of an answer has come, and it goes on.
+    /// A piece of a response arrived, and the response is incomplete.
     Piece {
-        /// Whose.
+        /// The exchange of the response.
         exchange: ExchangeNumber,
-        /// Its status, once its head is read.
+        /// The status, once the head is parsed.
         status: Option<u16>,
-        /// What has come.
+        /// The new bytes.
         piece: Piece<'a>,
     },
-    /// An answer is whole, and more are to come: the exchange has several messages.
+    /// A response is complete, and further ones follow, because the exchange has several messages.
     AnsweredOneOf {
-        /// Whose.
+        /// The exchange of the response.
         exchange: ExchangeNumber,
-        /// Its status, 200 to 999.
+        /// The status, 200 to 999.
         status: u16,
         /// The last piece.
         piece: Piece<'a>,
     },
-    /// An answer is whole, the last or only one of its exchange.
+    /// A response is complete: the last or only one of its exchange.
     Answered {
-        /// Whose.
+        /// The exchange of the response.
         exchange: ExchangeNumber,
-        /// Its status, 200 to 999.
+        /// The status, 200 to 999.
         status: u16,
         /// The gRPC status in its trailers, or in its head if it has nothing else.
         grpc_status: Option<u16>,
-        /// Bytes of content in all, without framing.
+        /// Length of the whole content in bytes, without framing.
         body_bytes: u64,
         /// The last piece.
         piece: Piece<'a>,
         /// Number of bytes at the end of the piece that do not belong to the response.
         surplus: usize,
     },
-    /// An exchange has come to nothing.
+    /// An exchange has failed.
     Failed {
-        /// Which.
+        /// The exchange.
         exchange: ExchangeNumber,
-        /// Why.
+        /// The error.
         error: ExchangeError,
-        /// What came last.
+        /// The last received piece.
         piece: Piece<'a>,
     },
-    /// The server has not taken an exchange's request, and has done nothing for it: it can be asked
-    /// again, elsewhere.
+    /// The server has not processed an exchange's request: it can be sent again on another
+    /// connection.
     Refused {
-        /// Which.
+        /// The exchange.
         exchange: ExchangeNumber,
         /// The error, unless the exchange is sent again.
         error: ExchangeError,
@@ -93,22 +93,21 @@ pub enum Fact<'a> {
     /// The server will end the connection: exchanges in flight may complete, and no new one can
     /// start.
     Leaves {
-        /// Why.
+        /// The error code of the GOAWAY frame.
         error: H2Error,
     },
-    /// The server has broken a rule, and no exchange was under way: the connection is over.
+    /// The server broke a protocol rule while no exchange was in flight. The connection is over.
     Broke(ProtocolError),
-    /// Bytes that no request asked for: the connection is over.
+    /// Bytes arrived that belong to no response. The connection is over.
     Surplus(&'a [u8]),
-    /// The server has used up a flow-control window, of one stream or of the connection: it waits
-    /// for the client.
+    /// The server has used up a flow-control window of a stream or of the connection, so that it
+    /// must wait for the client.
     WindowEmpty,
-    /// Something is to be sent that no request asked for, such as an acknowledgement.
+    /// There are bytes to send that no request caused, such as an acknowledgement.
     Owes,
-    /// The peer has ended its stream in a way that TLS vouches for: [`Conn::end`](crate::Conn::end)
-    /// says what follows.
+    /// The peer has properly ended its TLS stream. [`Conn::end`](crate::Conn::end) returns what
+    /// follows.
     Ended,
-    /// TLS has failed. What is to be sent now is the alert that tells the peer; the connection is
-    /// over.
+    /// TLS has failed. The bytes to send now are the alert for the peer. The connection is over.
     TlsFailed(TlsFailure),
 }

@@ -1,12 +1,12 @@
-//! How requests become bytes, and bytes become replies.
+//! Protocols: requests become bytes, and bytes become responses.
 //!
 //! Everything here is a pure state machine: bytes go in, facts come out. A connection is a
-//! [`Conn`], whatever it speaks; a protocol is a module of its own ([`h1`], [`h2`]; under it
-//! [`tls`] where it is asked for) and an arm of `Conn`.
+//! [`Conn`], whatever its protocol. A protocol is a separate module ([`h1`], [`h2`]; below it
+//! [`tls`] if wanted) and a variant of `Conn`.
 //!
-//! What this crate must never know: sockets, clocks, threads, schedules, histograms. It reads no
-//! file, asks for no time and never blocks, so the same bytes always give the same answer however
-//! they are split. (TLS draws random numbers, and its library asks for the date when it looks at a
+//! This crate has no sockets, clocks, threads, schedules or histograms. It reads no file, never
+//! asks for the time and never blocks. So the same bytes always give the same result, however they
+//! are split. (TLS draws random numbers, and its library asks for the date when it verifies a
 //! certificate.)
 
 #![forbid(unsafe_code)]

@@ -29,12 +29,13 @@ pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether the next request uses GET, as is common: methods with side effects turn into it.
+/// Whether the request that follows a redirect uses GET. As is common, methods with side effects
+/// turn into GET for some statuses.
 pub fn turns_into_get(status: u16, method: &str) -> bool {
     matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
 }
 
-/// The path and query that a `Location` field leads to, from `target` of `origin`.
+/// Returns the path and query that a `Location` field of `target` at `origin` leads to.
 pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String, RedirectRefusal> {
     let location = location.split('#').next().unwrap_or_default().trim();
     let scheme = location.find(':').filter(|at| !location[..*at].contains(['/', '?']));
@@ -56,7 +57,7 @@ pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String
     let base = target.split('?').next().unwrap_or_default();
     let whole = match path.chars().next() {
         None if authority.is_some() => "/".to_owned(),
-        // Nothing is the same once more.
+        // An empty reference means the same target.
         None => target.to_owned(),
         Some('/') => path.to_owned(),
         Some('?') if authority.is_some() => format!("/{path}"),
@@ -69,13 +70,13 @@ pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String
     Ok(encoded(&out))
 }
 
-/// Host with port, and what follows.
+/// Splits a URL after its scheme into host with port, and the rest.
 fn split(rest: &str) -> (Option<&str>, &str) {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     (Some(&rest[..end]), &rest[end..])
 }
 
-/// Whether this is the host and port of the origin.
+/// Whether this host and port equal those of the origin.
 fn is_of(authority: &str, origin: &Origin) -> bool {
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, rest)| rest);
     let (host, port) = match host_and_port.rsplit_once(':') {
@@ -86,7 +87,7 @@ fn is_of(authority: &str, origin: &Origin) -> bool {
     host.eq_ignore_ascii_case(&origin.host) && port == Some(origin.port)
 }
 
-/// A path with `.` and `..` carried out.
+/// Resolves the `.` and `..` segments of a path.
 fn without_dots(path: &str) -> String {
     if !path.contains("/.") {
         return path.to_owned();

@@ -6,13 +6,13 @@ use crate::h1::{self, CallState, Expect};
 use crate::h2::{self, H2Request};
 use std::sync::Arc;
 
-/// A request as connections take it.
+/// A request in the form that connections send.
 #[derive(Clone, Debug)]
 pub struct EncodedRequest {
-    /// In HTTP/1.1, with its content at the end.
+    /// The HTTP/1.1 bytes, with the content at the end.
     h1: Arc<Vec<u8>>,
     body_bytes: usize,
-    /// Bytes after the content: the end of its chunks, where it is sent in such.
+    /// Number of bytes after the content: the end of the chunks, if the body is chunked.
     after_body: usize,
     /// The HTTP/2 form, if wanted.
     h2: Option<H2Head>,
@@ -31,8 +31,7 @@ struct H2Head {
 }
 
 impl EncodedRequest {
-    /// Encodes a request for HTTP/1.1, of whose answer nothing is wanted but its status and its
-    /// end.
+    /// Encodes a request for HTTP/1.1. Of its response only the status and the end are wanted.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
@@ -44,7 +43,7 @@ impl EncodedRequest {
         Ok(EncodedRequest { h1, body_bytes, after_body, h2: None, expect, keep_alive, heads_only: Vec::new() })
     }
 
-    /// The same request for connections that may speak HTTP/2, too.
+    /// Adds the HTTP/2 form, for connections that may use HTTP/2.
     pub fn with_h2(mut self, parts: &h1::RequestParts, is_https: bool) -> EncodedRequest {
         let mut head = Vec::new();
         h2::write(parts, is_https, &mut head);
@@ -52,29 +51,29 @@ impl EncodedRequest {
         self
     }
 
-    /// The same with the response's content in the facts; over HTTP/2 with header fields, too
+    /// Makes the response's content part of the facts; over HTTP/2 header fields, too
     /// ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self
     }
 
-    /// The same with each message of its content sent when one more of the answer has come, instead
-    /// of all in one go. Its content is messages of gRPC's.
+    /// Makes each gRPC message of the content wait for another message of the response, instead of
+    /// sending all at once.
     pub fn in_turn(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::IN_TURN);
         self
     }
 
-    /// The same as a call with exactly one response message: any other number is a failure,
-    /// whatever the status.
+    /// Makes the request a gRPC call with exactly one response message. Any other number is a
+    /// failure, whatever the status.
     pub fn with_one_message(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::ONE_MESSAGE);
         self
     }
 
-    /// Becomes another request of the same kind as `like`: with its method, and the same wishes of
-    /// its answer. What is in the parts is in order; the room is used again.
+    /// Rewrites the request from `parts`, with the method and the wishes about the response of
+    /// `like`. The parts must be valid; the memory is reused.
     pub fn rewrite(&mut self, like: &EncodedRequest, parts: &h1::RequestParts) {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
@@ -88,8 +87,8 @@ impl EncodedRequest {
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
-    /// Becomes the batch that an author wrote for HTTP/1.1. The old buffers go to the batch for
-    /// reuse. `content`: the content of the responses is wanted.
+    /// Rewrites the request from a batch that an author wrote for HTTP/1.1. The old buffers go to
+    /// the batch for reuse. `content`: the content of the responses is wanted.
     pub fn rewrite_as(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);
@@ -113,13 +112,13 @@ impl EncodedRequest {
         &self.heads_only
     }
 
-    /// As HTTP/1.1 has it on the wire.
+    /// The HTTP/1.1 bytes.
     #[inline]
     pub fn h1(&self) -> &[u8] {
         &self.h1
     }
 
-    /// As HTTP/2 sends it, for people: the fields of its head in lines as over HTTP/1.1, and its
+    /// The HTTP/2 form as text for people: the fields of the head as lines as in HTTP/1.1, and the
     /// content.
     pub fn h2_in_lines(&self) -> Vec<u8> {
         let H2Request { head, body, .. } = self.h2();
@@ -132,7 +131,7 @@ impl EncodedRequest {
         lines
     }
 
-    /// As HTTP/2 sends it.
+    /// The HTTP/2 form.
     #[inline]
     pub(crate) fn h2(&self) -> H2Request<'_> {
         let end = self.h1.len() - self.after_body;
@@ -142,13 +141,13 @@ impl EncodedRequest {
         H2Request { head, body, expect: self.expect }
     }
 
-    /// The expectation of its response.
+    /// The expectation of the response.
     #[inline]
     pub(crate) fn expect(&self) -> Expect {
         self.expect
     }
 
-    /// Whether the connection may be used again after it.
+    /// Whether the connection may be used again after the request.
     #[inline]
     pub(crate) fn keep_alive(&self) -> bool {
         self.keep_alive
@@ -163,7 +162,7 @@ fn called(headers: &[(String, String)]) -> CallState {
     if !h2::is_call(headers) {
         return CallState::NO;
     }
-    // Who names others can read them.
+    // A client that names other codings can read them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {

@@ -1,82 +1,85 @@
-//! Who called, where code keeps no frame pointers ([`walk`]): by what compilers write down for
-//! exceptions and debuggers of where a function's frame lies at each of its instructions
-//! ([`FrameTable`]: `.eh_frame_hdr` and `.eh_frame` of the Linux Standard Base, with the call frame
-//! instructions of DWARF 5, 6.4; registers as the x86-64 psABI numbers them).
+//! Finds the callers of a function whose code keeps no frame pointers ([`walk`]). It uses the
+//! unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]). They give the
+//! place of a function's stack frame at each instruction. The tables are `.eh_frame_hdr` and
+//! `.eh_frame` of the Linux Standard Base, with the call frame instructions of DWARF 5, 6.4.
+//! Registers are numbered as in the x86-64 psABI.
 //!
-//! The innermost functions of a stack have the least of frames: the C library's, the kernel's page
-//! for clocks (vDSO) and whatever calls nobody. A chain by frame pointers leaves out who called
-//! them, which is who spends the time.
+//! The innermost functions of a stack often have no frame pointer: those of the C library, of the
+//! kernel's clock page (vDSO), and functions that call no other. A chain of frame pointers leaves
+//! out their callers, which are the functions that spend the time.
 //!
-//! Followed are the stack and the frame pointer alone. Frames that are found by an expression, or
-//! by another register, end it: no caller is better than a wrong one. Not here: which file lies at
-//! an address.
+//! Only the stack pointer and the frame pointer are followed. A frame that is found by an
+//! expression, or by another register, ends the walk: no caller is better than a wrong one. Not
+//! here: the file that is mapped at an address.
 
 use super::parted::number_at;
 use crate::sampling::StackTop;
 use std::borrow::Cow;
 
-/// Most callers that are looked for: what is known of the stack has no room for more that are of
+/// Most callers that are searched. The known part of the stack is too small for more callers of
 /// interest.
 const CALLERS_MAX: usize = 16;
-/// Longest entry of the table that is read, bytes: above any real one.
+/// Longest table entry that is read, in bytes: above that of any real entry.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
-/// How deep states may be remembered.
+/// Most states that the instructions of a table may save at the same time.
 const REMEMBERED_MAX: usize = 16;
-/// The one way in which linkers write the header: version 1, then where the table is, how long, and
-/// what in it, 4 bytes each.
+/// The only form in which linkers write the header: version 1, then the encodings of three fields
+/// with 4 bytes each: address of the table, number of its entries, and the entries.
 const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 const FRAME_POINTER: u64 = 6;
 const STACK_POINTER: u64 = 7;
 const RETURN_ADDRESS: u64 = 16;
 
-/// Where something of the caller's is while a function runs.
+/// Where a register value of the caller is stored while a function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegisterRule {
-    /// Where it was.
+    /// In the same register.
     Same,
-    /// On the stack, so far from the frame's end.
+    /// On the stack, at this offset from the end of the frame.
     At(i64),
-    /// That is not known.
+    /// Unknown.
     Unknown,
 }
 
-/// Where a frame lies at an instruction. Its end is the value of the stack pointer before the call.
+/// The place of a stack frame at an instruction. The end of the frame is the value of the stack
+/// pointer before the call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameRule {
-    /// The end is counted from the frame pointer, not from the stack pointer.
+    /// Whether the end is relative to the frame pointer; otherwise it is relative to the stack
+    /// pointer.
     by_frame: bool,
-    /// What is added to that.
+    /// The offset that is added to that register to get the end of the frame.
     offset: i64,
-    /// Where the caller's frame pointer is.
+    /// Where the caller's frame pointer is stored.
     frame: RegisterRule,
-    /// Where the place is to which the function returns, from the end.
+    /// Offset of the return address from the end of the frame.
     back: i64,
 }
 
-/// Bytes of a file by the address at which they are loaded: so many, or fewer at their end.
+/// The bytes of a file, by the address at which they are loaded.
 pub trait LoadedBytes {
-    /// See there.
+    /// Returns `length` bytes from `address` on, or fewer at the end of the bytes.
     fn loaded(&self, address: u64, length: usize) -> Cow<'_, [u8]>;
 }
 
-/// The table of a file.
+/// The unwind table of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameTable {
-    /// Address of its header.
+    /// Address of the header of the table.
     header: u64,
     count: u64,
 }
 
 impl FrameTable {
-    /// The one whose header is loaded there.
+    /// Reads the table whose header is loaded at the address `header`.
     pub fn read(file: &impl LoadedBytes, header: u64) -> Option<FrameTable> {
         let head = file.loaded(header, 12);
         let count = number_at(&head, 8, 4)?;
         (head[..4] == HEADER).then_some(FrameTable { header, count })
     }
 
-    /// Where the frame lies at an instruction.
+    /// Returns the place of the stack frame at an instruction; `None`: it is unknown.
     pub fn rule(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
         let entry = |number: u64| {
             let bytes = file.loaded(self.header.checked_add(12 + 8 * number)?, 8);
@@ -109,7 +112,7 @@ impl FrameTable {
     }
 }
 
-/// A part of the table, behind its length, and its address.
+/// Reads a block of the table after its length field. Returns its bytes and their address.
 fn block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
     let length = number_at(&file.loaded(at, 4), 0, 4)?;
     let start = at.checked_add(4)?;
@@ -117,18 +120,18 @@ fn block(file: &impl LoadedBytes, at: u64) -> Option<(Vec<u8>, u64)> {
     (length >= 4 && bytes.len() as u64 == length).then(|| (bytes.into_owned(), start))
 }
 
-/// What functions share.
+/// The information that several functions share (a common information entry).
 struct SharedFrames {
     code_unit: u64,
     data_unit: i64,
-    /// How addresses are written.
+    /// The encoding of addresses.
     pointers: u8,
-    /// Whether something stands before the instructions of each function.
+    /// Whether additional data precedes the instructions of each function.
     has_more: bool,
 }
 
 impl SharedFrames {
-    /// That, and where its instructions begin.
+    /// Reads the shared information. Returns it with a reader at its instructions.
     fn read(mut reader: TableReader) -> Option<(SharedFrames, TableReader)> {
         let (is_shared, version) = (reader.number(4)? == 0, reader.number(1)?);
         if !is_shared || !matches!(version, 1 | 3) {
@@ -156,7 +159,7 @@ impl SharedFrames {
                     reader.pointer(encoding & 0x1f)?;
                 }
                 b'R' => shared.pointers = reader.number(1)? as u8,
-                // A frame that the kernel made for a signal (S), and what is not known.
+                // A frame that the kernel created for a signal (S), or an unknown letter.
                 _ => return None,
             }
         }
@@ -166,7 +169,8 @@ impl SharedFrames {
 
 #[derive(Clone, Copy)]
 struct FrameState {
-    /// The register that the frame's end is counted from, and what is added; `None`: another way.
+    /// The register to which the frame's end is relative, and the offset; `None`: it is found in
+    /// another way.
     end: Option<(u64, i64)>,
     frame: RegisterRule,
     back: RegisterRule,
@@ -188,18 +192,18 @@ impl FrameState {
             RegisterRule::At(back) if by_frame || register == STACK_POINTER => {
                 Some(FrameRule { by_frame, offset, frame: self.frame, back })
             }
-            // No caller, as at the start of a thread.
+            // The function has no caller, as at the start of a thread.
             _ => None,
         }
     }
 }
 
-/// Reads a part of the table.
+/// A reader of a part of the table.
 #[derive(Clone, Copy)]
 struct TableReader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Address of the first byte.
+    /// Address of the first byte of the part.
     start: u64,
 }
 
@@ -216,8 +220,8 @@ impl TableReader<'_> {
         (at <= self.bytes.len()).then_some(())
     }
 
-    /// A number in pieces of 7 bits (LEB128), how many bits that were, and whether it is negative,
-    /// were it signed.
+    /// Reads a number in groups of 7 bits (LEB128). Returns its value, its number of bits, and
+    /// whether it is negative if it is signed.
     fn pieces(&mut self) -> Option<(u64, u32, bool)> {
         let (mut sum, mut bits) = (0u64, 0);
         loop {
@@ -240,7 +244,8 @@ impl TableReader<'_> {
         Some((sum | above) as i64)
     }
 
-    /// An address as `encoding` has it (`DW_EH_PE_...`): absolute, or from where it stands.
+    /// Reads an address in the given encoding (`DW_EH_PE_...`): absolute, or relative to its own
+    /// place.
     fn pointer(&mut self, encoding: u8) -> Option<u64> {
         let from = match encoding & 0xf0 {
             0x00 => 0,
@@ -256,8 +261,8 @@ impl TableReader<'_> {
         Some(from.wrapping_add(number))
     }
 
-    /// Carries instructions out: all, or for `at`, a function's start and a place in it, those up
-    /// to that place. `None`: one is not known.
+    /// Executes instructions. `at` is the start of a function and an address in it: then only
+    /// instructions up to that address are executed. `None`: an instruction is unknown.
     fn run(
         &mut self,
         shared: &SharedFrames,
@@ -297,7 +302,7 @@ impl TableReader<'_> {
                 }
                 (0, 0x07) => state.set(self.uleb()?, RegisterRule::Unknown),
                 (0, 0x08) => state.set(self.uleb()?, RegisterRule::Same),
-                // In another register, or a value and not its place.
+                // The value is in another register, or is computed and not stored.
                 (0, 0x09 | 0x14 | 0x15) => {
                     state.set(self.uleb()?, RegisterRule::Unknown);
                     self.uleb()?;
@@ -326,7 +331,7 @@ impl TableReader<'_> {
                     state.end = Some((register, self.sleb()?.wrapping_mul(shared.data_unit)));
                 }
                 (0, 0x13) => state.end = Some((state.end?.0, self.sleb()?.wrapping_mul(shared.data_unit))),
-                // How many bytes of arguments lie on the stack.
+                // The number of bytes of arguments on the stack is skipped.
                 (0, 0x2e) => _ = self.uleb()?,
                 _ => return None,
             }
@@ -335,8 +340,8 @@ impl TableReader<'_> {
     }
 }
 
-/// The place that was caught, then its callers, as far as `rule` and what is known of the stack
-/// reach. `rule` gets a place and whether it is one to which a call returns.
+/// Appends the sampled address to `into`, then the addresses of its callers, as far as `rule` and
+/// the known part of the stack reach. `rule` gets an address, and whether it is a return address.
 pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
     let word = |address: u64| number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
     into.clear();
@@ -351,7 +356,7 @@ pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>
                 RegisterRule::At(offset) => end.checked_add_signed(offset).and_then(word),
                 RegisterRule::Unknown => None,
             };
-            // Who called has more on the stack than who was called.
+            // The caller's frame is higher on the stack than that of the called function.
             (end > stack).then_some((back, end, frame))
         });
         let Some((back, end, before)) = caller else { return };
@@ -360,8 +365,8 @@ pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>
     }
 }
 
-/// Adds to the callers that were walked to those of a chain by frame pointers that lie beyond: what
-/// follows in it on the last place that both have.
+/// Appends to the walked callers those that a chain of frame pointers has beyond them. These follow
+/// the last address that both lists contain.
 pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
     let mut beyond = 0;
     for place in walked.iter() {
@@ -369,7 +374,7 @@ pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
             beyond += further + 1;
         }
     }
-    // A chain that has nothing to do with the place that was caught is of another moment.
+    // A chain without a common address belongs to another time.
     if beyond > 0 {
         walked.extend_from_slice(&chain[beyond..]);
     }

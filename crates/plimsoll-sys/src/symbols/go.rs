@@ -1,6 +1,6 @@
-//! The table of functions that every Go program carries for its own tracebacks (`.gopclntab`),
-//! stripped or not, as Go writes it since 1.18. Since 1.26 it does not say where the code begins:
-//! that stands in the module's data.
+//! The function table that every Go program has for its own tracebacks (`.gopclntab`), even if it
+//! is stripped, in the format since Go 1.18. Since 1.26 the table lacks the start of the code,
+//! which the module data has.
 //!
 //! ```text
 //! table = magic (u32) 0 0 quantum (u8) pointer size (u8)
@@ -13,43 +13,42 @@
 
 use super::parted::{PartedBytes, number_at};
 
-/// Of Go 1.18 and 1.20.
+/// The magic numbers of Go 1.18 and 1.20.
 const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
-/// More functions than any program has.
+/// Most functions of a program: above that of any real one.
 const FUNCTIONS_MAX: u64 = 4 << 20;
-/// What is read of a name.
+/// Longest part of a name that is read, in bytes.
 const NAME_BYTES: usize = 512;
 /// Index of the code's start in the module data, in words of 8 bytes: after the header's address,
 /// six slices, the function lookup table, and the first and last address.
 const MODULE_TEXT_WORD: u64 = 22;
 
-/// The table.
+/// The functions of a Go program.
 pub(super) struct GoFunctions {
     /// First address of the code.
     text: u64,
-    /// `functions` of above.
+    /// The part `functions` of the table (see the format above).
     entries: Vec<u8>,
     count: usize,
-    /// Where the names and the functions lie in the file.
+    /// File offsets of the names and of the functions.
     names_at: u64,
     functions_at: u64,
 }
 
 /// The information of a file about the start of its code.
 pub(super) struct GoPlaces {
-    /// Where in the file the table lies, and how long it is.
+    /// File offset and length of the table.
     pub(super) table: (u64, u64),
-    /// Where in the file the module's data lie, if they are apart.
+    /// File offset of the module data, if it is a separate section.
     pub(super) module_at: Option<u64>,
     /// Address of the section of code and its length, bytes.
     pub(super) text: (u64, u64),
-    /// Whether other code may come before Go's in that section.
+    /// Whether code of other languages may precede Go's code in that section.
     pub(super) is_mixed: bool,
 }
 
 impl GoFunctions {
-    /// The table of a file; `None` of another version, or where it is not known where the code
-    /// begins.
+    /// Reads the table of a file; `None`: another version, or the start of the code is unknown.
     pub(super) fn read<P: PartedBytes + ?Sized>(file: &P, places: &GoPlaces) -> Option<GoFunctions> {
         let (at, length) = places.table;
         let head = file.part(at, 8 + 8 * 8);
@@ -77,7 +76,7 @@ impl GoFunctions {
         number_at(&self.entries, number * 8, 4).unwrap_or(u64::MAX)
     }
 
-    /// The name of the function at an address, and where that begins.
+    /// Returns the name of the function at an address, and the address at which it begins.
     pub(super) fn function_at<P: PartedBytes + ?Sized>(&self, file: &P, address: u64) -> Option<(Vec<u8>, u64)> {
         let within = address.checked_sub(self.text)?;
         if within >= self.entry(self.count) {

@@ -1,21 +1,22 @@
-//! Functions that a just-in-time compiler wrote down for profilers: `/tmp/perf-PID.map`, with a
-//! line `START SIZE NAME` (hexadecimal) for each. Node.js (`--perf-basic-prof`), Python (`-X perf`)
-//! and agents of the JVM write this file.
+//! Functions of just-in-time compiled code, from the file that the compiler writes for profilers:
+//! `/tmp/perf-PID.map`. Each line has the form `START SIZE NAME` (hexadecimal). Node.js
+//! (`--perf-basic-prof`), Python (`-X perf`) and agents of the JVM write this file.
 
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// Longest such file that is read, bytes.
+/// Longest part of the file that is read, in bytes.
 const BYTES_MAX: u64 = 32 << 20;
 
-/// Functions by address.
+/// The just-in-time compiled functions of a process, by address.
 #[derive(Default)]
 pub struct JitNames {
     bytes: Vec<u8>,
-    /// How long the file was, bytes.
+    /// Length of the file at the last read, bytes.
     length: u64,
-    /// First address, the one behind the last, and where the name lies; by address.
+    /// For each function: first address, end address, and the place of its name; ascending by
+    /// address.
     ranges: Vec<(u64, u64, std::ops::Range<usize>)>,
 }
 
@@ -23,7 +24,7 @@ impl JitNames {
     /// Reads the new part of a process's file, in its own view of the file system. A missing file,
     /// or one of another user than the process's, counts as empty.
     pub fn refresh(&mut self, pid: u32) {
-        // The number that the process has for itself is the last one.
+        // The last number is the process id that the process itself sees.
         let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
         let status = String::from_utf8_lossy(&status);
         let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"));
@@ -36,12 +37,12 @@ impl JitNames {
         };
         let Some(length) = own_length().filter(|length| *length != self.length) else { return };
         let mut bytes = Vec::new();
-        // What cannot be read has no names.
+        // If the file cannot be read, there are no names.
         _ = File::open(&path).and_then(|file| file.take(BYTES_MAX).read_to_end(&mut bytes));
         *self = JitNames { length, ..JitNames::parse(bytes) };
     }
 
-    /// Parses such a file; invalid lines are skipped, and the last of overlapping entries counts.
+    /// Parses such a file. Invalid lines are skipped, and the last of overlapping entries counts.
     pub fn parse(bytes: Vec<u8>) -> JitNames {
         let mut ranges = Vec::new();
         let mut at = 0;
@@ -55,7 +56,7 @@ impl JitNames {
             }
             at += line.len() + 1;
         }
-        // Stable: of those at one place the last stays last.
+        // The sort is stable, so that of entries at one address the last stays last.
         ranges.sort_by_key(|range| range.0);
         JitNames { bytes, length: 0, ranges }
     }

@@ -1,19 +1,20 @@
-//! `/proc/PID/maps`: which parts of a process's memory are code, and of which file.
+//! Parser of `/proc/PID/maps`: the executable parts of a process's memory, and their files.
 
-/// A part that may be run.
+/// An executable part of a process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address, and the one behind the last.
+    /// First address; `end` is the address after the last byte.
     pub start: u64,
     /// See `start`.
     pub end: u64,
-    /// Where in the file the part begins.
+    /// Offset in the file at which the part begins.
     pub offset: u64,
-    /// The file's device, as the kernel writes it, and its number there; 0: it is no file.
+    /// The device of the file, as the kernel writes it; `inode` is the file's number there, 0
+    /// without a file.
     pub device: String,
     /// See `device`.
     pub inode: u64,
-    /// The file, or a name of the kernel's in brackets, or nothing.
+    /// The path of the file, a name of the kernel in brackets, or empty.
     pub path: String,
 }
 
@@ -28,14 +29,14 @@ impl Mapping {
     }
 }
 
-/// The parts that may be run, by address. What is not understood is left out.
+/// Parses the executable parts, by address. Invalid lines are skipped.
 pub fn parse(bytes: &[u8]) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = bytes.split(|byte| *byte == b'\n').filter_map(line).collect();
     mappings.sort_by_key(|mapping| mapping.start);
     mappings
 }
 
-/// `START-END PERMS OFFSET DEVICE INODE   PATH`.
+/// Parses a line `START-END PERMS OFFSET DEVICE INODE   PATH`.
 fn line(line: &[u8]) -> Option<Mapping> {
     let text = String::from_utf8_lossy(line);
     let mut rest = text.as_ref();
@@ -51,7 +52,7 @@ fn line(line: &[u8]) -> Option<Mapping> {
     let hex = |digits: &str| u64::from_str_radix(digits, 16).ok();
     let (start, end, offset, inode) = (hex(start)?, hex(end)?, hex(offset)?, inode.parse().ok()?);
     let path = rest.trim_start_matches(' ').to_owned();
-    // An offset that would carry an address round is no file's.
+    // An offset at which addresses would overflow belongs to no file.
     let fits = start < end && offset.checked_add(end - start).is_some();
     (allowed.as_bytes().get(2) == Some(&b'x') && fits).then_some(Mapping { start, end, offset, device, inode, path })
 }

@@ -1,8 +1,9 @@
-//! The function at an address of a process ([`Symbols`]), from the process's memory map, the tables
-//! of mapped files, and the functions of a just-in-time compiler; and the function's callers.
+//! Names the function at an address of a process ([`Symbols`]), and finds the function's callers.
+//! The sources are the process's memory map, the tables of mapped files, and the functions of a
+//! just-in-time compiler.
 //!
-//! Names are cut and cleaned of control characters. Files are read in parts, as far as needed;
-//! unusually large files have no names. Not here: the purpose of functions.
+//! Names are shortened, and control characters removed. Files are read in parts, as far as needed;
+//! functions of unusually large files have no names. Not here: the purpose of functions.
 
 mod elf;
 mod frames;
@@ -25,25 +26,25 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What is read of `/proc/PID/maps`.
+/// Longest part of `/proc/PID/maps` that is read, in bytes.
 const MAPS_BYTES_MAX: u64 = 16 << 20;
 /// Longest name, in bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// A map is read again at most so often, where an address is in none of its parts.
+/// Shortest time between two reads of a memory map, when an address is in none of its parts.
 const MAPS_AGAIN: Duration = Duration::from_millis(900);
-/// Code that was compiled just in time is asked for again at most so often.
+/// Shortest time between two reads of the functions of a just-in-time compiler.
 const JIT_AGAIN: Duration = Duration::from_secs(3);
-/// Addresses whose names and frames are kept, of all processes.
+/// Most addresses whose names and frames are cached, over all processes.
 const ADDRESSES_MAX: usize = 1 << 16;
-/// What the kernel calls its page for clocks.
+/// The kernel's name of its clock page.
 const KERNEL_PAGE: &str = "[vdso]";
-/// Files whose tables are kept, and memory for them, bytes.
+/// Most files whose tables are cached; `TABLES_BYTES_MAX` bounds the memory of these tables.
 const FILES_MAX: usize = 256;
 const TABLES_BYTES_MAX: usize = 128 << 20;
 
-/// What is known of one process.
+/// The memory map of a process, with what was found in it.
 struct ProcessMap {
-    /// Its name, for code that has none.
+    /// Name of the process, used for code without a name.
     name: String,
     mappings: Vec<Mapping>,
     read: Instant,
@@ -68,22 +69,22 @@ pub struct Symbols {
 }
 
 impl Symbols {
-    /// Forgets processes that are not among these.
+    /// Drops everything about processes that are not among `pids`.
     pub fn keep(&mut self, pids: &[u32]) {
         self.processes.retain(|pid, _| pids.contains(pid));
         self.addresses = self.processes.values().map(|process| process.names.len() + process.frames.len()).sum();
     }
 
-    /// Reads the tables of the files that a process runs, so that nothing is to be read while a
-    /// load is under way.
+    /// Reads the tables of the files that a process executes, so that nothing is read during a
+    /// load.
     pub fn prepare(&mut self, pid: u32) {
         self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
         let mappings = self.processes.get(&pid).map(|process| process.mappings.clone()).unwrap_or_default();
         mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.functions(pid, mapping));
     }
 
-    /// The function at an address; `is_caller`: the address is where a call returns to, which may
-    /// lie behind its function. `None`: there is no code.
+    /// Returns the name of the function at an address; `None`: there is no code. `is_caller`: the
+    /// address is a return address, which may lie just after its function.
     pub fn name(&mut self, pid: u32, address: u64, is_caller: bool) -> Option<Arc<str>> {
         let at = if is_caller { address.checked_sub(1)? } else { address };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
@@ -91,11 +92,11 @@ impl Symbols {
             return known.clone();
         }
         let Some(mapping) = process.mapping(pid, at).cloned() else {
-            // Code under compilation may not be executable at the time of the lookup.
+            // Code that is being compiled may not be executable at the time of the lookup.
             return process.jit.function_at(at).map(|name| Arc::from(without_folders(&clean(name))));
         };
         if !mapping.is_file() {
-            // Compiled just in time: what lies there changes.
+            // Just-in-time compiled code changes over time, so its names are not cached here.
             return self.in_memory(pid, &mapping, at);
         }
         let name = self.in_file(pid, &mapping, at, is_caller);
@@ -105,7 +106,7 @@ impl Symbols {
         name
     }
 
-    /// The memory map of a process, to which more may be added.
+    /// The memory map of a process, with room in the cache for another address.
     fn with_room(&mut self, pid: u32) -> Option<&mut ProcessMap> {
         if self.addresses >= ADDRESSES_MAX {
             self.processes.values_mut().for_each(ProcessMap::forget_places);
@@ -115,22 +116,21 @@ impl Symbols {
         self.processes.get_mut(&pid)
     }
 
-    /// The place that was caught, then its callers: those that the top of its stack tells where
-    /// their code has no frame pointers, and those of `chain` beyond. `into` is room that is used
-    /// again.
+    /// Appends the sampled address and its callers to `into`, a buffer. The top of the stack gives
+    /// the callers of code without frame pointers; `chain` gives the callers beyond.
     pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
         frames::walk(top, |place, is_caller| self.frame(pid, place, is_caller), into);
         frames::join(into, chain);
     }
 
-    /// Where the frame lies at a place.
+    /// Returns the place of the stack frame at an address.
     fn frame(&mut self, pid: u32, place: u64, is_caller: bool) -> Option<FrameRule> {
         let at = if is_caller { place.checked_sub(1)? } else { place };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
         if let Some(known) = process.frames.get(&at) {
             return *known;
         }
-        // Of code that was compiled just in time there is no table.
+        // Just-in-time compiled code has no frame table.
         let mapping = process.mapping(pid, at).filter(|it| it.is_file() || it.path == KERNEL_PAGE)?.clone();
         let rule = if mapping.is_file() {
             self.functions(pid, &mapping).and_then(|functions| functions.frame_at(at - mapping.start + mapping.offset))
@@ -145,7 +145,7 @@ impl Symbols {
     fn in_memory(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
         let process = self.processes.get_mut(&pid)?;
         Some(match mapping.path.as_str() {
-            // Mappings of the kernel have its name.
+            // A mapping of the kernel is named like the mapping.
             named if named.starts_with("[v") => named.into(),
             _ => process.jit_name(pid, at),
         })
@@ -157,8 +157,8 @@ impl Symbols {
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
         let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
         let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
-        // No return address is the very start of a function: this value was a number, and no
-        // caller.
+        // A return address is never directly before the start of a function. So this value was an
+        // unrelated number, and no return address.
         if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }
@@ -168,7 +168,7 @@ impl Symbols {
         }
     }
 
-    /// The table of a mapped file.
+    /// Returns the cached or newly read function table of a mapped file.
     fn functions(&mut self, pid: u32, mapping: &Mapping) -> Option<Arc<Functions<File>>> {
         let key = (mapping.device.clone(), mapping.inode);
         if let Some(known) = self.files.get(&key) {
@@ -184,17 +184,17 @@ impl Symbols {
     }
 }
 
-/// The file that is mapped, as the process sees it.
+/// Opens a mapped file as the process sees it.
 fn open(pid: u32, mapping: &Mapping) -> Option<File> {
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();
     let is_program = program.is_some_and(|program| program.as_os_str().as_encoded_bytes() == mapping.path.as_bytes());
-    // The program can be read even where it was replaced on disk; libraries lie where the process
-    // sees them.
+    // The program itself can be opened even if it was replaced on disk. Libraries are opened in the
+    // process's view of the file system.
     let path = match is_program {
         true => PathBuf::from(format!("/proc/{pid}/exe")),
         false => PathBuf::from(format!("/proc/{pid}/root{}", mapping.path)),
     };
-    // Whatever is not a plain file might keep who opens it waiting.
+    // Opening a path that is no regular file could block.
     std::fs::metadata(&path).ok().filter(|about| about.is_file())?;
     File::open(path).ok()
 }
@@ -218,7 +218,7 @@ impl ProcessMap {
         self.frames.clear();
     }
 
-    /// The part of its memory in which an address lies, if there is code.
+    /// The executable part of the process's memory that contains an address.
     fn mapping(&mut self, pid: u32, at: u64) -> Option<&Mapping> {
         if find(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_AGAIN {
             self.mappings = read_maps(pid);
@@ -227,7 +227,7 @@ impl ProcessMap {
         find(&self.mappings, at)
     }
 
-    /// Code that is in no file.
+    /// Returns the name of a function in code that belongs to no file.
     fn jit_name(&mut self, pid: u32, at: u64) -> Arc<str> {
         if let Some(name) = self.jit.function_at(at) {
             return Arc::from(without_folders(&clean(name)));
@@ -243,8 +243,8 @@ impl ProcessMap {
     }
 }
 
-/// The page that the kernel maps into every process for clocks (vDSO), which is the same in all of
-/// them: as it is in this one.
+/// The clock page (vDSO) that the kernel maps into every process. It is the same in all processes,
+/// so it is read from this one.
 fn kernel_page() -> Option<Vec<u8>> {
     let mappings = read_maps(std::process::id());
     let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
@@ -257,7 +257,7 @@ fn kernel_page() -> Option<Vec<u8>> {
 fn read_maps(pid: u32) -> Vec<Mapping> {
     let mut bytes = Vec::new();
     let file = File::open(format!("/proc/{pid}/maps"));
-    // A process that is gone has no map.
+    // A process that has ended has no map.
     _ = file.and_then(|file| file.take(MAPS_BYTES_MAX).read_to_end(&mut bytes));
     maps::parse(&bytes)
 }
@@ -267,7 +267,7 @@ fn find(mappings: &[Mapping], at: u64) -> Option<&Mapping> {
     mappings.get(after.checked_sub(1)?).filter(|mapping| at < mapping.end)
 }
 
-/// A name without control characters, cut at a length.
+/// Returns a name without control characters, cut to the longest length.
 fn clean(name: &[u8]) -> String {
     let text = String::from_utf8_lossy(name);
     let mut text: String = text.chars().filter(|c| !c.is_control()).collect();
@@ -279,7 +279,7 @@ fn clean(name: &[u8]) -> String {
     text
 }
 
-/// A compiler's name of a function, with the file name but without its folder, which is private.
+/// Removes the folder of a source file from a compiler's function name, since folders are private.
 fn without_folders(name: &str) -> String {
     let path = |word: &str| word.rsplit('/').next().unwrap_or_default().to_owned();
     name.split_inclusive([' ', ':'])
@@ -287,7 +287,7 @@ fn without_folders(name: &str) -> String {
         .collect()
 }
 
-/// A text with a maximum length: a short mangled symbol may expand without bound, since it can
+/// A text with a maximum length. A short mangled symbol may expand without bound, since it can
 /// refer to parts of itself.
 struct BoundedString(String);
 
@@ -304,11 +304,11 @@ impl std::fmt::Write for BoundedString {
     }
 }
 
-/// A symbol as it is written in its source.
+/// Demangles a symbol to the name in the source.
 fn readable(symbol: &[u8]) -> String {
     let symbol = String::from_utf8_lossy(symbol);
     if let Ok(rust) = rustc_demangle::try_demangle(&symbol) {
-        // Without the hash.
+        // Leave out the hash at the end of a Rust name.
         return clean(format!("{rust:#}").as_bytes());
     }
     if symbol.starts_with("_Z") {

@@ -1,11 +1,11 @@
-//! Bytes that are read by parts ([`PartedBytes`]): a file, or what lies in memory. Not here: what
-//! they mean.
+//! Bytes that are read in parts ([`PartedBytes`]): a file, or bytes in memory. Not here: the
+//! meaning of the bytes.
 
 use std::borrow::Cow;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Bytes that are read by parts.
+/// A source of bytes that is read in parts.
 pub trait PartedBytes {
     /// `length` bytes from `at` on; fewer at the end, and none beyond it or after a read error.
     fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]>;

@@ -1,4 +1,4 @@
-//! Names by address, of tables made here and of this process.
+//! Tests of function names by address, from tables made here and from this process.
 
 use super::*;
 
@@ -9,8 +9,8 @@ fn put(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// A file of one loaded part (address 0x40_0000) with these sections: name, kind, address, offset,
-/// length, link.
+/// An ELF file with one loaded segment (address 0x40_0000) and these sections: name, type, address,
+/// offset, length, link.
 fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1];
     for (at, value, size) in [(32, 64, 8), (40, 0x1000, 8), (56, 1, 2), (60, sections.len() as u64 + 1, 2), (62, 0, 2)]
@@ -44,8 +44,8 @@ fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// Functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at 0x40_0180, the end at 0x40_0200; of
-/// Go 1.26, with the start of the code in the module's data.
+/// A Go 1.26 program with functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at 0x40_0180,
+/// and its end at 0x40_0200. The module data has the start of the code.
 pub(super) fn go_program() -> Vec<u8> {
     let sections = [
         (".text", 1, 0x40_0080, 0x80, 0x300, 0),
@@ -88,7 +88,7 @@ fn go_names_its_functions_even_when_stripped() {
     ] {
         assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
-    // Not known where the code begins, and other code may come first: no name is better than a
+    // The start of the code is unknown, and other code may come first. No name is better than a
     // wrong one.
     let mut unknown = go_program();
     put(&mut unknown, 0x600 + 8 * 22, 0, 8);
@@ -107,7 +107,7 @@ fn symbols_name_functions() {
     let texts = b"\0main\0_init\0_ZN4core3fmt5Write9write_str17h0123456789abcdefE\0_ZN2v88internal9Scavenger7ProcessEv\0read@@GLIBC_2.2\0";
     bytes[0x500..0x500 + texts.len()].copy_from_slice(texts);
     let at = |text: &str| texts.windows(text.len()).position(|part| part == text.as_bytes()).expect("there") as u64;
-    // Out of order; two have no length, of which one ends with its section.
+    // The symbols are unsorted. Two have no length, and one of these ends with its section.
     let symbols = [
         (at("_ZN4core"), 2u64, 0x40_0140u64, 0x10u64),
         (at("main"), 2, 0x40_0100, 0x20),
@@ -183,7 +183,7 @@ fn names_are_clean() {
     assert_eq!(clean(b"a\x1b[31mb\n"), "a[31mb");
     assert_eq!(clean("é".repeat(300).as_bytes()).len(), NAME_BYTES_MAX);
     assert_eq!(readable(b"_ZNotReally"), "_ZNotReally");
-    // A pair of pairs of pairs ...: three letters more double it.
+    // Nested pairs: three more letters double the length of the name.
     let mut doubling = b"_Z1fI1pIiiE".to_vec();
     (0..28).for_each(|n: u8| {
         let before = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[usize::from(n)];

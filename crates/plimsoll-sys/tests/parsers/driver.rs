@@ -1,4 +1,4 @@
-//! Gives any bytes to every parser of what the kernel tells: none may panic.
+//! Passes any bytes to every parser of kernel files and of program files: none may panic.
 
 use plimsoll_sys::probe::{cgroup, host, listener, process, sockets};
 use plimsoll_sys::sampling::each_record;
@@ -14,8 +14,7 @@ impl PartedBytes for Memory<'_> {
     }
 }
 
-/// Asks a program's tables for what lies at some of its places, and where its frame does; whether
-/// there is a name.
+/// Looks up functions and frames at some places of a program. Returns whether a name was found.
 fn names_a_function(bytes: &[u8]) -> bool {
     let Some(functions) = Functions::read(Memory(bytes)) else { return false };
     let step = (bytes.len() / 64).max(1);
@@ -27,7 +26,7 @@ fn names_a_function(bytes: &[u8]) -> bool {
     places.filter(told).count() > 0
 }
 
-/// Gives `bytes` to every parser; how many understood them.
+/// Passes `bytes` to every parser. Returns how many parsed them.
 pub fn parse_all(bytes: &[u8]) -> usize {
     let half = bytes.len() / 2;
     let mut sockets_told = 0;

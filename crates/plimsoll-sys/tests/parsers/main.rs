@@ -1,5 +1,5 @@
-//! Every parser of what the kernel tells against damaged and made-up input: none may panic, and
-//! whole input is still understood.
+//! Tests every parser of kernel files and of program files with damaged and random input. None may
+//! panic, and intact input must still be parsed.
 
 #![allow(clippy::print_stderr, reason = "a random test says its seed")]
 
@@ -7,7 +7,7 @@ mod driver;
 
 use driver::parse_all;
 
-/// A small random generator: this crate has no other, and needs none.
+/// A small random number generator, since this crate has none.
 struct Rng(u64);
 
 impl Rng {
@@ -28,7 +28,7 @@ fn put(bytes: &mut [u8], at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// A program of one loaded part with these sections: number of the name, kind, address, offset,
+/// A program with one loaded segment and these sections: index of the name, type, address, offset,
 /// length, link.
 fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
@@ -52,7 +52,7 @@ fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     bytes
 }
 
-/// As Go 1.18 writes it, with one function.
+/// A program as Go 1.18 writes it, with one function.
 fn go_program() -> Vec<u8> {
     let names = b"\0.text\0.gopclntab\0";
     let mut bytes = program(names, &[[1, 1, 0x1080, 0x80, 0x100, 0], [7, 1, 0, 512, 256, 0]]);
@@ -66,7 +66,7 @@ fn go_program() -> Vec<u8> {
     bytes
 }
 
-/// With one symbol.
+/// A program with one symbol.
 fn c_program() -> Vec<u8> {
     let mut bytes = program(b"\0", &[[0, 2, 0, 512, 24, 2], [0, 3, 0, 640, 64, 0]]);
     for (at, value, size) in [(0, 1, 4), (4, 2, 1), (6, 1, 2), (8, 0x1080, 8), (16, 0x200, 8)] {

@@ -1,36 +1,37 @@
-//! The chunked coding ([RFC 9112, 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds
-//! where a body ends and counts its content.
+//! Decoder of the chunked coding ([RFC 9112,
+//! 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds the end of a body and counts
+//! its content.
 //!
-//! Extensions and trailer fields are skipped, within bounds, and not checked for their form:
-//! nothing is read from them. Not here: keeping the content.
+//! Extensions and trailer fields are skipped, up to a limit. Their form is not checked, since
+//! nothing is read from them. Not here: storing the content.
 
 use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
 use crate::error::ProtocolError;
 use memchr::memchr;
 
-/// The most bytes the line with a chunk's size may have, extensions and line end included.
+/// Longest line with a chunk's size, in bytes, including extensions and line end.
 pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 
-/// Where in a chunked body we are.
+/// The position within a chunked body.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkDecoder {
     /// The chunk size parsed so far, then the rest of the chunk.
     left: u64,
-    /// Bytes of the present size line, or of the trailer section.
+    /// Bytes so far of the current size line, or of the trailer section.
     bytes: u32,
-    /// Finished lines of the trailer section.
+    /// Number of complete lines of the trailer section.
     lines: u16,
     at: ChunkPart,
 }
 
-/// What comes next.
+/// The part of the body that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkPart {
     /// The first digit of a size.
     Size,
-    /// More digits, or what ends them.
+    /// More digits of a size, or the byte after them.
     SizeMore,
-    /// White space after the digits: some servers pad them.
+    /// White space after the digits, which some servers add.
     Padding,
     /// An extension: skipped to the line feed.
     Extension,
@@ -51,7 +52,7 @@ enum ChunkPart {
 /// The result of parsing some bytes.
 pub(super) struct ChunkProgress {
     pub(super) consumed: usize,
-    /// How many of them were content.
+    /// Number of content bytes among them.
     pub(super) content: u64,
     pub(super) done: bool,
 }
@@ -61,8 +62,8 @@ impl ChunkDecoder {
         ChunkDecoder { left: 0, bytes: 0, lines: 0, at: ChunkPart::Size }
     }
 
-    /// Reads on; with `by_run` no further than to the end of the first run of content, if there is
-    /// one.
+    /// Parses further bytes. With `by_run` it stops at the end of the first run of content, if
+    /// there is one.
     pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<ChunkProgress, ProtocolError> {
         let mut content = 0;
         let mut at = 0;
@@ -127,7 +128,7 @@ impl ChunkDecoder {
         Ok(ChunkProgress { consumed: at, content, done: false })
     }
 
-    /// One byte of a size line, up to where an extension starts.
+    /// Parses one byte of a size line, up to the start of an extension.
     fn size_line(&mut self, byte: u8) -> Result<(), ProtocolError> {
         match (self.at, byte) {
             (ChunkPart::Size | ChunkPart::SizeMore, b'0'..=b'9' | b'a'..=b'f' | b'A'..=b'F') => {
@@ -150,7 +151,8 @@ impl ChunkDecoder {
         Ok(())
     }
 
-    /// The size line ended: content follows, or after a chunk of size zero the trailer section.
+    /// Handles the end of a size line: content follows, or after a chunk of size 0 the trailer
+    /// section.
     fn size_known(&mut self) {
         self.bytes = 0;
         self.at = if self.left == 0 { ChunkPart::Trailer } else { ChunkPart::Data };

@@ -1,39 +1,40 @@
-//! HTTP/1.1 on one connection: one exchange at a time, as long as both sides let it go on. An
-//! exchange may have several messages that go out in one piece (pipelining); their answers come in
-//! the same order.
+//! Exchanges over HTTP/1.1 on one connection: one at a time, while both sides keep the connection.
+//! An exchange may have several messages that are sent in one piece (pipelining). Their responses
+//! come in the same order.
 
 use super::response::{Expect, ResponseParser};
 use crate::error::{EndError, ExchangeError};
 use crate::fact::{ExchangeNumber, Fact, Piece};
 
-/// The client's side of a connection that speaks HTTP/1.1.
+/// The client's side of an HTTP/1.1 connection.
 #[derive(Debug)]
 pub struct H1 {
     parser: ResponseParser,
-    /// Bytes of the request that are not sent yet.
+    /// Number of bytes of the request that are not sent yet.
     unsent: usize,
     exchange: Option<ExchangeNumber>,
-    /// The request lets the connection go on.
+    /// Whether the request permits further exchanges on the connection.
     keep_alive: bool,
-    /// No further exchange can be started.
+    /// Whether no further exchange can be started.
     over: bool,
     /// Expectations of further responses of the exchange; boxed, since few exchanges have several.
     pipeline: Option<Box<Pipeline>>,
 }
 
-/// The messages of an exchange after the one that is being answered.
+/// The messages of an exchange with several.
 #[derive(Debug, Default)]
 struct Pipeline {
     /// The common expectation of all responses.
     expect: Expect,
-    /// For each message whether it is a HEAD request.
+    /// Whether each message is a HEAD request.
     heads_only: Vec<bool>,
-    /// The one that is being answered.
+    /// Index of the message whose response is expected now.
     at: usize,
 }
 
 impl Pipeline {
-    /// Moves to the next message, if there is one: the expectation of its response.
+    /// Moves to the next message, and returns the expectation of its response; `None`: there is
+    /// none.
     fn next(&mut self) -> Option<Expect> {
         self.at += 1;
         let head_request = *self.heads_only.get(self.at)?;
@@ -46,13 +47,13 @@ impl H1 {
         H1 { parser: ResponseParser::new(), unsent: 0, exchange: None, keep_alive: false, over: false, pipeline: None }
     }
 
-    /// How many exchanges can be started now.
+    /// Number of exchanges that can be started now.
     #[inline]
     pub fn room(&self) -> u32 {
         u32::from(self.exchange.is_none() && !self.over)
     }
 
-    /// The exchange under way.
+    /// The exchange in flight.
     pub fn exchange(&self) -> Option<ExchangeNumber> {
         self.exchange
     }
@@ -62,13 +63,13 @@ impl H1 {
         self.exchange.is_some()
     }
 
-    /// Whether nothing is under way, nor can be any more.
+    /// Whether no exchange is in flight and none can be started any more.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.over && self.exchange.is_none()
     }
 
-    /// Begins an exchange whose request has `length` bytes.
+    /// Starts an exchange whose request has `length` bytes.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, length: usize, expect: Expect, keep_alive: bool) {
         debug_assert!(self.room() > 0, "one exchange at a time");
@@ -82,7 +83,7 @@ impl H1 {
         }
     }
 
-    /// The exchange that was just started has several messages.
+    /// Declares that the exchange that was just started has several messages.
     #[cold]
     pub fn pipeline(&mut self, heads_only: &[bool]) {
         let expect = self.parser.expect();
@@ -92,21 +93,23 @@ impl H1 {
         (pipeline.at, pipeline.expect) = (0, expect);
     }
 
-    /// The exchange with unsent bytes, and their number at its end.
+    /// The exchange with unsent bytes, and the number of these bytes (the last ones of the
+    /// request).
     #[inline]
     pub fn unsent(&self) -> Option<(ExchangeNumber, usize)> {
         self.exchange.filter(|_| self.unsent > 0).map(|exchange| (exchange, self.unsent))
     }
 
-    /// So many bytes of the request were sent. Returns whether that was all.
+    /// Records that `count` bytes of the request were sent. Returns whether all are sent.
     #[inline]
     pub fn sent(&mut self, count: usize) -> bool {
         self.unsent -= count;
         self.unsent == 0
     }
 
-    /// The next fact in `bytes`, which move on behind it.
-    // Always: once a request, and the fact need not go through memory.
+    /// Returns the next fact in `bytes`, and advances `bytes` past it.
+    ///
+    /// Always inlined: it runs once a request, and the fact then need not go through memory.
     #[inline(always)]
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
         if bytes.is_empty() {
@@ -130,7 +133,7 @@ impl H1 {
                     Some(reply) => {
                         if let Some(next) = self.pipeline.as_mut().and_then(|pipeline| pipeline.next()) {
                             *bytes = rest;
-                            // Where the server ends the connection, the end is what comes next.
+                            // If the server ends the connection, the next event is that end.
                             self.over |= !reply.keep_alive;
                             self.parser.begin(next);
                             let status = reply.status;
@@ -138,8 +141,8 @@ impl H1 {
                         }
                         *bytes = &[];
                         self.exchange = None;
-                        // An answer to a request that was not sent whole, or with more bytes than
-                        // an answer has: answered, but this connection ends here.
+                        // The response came before the request was sent completely, or has surplus
+                        // bytes. The exchange succeeded, but the connection ends here.
                         self.over |= !(reply.keep_alive && self.keep_alive && self.unsent == 0 && rest.is_empty());
                         let (status, body_bytes) = (reply.status, reply.body_bytes);
                         let (piece, surplus) = (piece(all), rest.len());
@@ -158,7 +161,7 @@ impl H1 {
     pub fn end(&mut self, vouched: bool) -> Option<Fact<'static>> {
         self.over = true;
         let exchange = self.exchange?;
-        // An end that an attacker could have forged completes no response.
+        // An end that an attacker could forge does not complete a response.
         let ended = self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EndError::Truncated) });
         Some(match ended {
             Ok(reply) => {
@@ -171,13 +174,13 @@ impl H1 {
         })
     }
 
-    /// The exchange under way is the last.
+    /// Makes the exchange in flight the last one.
     pub fn end_after(&mut self) {
         self.over = true;
     }
 
-    /// The exchange under way is no longer wanted, or no longer possible: HTTP/1.1 has no way to go
-    /// on from there.
+    /// Gives up the exchange in flight, and returns its number. HTTP/1.1 cannot continue on the
+    /// connection after that.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         self.over = true;
         self.exchange.take()
@@ -199,11 +202,11 @@ mod tests {
         HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n\
         HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
 
-    /// For each response its status, content, and whether it was the last.
+    /// For each response: its status, its content, and whether it was the last.
     type AnswerRow = Vec<(u16, Vec<u8>, bool)>;
 
-    /// The facts of `bytes`, split at these places, for an exchange with these messages: status and
-    /// content of each response, whether it is the last, and the final error.
+    /// Parses `bytes`, split at `cuts`, for an exchange with these messages. Returns status,
+    /// content and "is last" for each response, and the number of surplus bytes.
     fn read_answers(bytes: &[u8], cuts: &[usize], heads_only: &[bool]) -> (AnswerRow, Option<usize>) {
         let mut h1 = H1::new();
         h1.start(7, 10, Expect { head_request: heads_only[0], content: true, ..Expect::default() }, true);
@@ -255,7 +258,7 @@ mod tests {
         assert!(matches!(h1.next(&mut bytes), Some(Fact::AnsweredOneOf { status: 200, .. })));
         assert!(matches!(h1.end(true), Some(Fact::Failed { exchange: 7, .. })));
         assert!(h1.is_over() && h1.end(true).is_none());
-        // The next exchange of a connection has one message again.
+        // The next exchange on a connection has one message again.
         let mut h1 = H1::new();
         for messages in [2, 1] {
             h1.start(7, 10, Expect::default(), true);

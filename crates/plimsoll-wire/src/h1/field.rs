@@ -5,7 +5,7 @@
 
 use super::token::{TOKEN, list};
 
-/// Where a field's value ends, and the line with it.
+/// Where the value of a field and its line end.
 pub(super) enum ValueEnd {
     /// The value ends before the first index, the line before the second.
     At(usize, usize),
@@ -15,8 +15,8 @@ pub(super) enum ValueEnd {
     Bad,
 }
 
-/// The end of the value that starts at `at`. Control characters other than NUL, CR and LF pass
-/// ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the
+/// Finds the end of the value that starts at `at`. Control characters other than NUL, CR and LF are
+/// accepted ([RFC 9110, 5.5](https://www.rfc-editor.org/rfc/rfc9110#section-5.5) leaves that to the
 /// recipient).
 #[inline]
 pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
@@ -32,17 +32,17 @@ pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
     }
 }
 
-/// How many bytes of a token `bytes` starts with.
+/// Number of bytes at the start of `bytes` that form a token.
 #[inline]
 pub(super) fn token_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
-        // Letters and hyphens, eight at a time, are the whole of nearly every name.
+        // Nearly all names consist of letters and hyphens, which are checked eight at a time.
         while let Some(eight) = eight_at(bytes, at) {
             let seven_bits = eight & !HIGH;
             let lower = seven_bits | each(0x20);
-            // High bits of the bytes that are: at least 'a'; above 'z'; equal to '-'. No sum leaves
-            // its byte.
+            // The high bits mark bytes that are at least 'a', above 'z', or equal to '-'. No sum
+            // overflows its byte.
             let from_a = lower + each(0x80 - b'a');
             let above_z = lower + each(0x80 - b'z' - 1);
             let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
@@ -64,8 +64,8 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
 #[inline]
 fn next_control(bytes: &[u8], mut at: usize) -> usize {
     while let Some(eight) = eight_at(bytes, at) {
-        // High bits of the bytes below 0x20. A borrow can raise a false one, but only above a true
-        // one, and the lowest is the one that is used.
+        // The high bits mark bytes below 0x20. A borrow can mark a wrong byte, but only above a
+        // right one, and the lowest one is used.
         let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
         if below != 0 {
             return at + lowest(below);
@@ -78,36 +78,36 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The high bit of each of eight bytes.
+/// The high bit of each of the eight bytes of a word.
 const HIGH: u64 = each(0x80);
 
-/// Eight times this byte.
+/// A word of eight times this byte.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Eight bytes as one number, the first the lowest; None where fewer are left.
+/// Eight bytes from `at` on as one number, the first byte lowest; `None` if fewer are left.
 #[inline]
 fn eight_at(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*eight))
 }
 
-/// Which byte the lowest set bit is in.
+/// Index of the byte that contains the lowest set bit.
 #[inline]
 fn lowest(bits: u64) -> usize {
     (bits.trailing_zeros() / 8) as usize
 }
 
-/// Whether the token `name` is `lower` but for the case of its letters. Setting the bit that makes
-/// letters small moves no other byte of a token onto a letter or a hyphen.
+/// Whether the token `name` equals `lower`, ignoring case. Setting the bit for small letters maps
+/// no other byte of a token to a letter or a hyphen.
 #[inline]
 pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
 }
 
-/// A `Content-Length`: one number, or the same number several times ("5, 5"), which is what becomes
-/// of repeated fields on the way ([RFC 9110,
+/// Parses a `Content-Length`: one number, or the same number several times ("5, 5"). Intermediaries
+/// write the latter for repeated fields ([RFC 9110,
 /// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     number(value).or_else(|| {
@@ -117,7 +117,7 @@ pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Decimal digits and nothing else, as a number that fits.
+/// Parses a number from decimal digits only; `None` if it does not fit.
 fn number(digits: &[u8]) -> Option<u64> {
     let mut sum = 0u64;
     for b in digits {

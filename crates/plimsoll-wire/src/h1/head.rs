@@ -1,9 +1,9 @@
 //! The head of a response, line by line: status line, header fields, blank line, and the kind of
 //! body.
 //!
-//! A line is parsed only when its line feed has arrived, by one function that sees the whole line,
-//! in one piece or in forty. So the splits of the network cannot change the result, nothing is
-//! scanned twice, and only an unfinished line must be stored (by the caller).
+//! A line is parsed only when its line feed has arrived, by one function that sees the whole line.
+//! So the splits of the network cannot change the result. No byte is scanned twice, and only an
+//! unfinished line must be stored (by the caller).
 //!
 //! Not here: storing that unfinished line, counting interim responses, the body itself.
 
@@ -12,24 +12,24 @@ use super::token::{list, trim};
 use crate::error::ProtocolError;
 use memchr::memchr;
 
-/// The most bytes the head of a reply may have, status line and blank line included; also the bound
-/// of a trailer section. Far above what servers send (most limit themselves to 8 or 16 KiB).
+/// Longest head of a response in bytes, including status line and blank line; also the limit of a
+/// trailer section. It is far above what servers send (most limit themselves to 8 or 16 KiB).
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// The most header lines a head may have (a folded line counts as one more); also the bound of a
-/// trailer section.
+/// Most header lines of a head (a folded line counts as one more); also the limit of a trailer
+/// section.
 pub const HEAD_LINES_MAX: u16 = 256;
 
 /// Most blank lines before a status line. RFC 9112, 2.2 demands this tolerance of servers; clients
 /// need it, because some servers send a stray CRLF after a body.
 pub const BLANK_LINES_MAX: u8 = 2;
 
-/// The head parsed so far.
+/// The parsed part of a head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Meaningful if `has_length`.
+    /// The declared length; valid if `has_length`.
     length: u64,
-    /// Bytes of the lines finished so far.
+    /// Bytes of the complete lines so far.
     bytes: u32,
     lines: u16,
     status: u16,
@@ -42,36 +42,36 @@ pub(super) struct Head {
     keep_alive: bool,
 }
 
-/// What the next line may be.
+/// What the next line of the head may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadStage {
     /// The status line, or a blank line before it.
     Status,
-    /// The first field, or the end. A line that starts with a space would continue the status line:
-    /// refused.
+    /// The first field, or the end. A line that starts with a space would continue the status line,
+    /// so it is refused.
     First,
-    /// A field, the end, or a continuation of a field that was not read.
+    /// A field, the end, or a continuation of a field whose value is not used.
     Field,
-    /// A continuation of a field that was already parsed. It would change the value, so it is
-    /// refused.
+    /// A field or the end. A continuation would change the value of a field that was already
+    /// parsed, so it is refused.
     FieldRead,
 }
 
-/// The value of `Transfer-Encoding`.
+/// The kind of transfer coding, from `Transfer-Encoding`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Absent,
-    /// The last coding is chunked: the body tells its own end.
+    /// The last coding is chunked, so the body marks its own end.
     Chunked,
-    /// It is not: the body ends with the connection.
+    /// The last coding is another one, so the body ends with the connection.
     Other,
 }
 
-/// What one line did.
+/// The result of parsing one line.
 pub(super) enum HeadLine {
-    /// There is no line feed yet.
+    /// The line feed has not arrived yet.
     Unfinished,
-    /// A line of this many bytes was read; the head goes on.
+    /// A line of this length was parsed; the head continues.
     Read(usize),
     /// A blank line of this many bytes ended the head.
     End(usize),
@@ -80,7 +80,7 @@ pub(super) enum HeadLine {
 /// The facts of a complete head.
 pub(super) struct HeadFacts {
     pub(super) status: u16,
-    /// Keep-alive by the head; a body until close ends it all the same.
+    /// Whether the head permits further exchanges. A body until close ends the connection anyway.
     pub(super) keep_alive: bool,
     pub(super) body: Body,
 }
@@ -109,7 +109,7 @@ impl Head {
         }
     }
 
-    /// How many bytes more the head may have.
+    /// Number of bytes that the head may still have.
     pub(super) fn room(&self) -> usize {
         HEAD_BYTES_MAX - self.bytes as usize
     }
@@ -123,9 +123,9 @@ impl Head {
         }
     }
 
-    /// Judge the unfinished line `bytes`: an answer that cannot become HTTP is refused at once, not
-    /// when it ends, because a server of another protocol may greet without a line feed and then
-    /// wait for us.
+    /// Checks the unfinished line `bytes`. A response that cannot become HTTP is refused at once.
+    /// Otherwise a server of another protocol, which greets without a line feed, would make both
+    /// sides wait.
     pub(super) fn check_unfinished(&self, bytes: &[u8]) -> Result<(), ProtocolError> {
         if self.stage == HeadStage::Status && !may_become_status_line(bytes) {
             return Err(ProtocolError::BadStatusLine);
@@ -143,7 +143,7 @@ impl Head {
             line => line,
         };
         if end + 1 > self.room() {
-            // The same order of judgements as when the line comes in pieces.
+            // The checks have the same order as for a line that arrives in pieces.
             self.check_unfinished(bytes)?;
             return Err(ProtocolError::HeadTooLarge);
         }
@@ -184,7 +184,7 @@ impl Head {
         Ok(HeadLine::Read(end + 1))
     }
 
-    // Always, because the call is a tenth of what a line costs.
+    // Always inlined, because the call would be a tenth of the cost of a line.
     #[inline(always)]
     fn header_line(&mut self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         let name_len = token_len(bytes);
@@ -209,14 +209,14 @@ impl Head {
         self.lines += 1;
 
         self.stage = HeadStage::Field;
-        // Lengths first: they alone rule out nearly every field.
+        // Check the length first: it excludes nearly every other field.
         if matches!(name_len, 10 | 14 | 17) {
             self.read_field(&bytes[..name_len], &bytes[value_start..value_end])?;
         }
         Ok(HeadLine::Read(end))
     }
 
-    /// Read a field if it is one of the three that matter.
+    /// Reads a field if it is one of the three that are used.
     #[inline]
     fn read_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
         if is_name(name, b"content-length") {
@@ -245,7 +245,7 @@ impl Head {
     fn read_transfer_encoding(&mut self, value: &[u8]) {
         match list(value).filter(|coding| !coding.is_empty()).last() {
             Some(last) if last.eq_ignore_ascii_case(b"chunked") => self.coding = Coding::Chunked,
-            // A list of nothing adds nothing.
+            // An empty list of codings adds nothing.
             None if self.coding == Coding::Chunked => {}
             _ => self.coding = Coding::Other,
         }
@@ -270,8 +270,8 @@ impl Head {
         Ok(HeadLine::End(end))
     }
 
-    /// The line at the start of `bytes` is bad, or ends with a CR whose LF is still to come: an
-    /// error only if its end is there, so that the same bytes in pieces come to the same end.
+    /// Refuses the line at the start of `bytes`, which is invalid or ends with a CR. It is an error
+    /// only if the end of the line has arrived, so that any split gives the same result.
     #[cold]
     fn refuse(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
@@ -288,9 +288,9 @@ impl Head {
             return None;
         }
         let has_coding = self.coding != Coding::Absent;
-        // "Transfer-Encoding with Content-Length" and "Transfer-Encoding in HTTP/1.0" are what
-        // smuggled or garbled replies look like: read this one by its coding, and trust the
-        // connection no further (RFC 9112, 6.1, 6.3).
+        // A response with `Transfer-Encoding` and `Content-Length`, or with `Transfer-Encoding` in
+        // HTTP/1.0, may be smuggled or garbled. It is read by its coding, and the connection is not
+        // used again (RFC 9112, 6.1, 6.3).
         let suspicious = has_coding && (self.has_length || !self.is_1_1);
         let body = if head_request || matches!(self.status, 204 | 304) {
             Body::Length(0)
@@ -309,7 +309,8 @@ impl Head {
     }
 }
 
-/// Whether more bytes can make an acceptable line of `bytes`. May say yes too often, never no.
+/// Whether `bytes` can be the beginning of a valid status line. It may return true too often, but
+/// false only if they cannot.
 fn may_become_status_line(bytes: &[u8]) -> bool {
     if let [b'\r', rest @ ..] = bytes {
         return matches!(rest, [] | [b'\n', ..]);

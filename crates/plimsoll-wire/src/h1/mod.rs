@@ -1,14 +1,14 @@
-//! HTTP/1.0 and HTTP/1.1 from the client's side, and as much of the server's as a reference server
+//! HTTP/1.0 and HTTP/1.1: the client's side, and as much of the server's side as a reference server
 //! needs ([RFC 9110], [RFC 9112]).
 //!
-//! A request is encoded once ([`encode`]) and sent many times. A reply is only *delimited*
-//! ([`ResponseParser`]): a load generator needs its status, where it ends, and whether the
-//! connection lives on. So the few header fields that answer those questions are read, the others
-//! are checked for their form and forgotten, and no byte of a body is ever kept; content is pointed
-//! at as it passes, where a request asks for it.
+//! A request is encoded once ([`encode`]) and sent many times. A response is only *delimited*
+//! ([`ResponseParser`]): a load generator needs its status, its end, and whether the connection can
+//! be used again. So only the few header fields that answer these questions are used. The form of
+//! the other fields is checked, and they are dropped. No byte of a body is stored; if a request
+//! wants content, pieces point to it.
 //!
-//! Not here: what a status means (the engine decides what counts as success), redirects, cookies,
-//! decompression, pipelining, `Upgrade` and `CONNECT`.
+//! Not here: the meaning of a status (the engine decides what counts as success), redirects,
+//! cookies, decompression, pipelining, `Upgrade` and `CONNECT`.
 //!
 //! [RFC 9110]: https://www.rfc-editor.org/rfc/rfc9110
 //! [RFC 9112]: https://www.rfc-editor.org/rfc/rfc9112

@@ -1,39 +1,38 @@
-//! A request as bytes: encoded once before the run, sent as it is ever after.
+//! Requests as bytes: a request is encoded once before the run, and then sent unchanged.
 //!
-//! Everything that can be wrong with a request is found here, before the first connection, so that
-//! nothing about a request has to be checked while the load runs. Not here: parsing URLs and
-//! arguments, reading body files.
+//! All errors of a request are found here, before the first connection. So no request is checked
+//! during the load. Not here: parsing URLs and arguments, reading body files.
 
 use super::token::{is_token, list};
 use thiserror::Error;
 
-/// Everything of a request that goes on the wire.
+/// The parts of a request that are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts<'a> {
     /// The method, a token; letters are sent as given (methods are case-sensitive).
     pub method: &'a str,
     /// The request target in origin form: path and query, already percent-encoded.
     pub target: &'a str,
-    /// The value of the `Host` field: host name or address, and the port where it is not the
-    /// scheme's own.
+    /// The value of the `Host` field: host name or address, with the port unless it is the scheme's
+    /// default.
     pub host: &'a str,
-    /// Fields the user asked for, sent in this order; each replaces the default field of the same
+    /// The user's header fields, sent in this order. Each replaces the default field of the same
     /// name.
     pub headers: &'a [(String, String)],
-    /// The content, sent as it is; empty for none.
+    /// The content, sent unchanged; may be empty.
     pub body: &'a [u8],
-    /// Whether the connection is to be used again; if not, the request says `Connection: close`.
+    /// Whether the connection is used again; otherwise the request has `Connection: close`.
     pub keep_alive: bool,
 }
 
-/// Why a request cannot be put on the wire. Always the fault of whoever wrote the request.
+/// Why a request cannot be encoded. It is always an error of the request's author.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// The method is not a token ([RFC 9110,
     /// 9.1](https://www.rfc-editor.org/rfc/rfc9110#section-9.1)).
     #[error("the method {0:?} is not a word of letters, digits and !#$%&'*+-.^_`|~")]
     Method(String),
-    /// `CONNECT` asks for a tunnel: what comes back is no reply that could be measured.
+    /// `CONNECT` asks for a tunnel, which returns no measurable response.
     #[error("the method CONNECT opens a tunnel and cannot be used for load")]
     Connect,
     /// The target is empty or has a space, a control character or a byte beyond ASCII.
@@ -48,30 +47,31 @@ pub enum RequestError {
     /// The value of the header field of this name has a carriage return, a line feed or a NUL.
     #[error("the value of the header {0:?} has a line break or a NUL in it")]
     HeaderValue(String),
-    /// A coding of transfers that is not carried out ([RFC 9112,
+    /// A transfer coding that is not supported ([RFC 9112,
     /// 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
     #[error("the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave it out")]
     Coding,
-    /// A coding and a length, of which one alone says where the content ends.
+    /// Both a transfer coding and a length are given, although only one may mark the end of the
+    /// content.
     #[error("the headers Transfer-Encoding and Content-Length exclude each other: leave one out")]
     CodingAndLength,
-    /// A field that may stand once ([RFC 9112,
+    /// A field occurs twice that may occur only once ([RFC 9112,
     /// 3.2](https://www.rfc-editor.org/rfc/rfc9112#section-3.2)).
     #[error("the header {0} may stand once, and is given several times: leave all but one out")]
     Repeated(&'static str),
-    /// A length that is not that of the content.
+    /// The given length differs from that of the content.
     #[error("the header Content-Length is not the length of the body, {0} bytes: leave it out")]
     Length(usize),
 }
 
-/// The bytes of a request ([RFC 9112, 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
+/// Encodes a request ([RFC 9112, 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
 ///
-/// Adds, unless `headers` has a field of that name: `Host`, `User-Agent`, `Accept`;
-/// `Content-Length` where there is a body or the method is one that normally has one (POST, PUT,
-/// PATCH: [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)); and
-/// `Connection: close` for a connection that is used once. `User-Agent` and `Accept` that are given
-/// without a value are not sent at all. What is sent is HTTP: with `Transfer-Encoding: chunked` the
-/// body is one chunk, and a length or coding that is not that of the body is refused.
+/// It adds these fields unless `headers` has a field of the same name: `Host`, `User-Agent`,
+/// `Accept`; and `Connection: close` for a connection that is used once. `Content-Length` is added
+/// if there is a body, or if the method normally has one (POST, PUT, PATCH: [RFC 9110,
+/// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)). A `User-Agent` or `Accept` that is
+/// given without a value is not sent. With `Transfer-Encoding: chunked` the body is one chunk. A
+/// length or coding that does not fit the body is refused.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
     let mut bytes = Vec::new();
@@ -79,7 +79,7 @@ pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     Ok(bytes)
 }
 
-/// Appends the bytes of a request of which everything is known to be in order.
+/// Appends the bytes of a request that was checked before.
 pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
     let says_close = parts
@@ -96,7 +96,8 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
             out.extend_from_slice(piece.as_bytes());
         }
     };
-    // First, because "a user agent SHOULD generate Host as the first field" (RFC 9110, 7.2).
+    // It comes first, because "a user agent SHOULD generate Host as the first field" (RFC 9110,
+    // 7.2).
     if !given("host") {
         field("Host", parts.host);
     }
@@ -109,7 +110,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     for (name, value) in parts.headers {
         match name {
             name if is_left_out(name, value) => {}
-            // A body that is filled in has another length each time.
+            // A filled-in body may have another length each time, so the given value is replaced.
             name if name.eq_ignore_ascii_case("content-length") => {
                 field(name, decimal(parts.body.len(), &mut [0; 20]));
             }
@@ -145,12 +146,12 @@ pub(crate) fn after_body(parts: &RequestParts) -> usize {
     if in_chunks && !parts.body.is_empty() { CHUNKS_END.len() } else { 0 }
 }
 
-/// Whether a field is given only to say that it is not to be sent.
+/// Whether a field is given without a value, which means that it must not be sent.
 fn is_left_out(name: &str, value: &str) -> bool {
     value.is_empty() && ["user-agent", "accept"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 
-/// A number as text, without an allocation: some requests are written anew each time.
+/// Writes a number as text without an allocation, because some requests are encoded each time.
 pub(crate) fn decimal(mut number: usize, digits: &mut [u8; 20]) -> &str {
     let mut at = digits.len();
     loop {

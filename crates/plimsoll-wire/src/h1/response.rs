@@ -1,12 +1,12 @@
-//! A reply out of bytes: its status, its end, and whether the connection lives on.
+//! Parses responses: finds the status, the end, and whether the connection can be used again.
 //!
-//! One [`ResponseParser`] belongs to one connection and is used for each reply on it. It is
-//! split-invariant: however the bytes are cut into pieces, the reply or the error is the same. In
-//! the common case (the head comes in one read) nothing is allocated and each byte of the head is
-//! looked at once.
+//! One [`ResponseParser`] belongs to one connection and is used for each response on it. It is
+//! split-invariant: however the bytes are cut into pieces, the response or the error is the same.
+//! In the common case (the head comes in one read) nothing is allocated, and each byte of the head
+//! is read once.
 //!
-//! Where the rules leave a choice it is as lenient as servers make necessary, but never guesses
-//! where a body ends:
+//! Where the rules leave a choice, the parser is as lenient as real servers require. It never
+//! guesses where a body ends:
 //!
 //! - lines may end with a bare LF; up to [`BLANK_LINES_MAX`](super::BLANK_LINES_MAX) blank lines
 //!   may come first;
@@ -15,80 +15,81 @@
 //! - control characters in header values are accepted, except NUL and a CR without its LF;
 //! - a header name must be a token that touches its colon.
 //!
-//! Not here: what the bytes after a reply are (without pipelining, a protocol error of the server),
-//! retries, time-outs, the content of bodies.
+//! Not here: what the bytes after a response are (without pipelining, a protocol error of the
+//! server), retries, time-outs, the content of bodies.
 
 use super::chunked::ChunkDecoder;
 use super::head::{Body, Head, HeadLine};
 use crate::error::{EndError, ProtocolError};
 use memchr::memchr;
 
-/// How many interim replies (1xx) may precede a reply.
+/// Most interim responses (1xx) before a response.
 pub const INTERIM_REPLIES_MAX: u8 = 64;
 
-/// An unfinished line longer than this is not worth keeping its buffer for.
+/// Largest buffer that is kept for unfinished lines, in bytes; a larger one is freed.
 const LINE_BYTES_KEPT: usize = 1024;
 
-/// What a request lets one expect of its reply.
+/// What a request determines about its response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// The request was a HEAD, whose reply has no body whatever it says.
+    /// The request is a HEAD, so the response has no body, whatever its fields say.
     pub head_request: bool,
-    /// The content is asked for: see [`FeedResult::content`].
+    /// Whether the content is wanted: see [`FeedResult::content`].
     pub content: bool,
-    /// The request is a call of gRPC's: messages are counted in the content of its answer.
+    /// Whether the request is a gRPC call: then messages are counted in the content of the
+    /// response.
     pub call: CallState,
 }
 
-/// Whether a request is a call of gRPC's, and what is known of its messages: a set, in one byte
-/// since there is one of it for each connection.
+/// A set of flags: whether a request is a gRPC call, and facts about its messages. One byte, since
+/// every connection has such a set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallState(u8);
 
 impl CallState {
-    /// It is none.
+    /// The request is no gRPC call.
     pub const NO: CallState = CallState(0);
-    /// It is one.
+    /// The request is a gRPC call.
     pub const CALL: CallState = CallState(1);
     /// Over HTTP/2, each message waits for a part of the response; otherwise all are sent at once.
     pub const IN_TURN: CallState = CallState(1 | 1 << 1);
-    /// Its answer has one message, no more and no less.
+    /// The response must have exactly one message.
     pub const ONE_MESSAGE: CallState = CallState(1 | 1 << 2);
-    /// Messages of its answer may be compressed in whatever way.
+    /// Messages of the response may have any compression.
     pub const ANY_ENCODING: CallState = CallState(1 | 1 << 3);
 
-    /// Both.
+    /// The union of two sets of flags.
     pub const fn and(self, other: CallState) -> CallState {
         CallState(self.0 | other.0)
     }
 
-    /// Whether it is a call at all.
+    /// Whether the request is a gRPC call.
     #[inline]
     pub const fn is_call(self) -> bool {
         self.0 != 0
     }
 
-    /// Whether all of this is in it.
+    /// Whether all flags of `other` are set.
     #[inline]
     pub const fn has(self, other: CallState) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// What feeding bytes came to.
+/// The result of parsing some bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedResult {
     /// Number of bytes that belong to the response: all while it is incomplete. If content is
     /// wanted, fewer when it ends before a chunk's framing: the rest must be passed again.
     pub consumed: usize,
-    /// How many of the consumed bytes, the last of them, are content. Of a chunked body 0 unless
-    /// content is asked for.
+    /// Number of content bytes, which are the last of the consumed bytes. 0 for a chunked body,
+    /// unless content is wanted.
     pub content: usize,
     /// The reply, if it is complete.
     pub reply: Option<Reply>,
 }
 
-/// What a load generator wants to know of a complete reply.
+/// The facts of a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
     /// The status code, 200 to 999: above 599 a failure like 5xx (RFC 9110, 15).
@@ -99,14 +100,14 @@ pub struct Reply {
     pub body_bytes: u64,
 }
 
-/// Finds the replies in the bytes of one connection.
+/// Parses the responses on one connection.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
     phase: ReplyPhase,
     body_bytes: u64,
     /// The unfinished line of the head, if a read ended within one. Allocated only then.
     line: Vec<u8>,
-    /// Known once the head is read.
+    /// The status; valid once the head is parsed.
     status: u16,
     keep_alive: bool,
     expect: Expect,
@@ -114,18 +115,18 @@ pub struct ResponseParser {
     interims: u8,
 }
 
-// There is one for each connection, and there may be very many connections: it is to fit a cache
+// There is one parser for each connection, and there may be very many: it must fit a cache line.
 // line.
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]
 enum ReplyPhase {
     Head(Head),
-    /// A body of known length, of which this much is left (never 0).
+    /// A body of known length, of which this number of bytes is left (never 0).
     Length(u64),
     Chunked(ChunkDecoder),
     UntilClose,
-    /// The reply was handed out.
+    /// The response was returned.
     Done,
     Failed(ProtocolError),
 }
@@ -137,7 +138,7 @@ impl Default for ResponseParser {
 }
 
 impl ResponseParser {
-    /// A parser that is ready for the reply to a request other than HEAD.
+    /// Creates a parser that is ready for the response to a request other than HEAD.
     pub const fn new() -> Self {
         ResponseParser {
             phase: ReplyPhase::Head(Head::new()),
@@ -156,8 +157,8 @@ impl ResponseParser {
         self.expect
     }
 
-    /// Make ready for the next reply on this connection, or for the first on a new one; forgets
-    /// what was there.
+    /// Prepares for the next response on this connection, or for the first on a new one. Everything
+    /// about earlier responses is dropped.
     #[inline]
     pub fn begin(&mut self, expect: Expect) {
         self.phase = ReplyPhase::Head(Head::new());
@@ -170,18 +171,18 @@ impl ResponseParser {
         self.interims = 0;
     }
 
-    /// Whether any byte of the current reply (an interim one included) was seen.
+    /// Whether any byte of the current response (or of an interim one) has arrived.
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// The status of the reply under way, once its head is read; `None` before that.
+    /// The status of the current response; `None` before its head is parsed.
     pub fn status(&self) -> Option<u16> {
         (self.status != 0).then_some(self.status)
     }
 
-    /// Feed received bytes. Takes as many as belong to the current reply: all of them, or up to the
-    /// reply's end.
+    /// Parses received bytes. It consumes the bytes that belong to the current response: all of
+    /// them, or those up to the end of the response.
     ///
     /// After an error the connection is of no use; feeding it again repeats the error until
     /// [`begin`](Self::begin). Bytes that come after a reply and before `begin` are
@@ -196,7 +197,8 @@ impl ResponseParser {
         result
     }
 
-    /// The peer closed its side. That ends a body until close; everything else it cuts off.
+    /// Handles that the peer closed its side. The close completes a body until close, and cuts any
+    /// other response.
     pub fn finish(&mut self) -> Result<Reply, EndError> {
         match self.phase {
             ReplyPhase::UntilClose => Ok(self.done()),
@@ -234,7 +236,7 @@ impl ResponseParser {
                     return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
                 }
                 if self.expect.content {
-                    // A run of content ends what was read.
+                    // A run of content ends this call.
                     content = read.content as usize;
                 }
             }
@@ -243,8 +245,8 @@ impl ResponseParser {
                 self.body_bytes += content as u64;
                 at = bytes.len();
             }
-            // The head ended this reply only now; or else the bytes come after one that was handed
-            // out.
+            // If `at` is above 0, the head has just completed this response. Otherwise the bytes
+            // follow a response that was returned before.
             ReplyPhase::Done if at > 0 => {
                 return Ok(FeedResult { consumed: at, content, reply: Some(self.reply()) });
             }
@@ -255,7 +257,7 @@ impl ResponseParser {
         Ok(FeedResult { consumed: at, content, reply: None })
     }
 
-    /// Read lines of the head until it ends or the bytes do.
+    /// Parses lines of the head until the head or the bytes end.
     #[inline]
     fn feed_head(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let mut at = 0;
@@ -303,8 +305,8 @@ impl ResponseParser {
         Ok(taken)
     }
 
-    /// The head is complete: on to the body, to the end of the reply, or to the next head after an
-    /// interim one.
+    /// Handles a complete head. The body follows, or the response is complete, or after an interim
+    /// response the next head follows.
     #[inline]
     fn end_head(&mut self) -> Result<(), ProtocolError> {
         let ReplyPhase::Head(head) = &self.phase else {

@@ -3,7 +3,7 @@
 //! The grammar is that of responses, but stricter, because a server must not guess. Folded lines,
 //! control characters in fields, a length next to a coding, and any coding but chunked are refused.
 //!
-//! Not here: storing a partial head (the caller offers it again with more bytes), and the requested
+//! Not here: storing a partial head (the caller passes it again with more bytes), and the requested
 //! resource.
 
 use super::chunked::ChunkDecoder;
@@ -11,7 +11,7 @@ use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
 use super::token::{is_token, list, trim};
 use memchr::memchr;
 
-/// The most bytes that request line and header fields may have.
+/// Longest request line and header fields together, in bytes.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// The head of a request.
@@ -21,37 +21,38 @@ pub struct RequestHead<'a> {
     pub method: &'a [u8],
     /// The request target as received; without control characters.
     pub target: &'a [u8],
-    /// HTTP/1.0.
+    /// Whether the request uses HTTP/1.0.
     pub is_1_0: bool,
     /// Whether the client wants to use the connection again.
     pub keep_alive: bool,
-    /// Whether the client waits for leave to send its body (`Expect: 100-continue`).
+    /// Whether the client waits for permission to send its body (`Expect: 100-continue`).
     pub awaits_continue: bool,
 }
 
-/// Why bytes are no request; the connection is of no more use.
+/// Why bytes are no request. The connection is then unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// Not HTTP/1.x, or not as it must be.
+    /// The bytes are not HTTP/1.x, or invalid.
     Malformed,
-    /// A head beyond [`REQUEST_HEAD_BYTES_MAX`].
+    /// The head is longer than [`REQUEST_HEAD_BYTES_MAX`].
     TooLarge,
 }
 
-/// What was found.
+/// The result of parsing some bytes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep<'a> {
-    /// Something is still to come. Bytes that were not taken must be offered again with more.
+    /// More bytes are needed. Bytes that were not consumed must be passed again with more.
     More,
-    /// The head; the body follows, and if it is only its [`End`](RequestStep::End).
+    /// The head is complete. The body follows; a request without body has only its
+    /// [`End`](RequestStep::End).
     Head(RequestHead<'a>),
     /// The request is complete.
     End,
-    /// It is none.
+    /// The bytes are no valid request.
     Refused(Refusal),
 }
 
-/// Finds the requests in the bytes of one connection.
+/// Parses the requests on one connection.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParser {
     at: RequestPart,
@@ -59,11 +60,11 @@ pub struct RequestParser {
 
 #[derive(Clone, Copy, Debug)]
 enum RequestPart {
-    /// Before or within a head; so many bytes of it hold no end.
+    /// Before or within a head; its first `scanned` bytes do not contain its end.
     Head {
         scanned: u32,
     },
-    /// Within a body of which so much is left.
+    /// Within a body of which this number of bytes is left.
     Length(u64),
     Chunked(ChunkDecoder),
 }
@@ -75,12 +76,12 @@ impl Default for RequestParser {
 }
 
 impl RequestParser {
-    /// A parser that is ready for the first request of a connection.
+    /// Creates a parser that is ready for the first request on a connection.
     pub const fn new() -> RequestParser {
         RequestParser { at: RequestPart::Head { scanned: 0 } }
     }
 
-    /// Reads on in `input`: how many bytes are done with, and what was found.
+    /// Parses `input`. Returns the number of consumed bytes, and the result.
     pub fn read<'a>(&mut self, input: &'a [u8]) -> (usize, RequestStep<'a>) {
         match &mut self.at {
             RequestPart::Head { scanned } => {
@@ -118,7 +119,7 @@ impl RequestParser {
             if input.len() > REQUEST_HEAD_BYTES_MAX {
                 return (input.len(), RequestStep::Refused(Refusal::TooLarge));
             }
-            // The end is at most three bytes long, so two of it may be here already.
+            // The end has at most three bytes, so two bytes of it may have arrived already.
             self.at = RequestPart::Head { scanned: input.len().saturating_sub(2) as u32 };
             return (0, RequestStep::More);
         };
@@ -130,8 +131,8 @@ impl RequestParser {
     }
 }
 
-/// Where the head ends (after its empty line); the first `scanned` bytes hold no beginning of that
-/// end.
+/// Finds the end of the head (after its empty line). The first `scanned` bytes do not contain the
+/// beginning of that end.
 fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     let mut at = scanned;
     loop {
@@ -144,7 +145,7 @@ fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     }
 }
 
-/// A whole head, and how its body ends.
+/// Parses a complete head. Returns it, and the way in which its body ends.
 fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     let line_end = memchr(b'\n', head)?;
     let line = head[..line_end].strip_suffix(b"\r").unwrap_or(&head[..line_end]);
@@ -192,7 +193,7 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
         rest = &rest[end..];
     }
     let body = match (length, chunked) {
-        // Both at once is how requests are smuggled past proxies.
+        // Both fields together are a way to smuggle requests past proxies.
         (Some(_), true) => return None,
         (None, true) => RequestPart::Chunked(ChunkDecoder::new()),
         (length, false) => RequestPart::Length(length.unwrap_or(0)),
@@ -201,7 +202,7 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     Some((RequestHead { method, target, is_1_0, keep_alive, awaits_continue: awaits_continue && !is_1_0 }, body))
 }
 
-/// Without control characters, except the tab.
+/// Whether the bytes contain no control characters except the tab.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.iter().any(|b| (*b < b' ' && *b != b'\t') || *b == 0x7f)
 }

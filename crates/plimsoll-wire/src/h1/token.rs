@@ -1,6 +1,6 @@
-//! The alphabet of HTTP/1.1 and its lists: what requests and replies are both checked against.
+//! Characters and lists of HTTP/1.1, for checks of both requests and responses.
 
-/// Which bytes may stand in a token ([RFC 9110,
+/// Whether each byte may occur in a token ([RFC 9110,
 /// 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
 pub(crate) const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
@@ -17,7 +17,7 @@ pub(crate) const TOKEN: [bool; 256] = {
     table
 };
 
-/// Whether `bytes` is a token: at least one byte, all of the alphabet.
+/// Whether `bytes` is a token: at least one byte, all of them permitted.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
 }

@@ -9,9 +9,9 @@
 
 use crate::error::ProtocolError;
 
-/// What a client's connection begins with (3.4).
+/// The first bytes of every client connection (3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// The longest payload that is taken; nobody may send more who was not told otherwise (4.2).
+/// Longest payload that is accepted, in bytes: the largest without another agreement (4.2).
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
 /// The most bytes of a head's block.
 pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
@@ -21,7 +21,7 @@ const FRAGMENTS_MAX: u32 = 1024;
 pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
 const HEADER_BYTES: usize = 9;
 
-/// Numbers of kinds.
+/// Type numbers of frames.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
@@ -33,14 +33,14 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-/// Flags; END_STREAM is that of DATA and HEADERS, ACK that of SETTINGS and PING.
+/// Flags. END_STREAM belongs to DATA and HEADERS, ACK to SETTINGS and PING.
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const WITH_PRIORITY: u8 = 0x20;
 
-/// Settings (6.5.2), as far as they matter here; `None`: not said.
+/// The used settings (6.5.2); `None`: not sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct H2Settings {
     pub(super) table_bytes: Option<u32>,
@@ -51,20 +51,22 @@ pub(super) struct H2Settings {
     pub(super) head_bytes_max: Option<u32>,
 }
 
-/// A frame, or a piece of the content of one.
+/// A frame, or a piece of a frame's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum H2Frame<'a> {
     Data {
         stream: u32,
         content: &'a [u8],
-        /// What the frame takes of the windows: with its first piece, padding included.
+        /// Number of bytes by which the frame reduces the windows, including padding; given with
+        /// its first piece.
         window_bytes: u32,
-        /// Nothing more comes of the frame.
+        /// Whether this is the last piece of the frame.
         is_last: bool,
-        /// Nothing more comes of the stream.
+        /// Whether this is the end of the stream.
         ends: bool,
     },
-    /// A whole head, or trailers. `None`: it came in pieces, and is in [`FrameReader::block`].
+    /// A complete head, or trailers. `None`: the head came in pieces and is in
+    /// [`FrameReader::block`].
     Head {
         stream: u32,
         block: Option<&'a [u8]>,
@@ -87,13 +89,13 @@ pub(super) enum H2Frame<'a> {
         stream: u32,
         bytes: u32,
     },
-    /// A fault of this stream alone: a priority of another length.
+    /// An error of this stream alone: a priority frame with a wrong length.
     Misfit {
         stream: u32,
     },
-    /// Of no meaning: a priority, or a kind that nobody knows.
+    /// A frame without effect: a priority, or an unknown type.
     Other {
-        /// 0 of the connection.
+        /// The stream; 0: the connection.
         stream: u32,
     },
 }
@@ -112,7 +114,7 @@ impl FrameHeader {
         let first = bytes.first_chunk::<HEADER_BYTES>().copied().unwrap_or_default();
         let [a, b, c, kind, flags, w, x, y, z] = first;
         let length = usize::from(a) << 16 | usize::from(b) << 8 | usize::from(c);
-        // The highest bit is reserved and means nothing.
+        // The highest bit is reserved and ignored.
         FrameHeader { length, kind, flags, stream: u32::from_be_bytes([w, x, y, z]) & 0x7fff_ffff }
     }
 
@@ -120,7 +122,7 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// Bytes of the frame that are wanted at once.
+    /// Number of bytes of the frame that must be complete before it is handled.
     fn wanted(&self) -> usize {
         match self.kind {
             DATA if self.has(PADDED) && self.length > 0 => HEADER_BYTES + 1,
@@ -130,7 +132,7 @@ impl FrameHeader {
     }
 }
 
-/// A DATA frame under way.
+/// A DATA frame whose content is still arriving.
 #[derive(Clone, Copy, Debug)]
 struct OpenData {
     stream: u32,
@@ -139,7 +141,7 @@ struct OpenData {
     ends: bool,
 }
 
-/// A head that goes on in further frames.
+/// A head that continues in further frames.
 #[derive(Clone, Copy, Debug)]
 struct OpenBlock {
     stream: u32,
@@ -147,18 +149,18 @@ struct OpenBlock {
     fragments: u32,
 }
 
-/// Finds the frames in the bytes of one direction of a connection.
+/// Parses the frames in the bytes of one direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameReader {
     /// The received part of a frame.
     held: Vec<u8>,
-    /// A head that came in pieces.
+    /// The block of a head that came in pieces.
     block: Vec<u8>,
     open: Option<OpenBlock>,
     data: Option<OpenData>,
 }
 
-/// A frame whose head's block is the payload's range.
+/// A complete frame. The block of a head is given as a range of the payload.
 enum WholeFrame<'a> {
     Other(H2Frame<'a>),
     Block {
@@ -167,7 +169,7 @@ enum WholeFrame<'a> {
         from: usize,
         to: usize,
     },
-    /// A piece of a head.
+    /// A piece of a head; more pieces follow.
     More,
 }
 
@@ -181,8 +183,8 @@ impl FrameReader {
         &self.block
     }
 
-    /// The next frame, or piece of one, in `bytes`, which move on behind it; `None` when they are
-    /// at their end. After an error nothing can be found any more.
+    /// Returns the next frame or piece in `bytes`, and advances `bytes` past it; `None`: more bytes
+    /// are needed. After an error nothing more can be parsed.
     #[inline]
     pub(super) fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
@@ -195,14 +197,14 @@ impl FrameReader {
             if !self.held.is_empty() || bytes.len() < HEADER_BYTES {
                 match self.complete_held(bytes)? {
                     Some(frame) => return Ok(Some(frame)),
-                    // More is there: content, or a frame after a piece of a head.
+                    // More bytes are left: content, or a frame after a piece of a head.
                     None if !bytes.is_empty() => continue,
                     None => return Ok(None),
                 }
             }
             let header = self.header(bytes)?;
             if bytes.len() < header.wanted() {
-                // The beginning of a frame that is cut.
+                // Store the beginning of an incomplete frame.
                 self.held.extend_from_slice(bytes);
                 *bytes = &[];
                 return Ok(None);
@@ -223,7 +225,8 @@ impl FrameReader {
         }
     }
 
-    /// The header that `bytes` begin with, if a frame of it may come now.
+    /// Parses the header at the start of `bytes`. It is an error if such a frame is not permitted
+    /// now.
     fn header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
         let header = FrameHeader::parse(bytes);
         if header.length > PAYLOAD_BYTES_MAX {
@@ -236,8 +239,8 @@ impl FrameReader {
         Ok(header)
     }
 
-    /// Takes as much of `bytes` as the frame lacks that has begun before them; the frame, when it
-    /// is whole.
+    /// Completes the stored beginning of a frame with bytes from `bytes`. Returns the frame once it
+    /// is complete.
     #[cold]
     fn complete_held<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
@@ -270,7 +273,7 @@ impl FrameReader {
         }
     }
 
-    /// A DATA frame begins; `start` is the length of its padding, if it has any.
+    /// Begins a DATA frame; `start` is its first byte, the length of its padding, if it has any.
     fn begin_data<'a>(
         &mut self,
         header: FrameHeader,
@@ -295,12 +298,12 @@ impl FrameReader {
             Some(H2Frame::Data { stream, content, is_last, ends, .. }) => {
                 H2Frame::Data { stream, content, window_bytes, is_last, ends }
             }
-            // No content has arrived; its window use is known.
+            // No content has arrived yet, but the frame's use of the windows is known.
             _ => H2Frame::Data { stream: header.stream, content: &[], window_bytes, is_last: false, ends: false },
         })
     }
 
-    /// The next piece of the DATA frame under way.
+    /// Returns the next piece of the current DATA frame.
     #[inline]
     fn go_on<'a>(&mut self, data: OpenData, bytes: &mut &'a [u8]) -> Option<H2Frame<'a>> {
         let (content, rest) = bytes.split_at(bytes.len().min(data.content_left as usize));
@@ -320,7 +323,7 @@ impl FrameReader {
         })
     }
 
-    /// A frame of any other kind, whole.
+    /// Parses a complete frame of any type but DATA.
     fn whole<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<WholeFrame<'a>, ProtocolError> {
         let (stream, length) = (header.stream, payload.len());
         let of_stream = stream != 0;
@@ -335,7 +338,7 @@ impl FrameReader {
             CONTINUATION => return self.go_on_with_block(header, payload),
             PRIORITY => {
                 placed(of_stream)?;
-                // Nobody goes by priorities any more.
+                // Priorities are obsolete, so they are ignored.
                 if length == 5 { H2Frame::Other { stream } } else { H2Frame::Misfit { stream } }
             }
             RST_STREAM => {
@@ -375,7 +378,7 @@ impl FrameReader {
         }))
     }
 
-    /// The first piece of a head, which mostly is all of it.
+    /// Handles the first piece of a head, which usually is all of it.
     fn begin_block<'a>(
         &mut self,
         header: FrameHeader,
@@ -410,7 +413,7 @@ impl FrameReader {
     }
 }
 
-/// Where the block lies in the payload of HEADERS.
+/// Returns the range of the block in the payload of a HEADERS frame.
 fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize), ProtocolError> {
     let (mut from, mut to) = (0, payload.len());
     if header.has(PADDED) {
@@ -457,7 +460,7 @@ fn settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
     Ok(found)
 }
 
-/// The first four bytes as a number.
+/// Parses the first four bytes as a number.
 fn number(bytes: &[u8]) -> u32 {
     bytes.first_chunk::<4>().map_or(0, |four| u32::from_be_bytes(*four))
 }
@@ -468,8 +471,8 @@ fn header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     out.extend_from_slice(&[a, b, c, kind, flags, w, x, y, z]);
 }
 
-/// Appends a head, in as many frames as it takes; each is of stream 0 until [`set_stream`] says
-/// otherwise.
+/// Appends a head in as many frames as needed. Each frame has stream 0 until [`set_stream`] sets
+/// its stream.
 pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     let end_stream = if ends { END_STREAM } else { 0 };
     let (mut kind, mut flags) = (HEADERS, end_stream);
@@ -487,19 +490,19 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     }
 }
 
-/// Begins a head behind what is in `out`: its block is appended next, then [`end_head`] has to be
-/// called with what this returns. So a block needs no room of its own.
+/// Begins a head at the end of `out`. The caller then appends the block, and calls [`end_head`]
+/// with the returned index. So a block needs no buffer of its own.
 pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
     let from = out.len();
     header(out, 0, HEADERS, 0, 0);
     from
 }
 
-/// Makes frames of the head that was begun at `from`, all of stream 0.
+/// Turns the bytes from `from` on into the frames of a head, all with stream 0.
 pub(super) fn end_head(out: &mut Vec<u8>, from: usize, ends: bool) {
     let length = out.len() - from - HEADER_BYTES;
     if length > PAYLOAD_BYTES_MAX {
-        // Larger than heads are: the room for it is not kept.
+        // The block exceeds a frame, which is rare: its buffer is not kept.
         let block = out.split_off(from + HEADER_BYTES);
         out.truncate(from);
         return write_head(out, &block, ends);
@@ -529,7 +532,7 @@ pub(super) fn write_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
     out.extend_from_slice(&code.to_be_bytes());
 }
 
-/// Appends settings: (number, value) each.
+/// Appends a SETTINGS frame with these settings: (number, value) each.
 pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
     header(out, 6 * settings.len(), SETTINGS, 0, 0);
     for (number, value) in settings {

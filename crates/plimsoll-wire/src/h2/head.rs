@@ -8,44 +8,44 @@
 use crate::error::ProtocolError;
 use crate::h1::{TOKEN, content_length};
 
-/// The most bytes that the fields of a head may have, each counting 32 more than its text.
+/// Longest fields of a head, in bytes, where each field counts 32 more than its text.
 pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
 /// The compression of gRPC messages with a compression flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum MessageEncoding {
-    /// None declared.
+    /// No compression is declared.
     #[default]
     Identity,
-    /// As every client can read it.
+    /// A compression that every client supports.
     Gzip,
-    /// In another way.
+    /// Another compression.
     Other,
 }
 
 /// A head of the server: of a response, or trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct AnswerHead {
-    /// 0 in trailers.
+    /// The status; 0 in trailers.
     pub(super) status: u16,
-    /// Length of the content, if it is said.
+    /// The declared length of the content; `None`: not declared.
     pub(super) length: Option<u64>,
-    /// gRPC's status, if it is said.
+    /// The gRPC status; `None`: there is none, or it is invalid.
     pub(super) grpc_status: Option<u16>,
-    /// A field was there that should say it.
+    /// Whether there was a `grpc-status` field, valid or not.
     status_said: bool,
-    /// How messages of gRPC's are compressed.
+    /// The declared compression of gRPC messages.
     pub(super) encoding: MessageEncoding,
-    /// The type that is said of the content is none of gRPC's.
+    /// Whether the declared content type is not that of gRPC.
     pub(super) is_of_other_type: bool,
     /// The error in the head.
     pub(super) fault: Option<ProtocolError>,
-    /// A field that is no pseudo-header has been seen.
+    /// Whether a field that is no pseudo-header field has been parsed.
     fields: bool,
 }
 
 impl AnswerHead {
-    /// Takes the next field.
+    /// Parses the next field.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
         if let Err(fault) = self.judge(name, value) {
             self.fault = self.fault.or(Some(fault));
@@ -74,8 +74,8 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // An invalid number is ignored; it is no fault of HTTP. Two different values count as
-            // none.
+            // An invalid number is ignored, since it is no error of HTTP. Two different values
+            // count as none.
             let status = call_status(value);
             self.grpc_status = if self.status_said && self.grpc_status != status { None } else { status };
             self.status_said = true;
@@ -94,7 +94,7 @@ impl AnswerHead {
     }
 }
 
-/// How a call ended: digits alone, as the protocol has it (`1*DIGIT`); no sign, no blank.
+/// Parses a gRPC status: only digits, as the protocol demands (`1*DIGIT`), without sign or blank.
 fn call_status(value: &[u8]) -> Option<u16> {
     let text = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     text.parse().ok()
@@ -112,7 +112,7 @@ pub(super) struct StreamHead {
 }
 
 impl StreamHead {
-    /// Makes ready for the next one, with the memory of this.
+    /// Empties the head for the next request, and keeps its memory.
     pub(super) fn clear(&mut self) {
         let (mut method, mut path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
         method.clear();
@@ -162,7 +162,7 @@ impl StreamHead {
     }
 }
 
-/// Whether a message may have this field (8.2.1, 8.2.2).
+/// Checks whether a message may have this field (8.2.1, 8.2.2).
 fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     let named = !name.is_empty() && name.iter().all(|b| TOKEN[usize::from(*b)] && !b.is_ascii_uppercase());
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
@@ -176,8 +176,8 @@ fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     }
 }
 
-/// Whether fields of this name, in small letters, are of a connection in HTTP/1.1 and of nothing in
-/// HTTP/2 (8.2.2).
+/// Whether fields with this name, in small letters, describe the connection in HTTP/1.1 and are
+/// forbidden in HTTP/2 (8.2.2).
 pub(super) fn is_of_connection(name: &[u8]) -> bool {
     matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")
 }

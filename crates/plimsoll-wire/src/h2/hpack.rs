@@ -10,7 +10,7 @@
 use super::huffman;
 use std::collections::VecDeque;
 
-/// The fields that every connection knows (appendix A), from index 1 on.
+/// The static table of fields (appendix A); the first entry has index 1.
 #[rustfmt::skip]
 const STATIC: [(&[u8], &[u8]); 61] = [
     (b":authority", b""), (b":method", b"GET"), (b":method", b"POST"), (b":path", b"/"), (b":path", b"/index.html"),
@@ -30,29 +30,29 @@ const STATIC: [(&[u8], &[u8]); 61] = [
 
 /// Overhead of a table entry besides its text, bytes (RFC 7541, 4.1).
 const ENTRY_BYTES: usize = 32;
-/// The size that a table has unless something else was agreed on.
+/// The default size of a dynamic table in bytes, unless the sides agree on another.
 pub const TABLE_BYTES: usize = 4096;
 
-/// Why a block cannot be read; the connection cannot go on, since both sides' tables differ from
-/// here on.
+/// Why a block cannot be decoded. The connection cannot continue, since the tables of both sides
+/// differ from now on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// The block is malformed, or refers to an unknown table entry.
     Malformed,
-    /// The fields in it are larger than the reader puts up with.
+    /// The fields of the block are longer than the decoder accepts.
     TooLarge,
 }
 
-/// Reads the blocks of one direction of a connection.
+/// Decodes the header blocks of one direction of a connection.
 #[derive(Clone, Debug)]
 pub struct HpackDecoder {
-    /// The newest first.
+    /// The entries of the dynamic table, the newest first.
     entries: VecDeque<TableEntry>,
     bytes: usize,
     /// The table size of the encoder, and its limit.
     bytes_max: usize,
     limit: usize,
-    /// Whether the last block depended on the table, or changed it.
+    /// Whether the last block depended on the dynamic table, or changed it.
     stateful: bool,
     name: Vec<u8>,
     value: Vec<u8>,
@@ -75,7 +75,7 @@ impl TableEntry {
 }
 
 impl HpackDecoder {
-    /// A decoder with a table of at most `limit` bytes.
+    /// Creates a decoder with a dynamic table of at most `limit` bytes.
     pub const fn new(limit: usize) -> HpackDecoder {
         let bytes_max = if limit < TABLE_BYTES { limit } else { TABLE_BYTES };
         HpackDecoder {
@@ -89,22 +89,21 @@ impl HpackDecoder {
         }
     }
 
-    /// Whether the block that was read last means the same whatever came before it, and changes
-    /// nothing for those behind it.
+    /// Whether the last block is independent of earlier blocks, and does not affect later ones.
     #[inline]
     pub fn is_stateless(&self) -> bool {
         !self.stateful
     }
 
-    /// Limits the encoder's table from now on: the peer was told and has confirmed. Some servers
-    /// (h2o) keep their old size without a new choice: that is accepted, too.
+    /// Limits the encoder's table from now on, because the peer has confirmed the new limit. Some
+    /// servers (h2o) keep their old size without announcing it again, which is accepted.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Reads a block and tells of its fields, in order; those of more than `bytes_max` bytes in all
-    /// are not put up with (each counts 32 more than its text). A block that is not read to its end
-    /// leaves the reader of no use.
+    /// Decodes a block, and passes its fields in order. Fields of more than `bytes_max` bytes
+    /// together are an error (each counts 32 more than its text). If a block is not decoded to its
+    /// end, the decoder is unusable.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -116,7 +115,7 @@ impl HpackDecoder {
         while let [first, ..] = rest {
             let first = *first;
             if first & 0xe0 == 0x20 {
-                // A new size of the table, at the front of a block only.
+                // A change of the table size, permitted only at the start of a block.
                 let size = integer(&mut rest, 5).ok_or(HpackError::Malformed)?;
                 if !is_first || size > self.limit {
                     return Err(HpackError::Malformed);
@@ -149,7 +148,7 @@ impl HpackDecoder {
             text(&mut rest, &mut self.value, bytes_left)?;
             count(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
-            // Without a table the entry is not stored.
+            // An entry is not stored if there is no table.
             if is_kept && (self.bytes_max > 0 || self.limit > 0) {
                 self.stateful = true;
                 self.keep();
@@ -158,7 +157,7 @@ impl HpackDecoder {
         Ok(())
     }
 
-    /// Puts the field at hand into the table, if it fits.
+    /// Adds the current field to the table, if it fits.
     fn keep(&mut self) {
         let bytes = self.name.len() + self.value.len() + ENTRY_BYTES;
         self.evict(bytes);
@@ -169,7 +168,7 @@ impl HpackDecoder {
         }
     }
 
-    /// Makes room for so many bytes.
+    /// Removes old entries until there is room for an entry of `bytes` bytes.
     fn evict(&mut self, bytes: usize) {
         while self.bytes + bytes > self.bytes_max
             && let Some(entry) = self.entries.pop_back()
@@ -193,8 +192,8 @@ fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackE
     Ok(())
 }
 
-/// An integer whose first byte has so many bits for it (5.1). None is longer than four bytes after
-/// the first.
+/// Parses an integer whose first byte has `prefix` bits for it (5.1), with at most four further
+/// bytes.
 fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (first, mut rest) = bytes.split_first()?;
     let most = (1u32 << prefix) - 1;
@@ -215,13 +214,13 @@ fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     Some(value as usize)
 }
 
-/// A text (5.2), behind what is in `out`.
+/// Parses a text (5.2), and appends it to `out`.
 fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
     let is_coded = bytes.first().ok_or(HpackError::Malformed)? & 0x80 != 0;
     let length = integer(bytes, 7).ok_or(HpackError::Malformed)?;
     let (coded, rest) = bytes.split_at_checked(length).ok_or(HpackError::Malformed)?;
     *bytes = rest;
-    // No code is shorter than five bits, so this bounds what is made of it.
+    // No code is shorter than five bits, so this bounds the length of the decoded text.
     if coded.len() > bytes_max {
         return Err(HpackError::TooLarge);
     }
@@ -233,16 +232,16 @@ fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), Hp
     }
 }
 
-/// How a field is written.
+/// Whether a field may be stored in the peer's table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
-    /// As any other.
+    /// The field is encoded like any other.
     Plain,
     /// Never indexed, so that no intermediary stores the field in a table (7.1.3).
     NeverIndexed,
 }
 
-/// Appends a field to a block, without any use of the reader's table.
+/// Appends a field to a block, without using the peer's dynamic table.
 pub fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], secrecy: Secrecy) {
     if secrecy == Secrecy::Plain
         && let Some(index) = STATIC.iter().position(|known| *known == (name, value))
@@ -310,8 +309,8 @@ mod tests {
         (decoder.entries.iter().map(text).collect(), decoder.bytes)
     }
 
-    /// Appendix C of RFC 7541: blocks in a row, what is in them, the table's newest entry and its
-    /// size after each.
+    /// Checks the examples of RFC 7541, appendix C: consecutive blocks, their fields, and after
+    /// each block the table's newest entry and size.
     fn check(name: &str, limit: usize, blocks: &[(&str, &str, &[&str], usize)]) {
         let mut decoder = HpackDecoder::new(limit);
         for (hex, expect, entries, size) in blocks {
@@ -457,7 +456,7 @@ mod tests {
 
     #[test]
     fn a_small_block_of_large_fields_is_too_large() {
-        // One entry of 4000 bytes, named again and again with a byte each.
+        // One entry of 4000 bytes, referred to repeatedly by one byte each.
         let mut block = vec![0x40, 1, b'a'];
         write_integer(&mut block, 0, 7, 4000);
         block.extend([b'x'; 4000]);
@@ -485,7 +484,7 @@ mod tests {
             ":method: GET\n:path: /a?b=c\nauthorization: Basic dTpw\nx-odd: \u{1}\u{2}\nuser-agent: {}",
             "long ".repeat(100)
         );
-        // Whatever is in the reader's table, and whether it has one.
+        // The result does not depend on the decoder's table.
         for limit in [0, 4096] {
             assert_eq!(fields(&mut HpackDecoder::new(limit), &block).as_deref(), Ok(expect.as_str()));
         }

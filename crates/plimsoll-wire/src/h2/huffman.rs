@@ -1,11 +1,11 @@
 //! The static Huffman code of HPACK ([RFC 7541, 5.2 and appendix
-//! B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)), both ways.
+//! B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)): encoder and decoder.
 //!
-//! The code is canonical: it follows from the lengths alone, from which all tables here are made
-//! when this is compiled.
+//! The code is canonical, so it follows from the lengths alone. All tables are computed from the
+//! lengths at compile time.
 
-/// Lengths in bits of the codes of all bytes. The end of string (30 ones) is no byte, and never in
-/// a valid text.
+/// Length in bits of the code of each byte. The end-of-string symbol (30 ones) is not a byte, and
+/// never occurs in a valid text.
 #[rustfmt::skip]
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -27,22 +27,23 @@ const LENGTHS: [u8; 256] = [
 ];
 
 const LENGTH_MAX: usize = 30;
-/// Codes of up to so many bits are looked up at once; they are those of nearly all that is in
-/// heads.
+/// Codes of up to this number of bits are decoded by one table lookup; they cover nearly all texts
+/// in heads.
 const SHORT_BITS: u32 = 8;
 
-/// What follows from the lengths.
+/// The tables that follow from the code lengths.
 struct HuffmanTables {
-    /// The code of each byte, in its lowest bits.
+    /// The code of each byte, in the lowest bits.
     codes: [u32; 256],
-    /// Bytes by length of code, then by value.
+    /// Bytes ordered by code length, then by value.
     order: [u8; 256],
-    /// For each length: its first code, the number of codes, and the index of the first one's byte
-    /// in `order`.
+    /// For each code length: its first code, the number of its codes, and the index in `order` of
+    /// the byte of its first code.
     first: [u32; LENGTH_MAX + 1],
     count: [u32; LENGTH_MAX + 1],
     place: [u32; LENGTH_MAX + 1],
-    /// Byte and length of the code that so many bits begin with; length 0 where it is longer.
+    /// For each value of `SHORT_BITS` bits: byte and length of the code at its beginning; length 0
+    /// if the code is longer.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
@@ -85,10 +86,10 @@ const fn tables() -> HuffmanTables {
     t
 }
 
-/// Appends the text that `coded` stands for. `None`: it is no valid code, or ends with more than
-/// the padding that is allowed.
+/// Appends the decoded text. `None`: the code is invalid, or is followed by more than the permitted
+/// padding.
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // The next bits, the first the highest.
+    // The next bits, the first one highest.
     let (mut bits, mut count) = (0u64, 0u32);
     let mut rest = coded.iter();
     loop {
@@ -106,7 +107,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
             (byte, length) => (byte, u32::from(length)),
         };
         if length > count {
-            // Less than a byte of ones pads the last one.
+            // Less than a byte of ones pads the last code.
             return padded(bits, count);
         }
         if length == 0 {
@@ -118,8 +119,8 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// The byte of a long code at the front of `bits`, of which `count` are there, and its length; 0:
-/// none that is whole.
+/// Decodes the long code at the front of `bits`, of which `count` are valid. Returns its byte and
+/// length; length 0: the code is incomplete.
 fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
     for length in SHORT_BITS as usize + 1..=LENGTH_MAX {
         if length as u32 > count {
@@ -130,7 +131,7 @@ fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
             return Some((TABLES.order[(TABLES.place[length] + above) as usize], length as u32));
         }
     }
-    // The end of string, which nothing may contain.
+    // The end-of-string symbol, which no text may contain.
     None
 }
 
@@ -138,12 +139,12 @@ fn padded(bits: u64, count: u32) -> Option<()> {
     (count < 8 && bits >> (64 - count) == (1 << count) - 1).then_some(())
 }
 
-/// The length in bytes of `text` in this code.
+/// The length in bytes of the encoded `text`.
 pub(super) fn coded_len(text: &[u8]) -> usize {
     text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
 }
 
-/// Appends `text` in this code.
+/// Appends the encoded `text`.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0u32);
     for byte in text {
@@ -182,7 +183,7 @@ mod tests {
             let mut out = Vec::new();
             decode(coded, &mut out).map(|()| out)
         };
-        // 'a' is 00011.
+        // The code of 'a' is 00011.
         assert_eq!(decoded(&[0b0001_1111]).as_deref(), Some(&b"a"[..]));
         assert_eq!(decoded(&[0b0001_1110]), None, "zeros as padding");
         assert_eq!(decoded(&[0b0001_1111, 0xff]), None, "a whole byte of padding");

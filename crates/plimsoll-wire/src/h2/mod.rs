@@ -1,10 +1,10 @@
-//! HTTP/2 from the client's side, and as much of the server's as a reference server needs ([RFC
+//! HTTP/2: the client's side, and as much of the server's side as a reference server needs ([RFC
 //! 9113]), with HPACK ([RFC 7541]).
 //!
-//! As over HTTP/1.1 a request is encoded once, and an answer only delimited: of its head the status
-//! and the length of its content are read, the rest is checked and forgotten.
+//! As over HTTP/1.1, a request is encoded once, and a response is only delimited. Of its head only
+//! the status and the length of the content are used; the rest is checked and dropped.
 //!
-//! Not here: pushed streams (refused), priorities (passed over), `CONNECT`, upgrades from HTTP/1.1.
+//! Not here: pushed streams (refused), priorities (ignored), `CONNECT`, upgrades from HTTP/1.1.
 //!
 //! [RFC 9113]: https://www.rfc-editor.org/rfc/rfc9113
 //! [RFC 7541]: https://www.rfc-editor.org/rfc/rfc7541

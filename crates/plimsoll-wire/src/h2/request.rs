@@ -6,18 +6,18 @@ use super::head::{FIELDS_BYTES_MAX, is_of_connection};
 use super::hpack::{HpackDecoder, Secrecy, TABLE_BYTES, write_field};
 use crate::h1::{Expect, RequestParts, decimal, trim};
 
-/// A request as connections send it.
+/// A request in the form in which HTTP/2 connections send it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct H2Request<'a> {
-    /// The frames of its head, all of stream 0.
+    /// The frames of the request's head, all with stream 0.
     pub(crate) head: &'a [u8],
-    /// Its content.
+    /// The content of the request.
     pub(crate) body: &'a [u8],
-    /// The expectation of its response.
+    /// The expectation of the response.
     pub(crate) expect: Expect,
 }
 
-/// The longest name of a field that is put into small letters without room of its own.
+/// Longest field name that is converted to small letters without an allocation, in bytes.
 const NAME_BYTES: usize = 128;
 
 /// The fixed header fields of a gRPC call, in the order of the
@@ -26,12 +26,12 @@ const NAME_BYTES: usize = 128;
 const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 
-/// Appends the frames of the request's head, all of stream 0. Requests that are filled in are
-/// written anew each time: nothing is allocated but for what is in `out`, unless a name is absurdly
-/// long or the head larger than a frame.
+/// Appends the frames of the request's head, all with stream 0. Filled-in requests are encoded each
+/// time. So nothing is allocated beyond `out`, unless a field name is very long or the head exceeds
+/// a frame.
 ///
-/// A call of gRPC's has the fields that its clients send, in the protocol's order, and neither
-/// `accept` nor `content-length` but where the user gives one.
+/// A gRPC call has the fields that gRPC clients send, in the order of the protocol. It has neither
+/// `accept` nor `content-length`, unless the user gives them.
 pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     let given = |name: &str| parts.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name)).map(|(_, v)| v.as_str());
     let is_call = is_call(parts.headers);
@@ -77,10 +77,11 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     end_head(out, from, parts.body.is_empty());
 }
 
-/// The value of `user-agent` where the user gives none.
+/// The value of `user-agent`, unless the user gives one.
 const USER_AGENT: &[u8] = concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_bytes();
 
-/// Gives a field of the user's to `field`, as HTTP/2 has it, if HTTP/2 has it at all.
+/// Passes a field of the user to `field` in its HTTP/2 form; a field that HTTP/2 forbids is
+/// dropped.
 fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     let mut room = [0; NAME_BYTES];
     let long;
@@ -96,7 +97,7 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
         }
     };
     let value = trim(value.as_bytes());
-    // What is of the connection has no place here (RFC 9113, 8.2.2), nor has a second name of the
+    // Fields of the connection are forbidden (RFC 9113, 8.2.2), and so is a second name of the
     // host.
     let dropped = is_of_connection(name)
         || name == b"host"
@@ -107,8 +108,8 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     }
 }
 
-/// Whether fields say that the request is a call of gRPC's. That of browsers
-/// (`application/grpc-web`) is another protocol, and a request like others.
+/// Whether the header fields make the request a gRPC call. gRPC for browsers
+/// (`application/grpc-web`) is another protocol and counts as a plain request.
 pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     types.any(|(_, value)| {
@@ -117,7 +118,8 @@ pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     })
 }
 
-/// The fields of a head that [`write`] wrote, in order; of one that no server would take none.
+/// Parses the fields of a head that [`write`] encoded, in order. For a head that no server would
+/// accept, there are none.
 pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
     let mut frames = head.to_vec();
     set_stream(&mut frames, 1);

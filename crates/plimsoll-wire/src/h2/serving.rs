@@ -15,53 +15,53 @@ use crate::error::ProtocolError;
 use plimsoll_model::H2Error;
 use std::collections::VecDeque;
 
-/// Streams that a client may have at a time.
+/// Most concurrent streams of a client.
 const STREAMS_MAX: u32 = 1_000;
-/// Windows for the content of requests.
+/// Receive windows for the content of requests, in bytes.
 const WINDOW_BYTES: u32 = 1 << 24;
-/// Frames in a row that bring no request forward.
+/// Most consecutive frames that do not advance any request.
 const IDLE_FRAMES_MAX: u32 = 10_000;
-/// What may be owed to a client that does not read.
+/// Most bytes of unsent replies to a client that does not read.
 const OWED_BYTES_MAX: usize = 1 << 20;
 
-/// What was found.
+/// Something that follows from received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFact {
-    /// The head of a request: see [`H2Server::method`] and [`H2Server::path`].
+    /// The head of a request arrived: see [`H2Server::method`] and [`H2Server::path`].
     Head {
-        /// Its stream.
+        /// The stream of the request.
         stream: u32,
-        /// It has no content: the request is whole.
+        /// Whether the request has no content, so that it is complete.
         ends: bool,
     },
-    /// A request is whole.
+    /// A request is complete.
     End {
-        /// Its stream.
+        /// The stream of the request.
         stream: u32,
     },
-    /// The client wants no answer any more.
+    /// The client no longer wants a response.
     Reset {
         /// The stream.
         stream: u32,
     },
-    /// The client is left: what is to be sent is the last.
+    /// The connection is over: the bytes to send now are the last.
     Over,
 }
 
-/// The content of an answer.
+/// The content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
     /// These bytes.
     Bytes(Vec<u8>),
-    /// So many bytes of the filling.
+    /// This number of filler bytes.
     Filling(u64),
 }
 
-/// A stream that is not over.
+/// A stream that has not ended.
 #[derive(Debug)]
 struct ServedStream {
     id: u32,
-    /// The request is whole.
+    /// Whether the request is complete.
     asked: bool,
     /// The unsent content of the response; `None` before the response.
     left: Option<Content>,
@@ -69,15 +69,15 @@ struct ServedStream {
     our_window: OurWindow,
 }
 
-/// The server's side of one connection, behind the client's preface.
+/// The server's side of one connection, after the client's preface.
 #[derive(Debug)]
 pub struct H2Server {
     reader: FrameReader,
     decoder: HpackDecoder,
     head: StreamHead,
-    /// By number, ascending.
+    /// The open streams, ascending by number.
     streams: VecDeque<ServedStream>,
-    /// Streams with content that is still to be written, in turn.
+    /// Streams with unsent content, in the order of their turns.
     sending: VecDeque<u32>,
     owed: Vec<u8>,
     last_stream: u32,
@@ -88,7 +88,7 @@ pub struct H2Server {
     idle_frames: u32,
     settled: bool,
     over: bool,
-    /// The last head that was written, and of what.
+    /// The last encoded head, and the response it belongs to.
     block: Vec<u8>,
     block_of: (u16, &'static str, u64),
 }
@@ -100,7 +100,7 @@ impl Default for H2Server {
 }
 
 impl H2Server {
-    /// A connection whose client has sent its preface.
+    /// Creates a connection whose client has sent its preface.
     pub fn new() -> H2Server {
         let mut owed = Vec::new();
         let settings = [(3, STREAMS_MAX), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
@@ -126,17 +126,18 @@ impl H2Server {
         }
     }
 
-    /// The method of the head told last.
+    /// The method in the last reported head.
     pub fn method(&self) -> &[u8] {
         &self.head.method
     }
 
-    /// The path and query of the head told last.
+    /// The path and query in the last reported head.
     pub fn path(&self) -> &[u8] {
         &self.head.path
     }
 
-    /// The next fact in `bytes`, which move on behind it; `None`: they are at their end.
+    /// Returns the next fact in `bytes`, and advances `bytes` past it; `None`: more bytes are
+    /// needed.
     pub fn next(&mut self, bytes: &mut &[u8]) -> Option<ServerFact> {
         while !self.over {
             let taken = match self.reader.next(bytes) {
@@ -207,7 +208,7 @@ impl H2Server {
                 }
             }
             H2Frame::Push => return Err(ProtocolError::Pushed),
-            // A client that goes away ends the connection by itself.
+            // A client that sends GOAWAY ends the connection by itself.
             H2Frame::GoAway { .. } | H2Frame::SettingsAck | H2Frame::PingAck | H2Frame::Other { .. } => {}
             H2Frame::Misfit { stream } => {
                 if let Some(at) = self.find(stream) {
@@ -220,7 +221,7 @@ impl H2Server {
         Ok(None)
     }
 
-    /// Refuses a frame of a stream that no client has opened.
+    /// Refuses a frame of a stream that the client never opened.
     fn check_known(&self, stream: u32) -> Result<(), ProtocolError> {
         if stream.is_multiple_of(2) || stream > self.last_stream {
             return Err(ProtocolError::FrameOrder);
@@ -245,7 +246,7 @@ impl H2Server {
         self.idle_frames = 0;
         if id <= self.last_stream {
             self.check_known(id)?;
-            // Trailers; of a stream that is over they are late.
+            // Trailers. If their stream has ended, they are ignored.
             let Some(at) = self.find(id) else { return Ok(None) };
             let stream = &mut self.streams[at];
             if stream.asked || !ends {
@@ -293,8 +294,8 @@ impl H2Server {
         Ok(ends.then_some(ServerFact::End { stream: id }))
     }
 
-    /// Answers a stream, if its client still waits for it; without content where only the head is
-    /// asked for.
+    /// Starts the response of a stream, if its client still waits for it. `head_only`: the response
+    /// has no content.
     pub fn answer(&mut self, stream: u32, status: u16, kind: &'static str, content: Content, head_only: bool) {
         let Some(at) = self.find(stream) else { return };
         let length = match &content {
@@ -325,13 +326,13 @@ impl H2Server {
         }
     }
 
-    /// Whether anything can be sent at this moment.
+    /// Whether anything can be sent now.
     pub fn wants_to_send(&self) -> bool {
         let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window.left() > 0);
         !self.owed.is_empty() || (self.window.left() > 0 && self.sending.iter().any(sendable))
     }
 
-    /// Whether the client is left.
+    /// Whether the connection is over.
     pub fn is_over(&self) -> bool {
         self.over
     }

@@ -45,8 +45,8 @@ impl PeerWindow {
     }
 }
 
-/// The peer has said another size for windows of streams: those that are open change by the
-/// difference (6.9.2).
+/// Handles a new initial size of the peer's stream windows: the windows of open streams change by
+/// the difference (6.9.2).
 pub(super) fn resize<'a>(
     first: &mut u32,
     size: u32,
@@ -66,16 +66,16 @@ pub(super) struct OurWindow {
     used: u32,
 }
 
-/// What a frame's content does to a window.
+/// The effect of a frame's content on a receive window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum WindowUse {
-    /// There is enough left.
+    /// Enough of the window is left.
     Plenty,
-    /// From here on less than half is left: the peer is to be told of more.
+    /// Less than half of the window is left now, so a window update is due.
     BelowHalf,
-    /// From here on less than a frame is left: the peer waits to be told of more.
+    /// Less than a frame is left now, so the peer waits for a window update.
     Empty,
-    /// The peer has sent more than it might.
+    /// The peer has sent more than the window permits.
     Overdrawn,
 }
 
@@ -94,7 +94,8 @@ impl OurWindow {
         }
     }
 
-    /// The peer is told now that the window is full again: by how much it grows.
+    /// Records that a window update is sent. Returns its increment, which makes the window full
+    /// again.
     pub(super) fn fill(&mut self) -> u32 {
         std::mem::take(&mut self.used)
     }

@@ -4,33 +4,33 @@
 use plimsoll_model::TlsFailure;
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// Why a TLS setup cannot be used.
+/// Why a TLS configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
-    /// The server's name can be no certificate's.
+    /// The server's name cannot occur in a certificate.
     #[error("'{0}' is no host name that a certificate could have")]
     ServerName(String),
-    /// Nobody is trusted.
+    /// There is no trusted issuer.
     #[error("there is no issuer to trust")]
     NoRoots,
-    /// Bytes that are no certificate, among those of the issuers.
+    /// Some bytes among the trusted issuers are no certificate.
     #[error("a certificate in it cannot be read")]
     Roots,
-    /// No certificate of our own in the PEM.
+    /// The PEM contains no client certificate.
     #[error("there is no certificate in it that can be read (PEM is expected)")]
     Certificate,
-    /// No key in the PEM.
+    /// The PEM contains no key.
     #[error("there is no private key in it that can be read (unencrypted PEM is expected)")]
     Key,
-    /// Certificate and key that do not fit, or that cannot be used.
+    /// Certificate and key do not match, or cannot be used.
     #[error("do not belong together or cannot be used: {0}")]
     Pair(String),
-    /// The library refuses the setup.
+    /// The TLS library rejects the configuration.
     #[error("TLS cannot be set up: {0}")]
     Other(String),
 }
 
-/// The reason that an error of the library counts as.
+/// Returns the counted reason for an error of the library.
 pub fn failure_of(error: &Error) -> TlsFailure {
     match error {
         Error::InvalidCertificate(error) => certificate(error),
@@ -54,7 +54,7 @@ fn certificate(error: &CertificateError) -> TlsFailure {
     }
 }
 
-/// What the server complains of.
+/// Returns the counted reason for an alert of the server.
 fn received(alert: AlertDescription) -> TlsFailure {
     match alert {
         AlertDescription::CertificateRequired

@@ -27,12 +27,12 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Sessions kept for being taken up again: one server name needs no more.
+/// Number of sessions that are kept for resumption; one server name needs no more.
 const SESSIONS_KEPT: usize = 8;
-/// Cipher text that waits inside a session before it takes no more plain text.
+/// Most encrypted bytes that wait in a session before it accepts no more plain text.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
-/// Reads the certificates of a PEM file; `None` when there is none or one is broken.
+/// Parses the certificates of a PEM file; `None`: there is none, or one is invalid.
 pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found: Vec<Vec<u8>> = found.ok()?.into_iter().map(|certificate| certificate.to_vec()).collect();
@@ -49,7 +49,7 @@ fn own_certificate(
     Ok((chain.into_iter().map(CertificateDer::from).collect(), key))
 }
 
-/// What the connections of one thread have in common.
+/// The TLS state that the connections of one thread share.
 #[derive(Debug, Clone)]
 pub struct Client {
     config: Arc<ClientConfig>,
@@ -58,7 +58,7 @@ pub struct Client {
     asked: Arc<CertificateRequestFlag>,
 }
 
-/// We have no certificate; whether a server has asked for one.
+/// For a client without certificate: whether a server has asked for one.
 #[derive(Debug, Default)]
 struct CertificateRequestFlag(AtomicBool);
 
@@ -74,7 +74,7 @@ impl ResolvesClientCert for CertificateRequestFlag {
 }
 
 impl Client {
-    /// The client that `spec` asks for.
+    /// Creates the client for the options `spec`.
     pub fn new(spec: &TlsSpec) -> Result<Client, ConfigError> {
         let name = ServerName::try_from(spec.server_name.clone())
             .map_err(|_| ConfigError::ServerName(spec.server_name.clone()))?;
@@ -99,20 +99,20 @@ impl Client {
         Ok(Client { config: Arc::new(config), name, resume: spec.resume, asked })
     }
 
-    /// The same client for another thread, with sessions of its own.
+    /// Creates the same client for another thread, with separate resumable sessions.
     pub fn for_thread(&self) -> Client {
         let mut config = ClientConfig::clone(&self.config);
         config.resumption = sessions(self.resume);
         Client { config: Arc::new(config), ..self.clone() }
     }
 
-    /// Whether nothing but HTTP/2 is offered to servers.
+    /// Whether only HTTP/2 is offered to servers.
     pub(crate) fn offers_only_h2(&self) -> bool {
         let offered = &self.config.alpn_protocols;
         !offered.is_empty() && offered.iter().all(|name| name == b"h2")
     }
 
-    /// Begins a connection; its first message is ready to be sent.
+    /// Creates the session of a new connection; its first message is ready to be sent.
     pub fn session(&self) -> Result<Session, TlsFailure> {
         let mut connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| failure_of(&error))?;
@@ -128,17 +128,17 @@ fn sessions(resume: bool) -> Resumption {
 /// Events in received bytes, besides plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionEvents {
-    /// The handshake is over just now.
+    /// Whether the handshake has just ended.
     pub established: bool,
-    /// The peer has ended its stream properly: nothing more follows.
+    /// Whether the peer has properly ended its stream, so that nothing follows.
     pub ended: bool,
 }
 
-/// One connection's TLS: a client's, or ([`ServedSession`]) a server's.
+/// The TLS state of one connection: of a client, or ([`ServedSession`]) of a server.
 pub struct Session<C = ClientConnection> {
     connection: Box<C>,
     established: bool,
-    /// Of a client without a certificate.
+    /// For a client without certificate: whether the server asked for one.
     asked: Option<Arc<CertificateRequestFlag>>,
 }
 
@@ -179,8 +179,8 @@ where
         Ok(news)
     }
 
-    /// The reason that an error counts as. Before TLS 1.3 a server that wants a certificate says
-    /// only that the handshake has failed.
+    /// Returns the counted reason for an error. Before TLS 1.3, a server that demands a certificate
+    /// reports only a failed handshake.
     fn failure_of(&self, error: &rustls::Error) -> TlsFailure {
         let is_asked = self.asked.as_ref().is_some_and(|asked| asked.0.load(Ordering::Relaxed));
         match error {
@@ -191,52 +191,52 @@ where
         }
     }
 
-    /// Encrypts plain text; returns how much was taken. All of it, unless much is waiting to be
-    /// sent.
+    /// Encrypts plain text, and returns how many bytes were taken. All are taken, unless many bytes
+    /// wait to be sent.
     pub fn send(&mut self, plain: &[u8]) -> usize {
-        // Writing into memory: the only outcome is how much there was room for.
+        // The write goes to memory, so it can only be limited by room.
         self.connection.writer().write(plain).unwrap_or(0)
     }
 
-    /// Moves the cipher text that waits to be sent to the end of `out`.
+    /// Moves the encrypted bytes that wait to be sent to the end of `out`.
     pub fn take_cipher(&mut self, out: &mut Vec<u8>) {
         while self.connection.wants_write() {
-            // Writing into memory cannot fail.
+            // The write goes to memory and cannot fail.
             if self.connection.write_tls(out).unwrap_or(0) == 0 {
                 break;
             }
         }
     }
 
-    /// Says properly that nothing more will be sent.
+    /// Ends the stream properly (close_notify alert).
     pub fn end(&mut self) {
         self.connection.send_close_notify();
     }
 
-    /// Whether cipher text waits to be sent.
+    /// Whether encrypted bytes wait to be sent.
     pub fn wants_to_send(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Whether the handshake is over.
+    /// Whether the handshake has ended.
     #[inline]
     pub fn is_established(&self) -> bool {
         self.established
     }
 
-    /// Whether an earlier session was taken up again.
+    /// Whether an earlier session was resumed.
     pub fn is_resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// The protocol agreed on (ALPN), once the handshake is over.
+    /// The negotiated protocol (ALPN), once the handshake has ended.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.connection.alpn_protocol()
     }
 }
 
 impl Session {
-    /// What was agreed on, once the handshake is over.
+    /// The negotiated parameters, once the handshake has ended.
     pub fn agreed(&self) -> Option<TlsParameters> {
         TlsParameters::from_connection(&self.connection)
     }

@@ -6,23 +6,23 @@ use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use rustls::{CipherSuite, ClientConnection, NamedGroup, ProtocolVersion};
 
-/// What was agreed on.
+/// The negotiated parameters of a TLS connection.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct TlsParameters {
-    /// `TLSv1.3`.
+    /// The protocol version, such as `TLSv1.3`.
     pub version: &'static str,
-    /// `TLS_AES_256_GCM_SHA384`, `ECDHE-RSA-AES128-GCM-SHA256`.
+    /// The cipher suite, such as `TLS_AES_256_GCM_SHA384` or `ECDHE-RSA-AES128-GCM-SHA256`.
     pub cipher: String,
-    /// Bits of the key that it encrypts with.
+    /// Length of the encryption key in bits.
     pub cipher_bits: u32,
-    /// Bits of the public key in the server's certificate; 0: it is of no kind that is known here.
+    /// Length of the public key in the server's certificate, in bits; 0: its kind is unknown here.
     pub key_bits: u32,
     /// The key exchange and its bits: `X25519`, `ECDH prime256v1`; `None`: the session was resumed.
     pub exchange: Option<(&'static str, u32)>,
 }
 
 impl TlsParameters {
-    /// Of a connection whose handshake is over.
+    /// Reads the parameters of a connection whose handshake has ended.
     pub(super) fn from_connection(connection: &ClientConnection) -> Option<TlsParameters> {
         let suite = connection.negotiated_cipher_suite()?.suite();
         let exchange = connection.negotiated_key_exchange_group().and_then(|group| match group.name() {
@@ -45,20 +45,20 @@ impl TlsParameters {
     }
 }
 
-/// A suite in OpenSSL's words, which for TLS 1.2 are others than everybody's.
+/// The OpenSSL name of a cipher suite, which for TLS 1.2 differs from the standard's.
 fn cipher_name(suite: CipherSuite) -> String {
     let name = format!("{suite:?}");
     match name.strip_prefix("TLS13_") {
         Some(rest) => format!("TLS_{rest}"),
         None => {
             let name = name.trim_start_matches("TLS_").replace("_WITH", "").replace("AES_", "AES");
-            // An AEAD with ChaCha has no separate hash.
+            // An AEAD suite with ChaCha has no separate hash.
             name.replace("POLY1305_SHA256", "POLY1305").replace('_', "-")
         }
     }
 }
 
-/// Bits of the public key in a certificate; 0 where that cannot be told.
+/// Length of the public key in a certificate, in bits; 0 if it is unknown.
 fn key_bits(certificate: &CertificateDer) -> u32 {
     let info = ParsedCertificate::try_from(certificate).ok().map(|parsed| parsed.subject_public_key_info());
     info.and_then(|info| bits_of(&info)).unwrap_or(0)
@@ -68,7 +68,7 @@ const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OBJECT: u8 = 0x06;
-/// Curves, and keys of Edwards' curves, by the bytes of their names.
+/// Key lengths of elliptic curves, and of keys of Edwards curves, by the bytes of their names.
 const CURVES: [(&[u8], u32); 4] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 256),
     (&[0x2b, 0x81, 0x04, 0x00, 0x22], 384),
@@ -76,7 +76,8 @@ const CURVES: [(&[u8], u32); 4] = [
     (&[0x2b, 0x65, 0x70], 253),
 ];
 
-/// The kind of a key and the key: `SEQUENCE { SEQUENCE { name, parameters }, BIT STRING }`.
+/// Parses a public key, `SEQUENCE { SEQUENCE { name, parameters }, BIT STRING }`, to its length in
+/// bits.
 fn bits_of(info: &[u8]) -> Option<u32> {
     let mut fields = take_value(&mut &*info, SEQUENCE)?;
     let mut kind = take_value(&mut fields, SEQUENCE)?;
@@ -86,7 +87,7 @@ fn bits_of(info: &[u8]) -> Option<u32> {
             return Some(bits);
         }
     }
-    // RSA: `SEQUENCE { modulus, exponent }` in the bits, of which none is left over.
+    // An RSA key is a `SEQUENCE { modulus, exponent }` in a bit string without unused bits.
     let mut key = take_value(&mut fields, BIT_STRING)?.strip_prefix(&[0])?;
     let modulus = take_value(&mut take_value(&mut key, SEQUENCE)?, INTEGER)?;
     let first = modulus.iter().position(|byte| *byte != 0)?;
@@ -130,7 +131,7 @@ mod tests {
         }
     }
 
-    /// An RSA key whose modulus begins with this byte and has so many.
+    /// Encodes an RSA key whose modulus begins with `first` and has `bytes` bytes.
     fn rsa(first: u8, bytes: usize) -> Vec<u8> {
         let value = |kind: u8, content: &[u8]| {
             let length = (content.len() as u16).to_be_bytes();

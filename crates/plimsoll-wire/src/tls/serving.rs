@@ -10,7 +10,7 @@ use plimsoll_model::TlsFailure;
 use rustls::{ServerConfig, ServerConnection};
 use std::sync::Arc;
 
-/// A server's side of one connection.
+/// The server's side of one TLS connection.
 pub type ServedSession = Session<ServerConnection>;
 
 /// The state shared by all connections and threads of a server.
@@ -20,8 +20,8 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// A server with the certificate, and its issuers, in `certificate_pem`; its key is there, too,
-    /// or in `key_pem`.
+    /// Creates a server. `certificate_pem` has the certificate and its issuers, and also the key
+    /// unless `key_pem` has it.
     pub fn new(certificate_pem: &[u8], key_pem: Option<&[u8]>) -> Result<ServerTls, ConfigError> {
         let (chain, key) = own_certificate(certificate_pem, key_pem)?;
         let other = |error: rustls::Error| ConfigError::Other(error.to_string());
@@ -32,16 +32,16 @@ impl ServerTls {
             .with_single_cert(chain, key)
             .map_err(|error| ConfigError::Pair(error.to_string()))?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
-        // Sessions are with the clients: nothing is kept here, nor shared by threads, for each of
-        // them.
+        // Session tickets are stored by the clients, so that nothing is stored here for each
+        // client, or shared between threads.
         config.ticketer = rustls::crypto::ring::Ticketer::new().map_err(other)?;
         Ok(ServerTls { config: Arc::new(config) })
     }
 
-    /// A connection whose client is about to begin.
+    /// Creates the session of a connection whose client is about to begin.
     pub fn session(&self) -> Result<ServedSession, TlsFailure> {
         let mut connection = ServerConnection::new(Arc::clone(&self.config)).map_err(|error| failure_of(&error))?;
-        // The sender bounds the response.
+        // The size of a response is bounded by its sender.
         connection.set_buffer_limit(None);
         Ok(Session { connection: Box::new(connection), established: false, asked: None })
     }

@@ -1,4 +1,5 @@
-//! Trust of a client: given issuers, a given certificate, or any certificate.
+//! Verification of the server's certificate by a client: against given issuers, against a given
+//! certificate, or not at all.
 
 use super::fault::ConfigError;
 use plimsoll_model::TlsSpec;
@@ -10,22 +11,23 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::sync::Arc;
 
-/// The verifier that `spec` asks for.
+/// Creates the verifier for the options `spec`.
 pub fn verifier(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Arc<dyn ServerCertVerifier>, ConfigError> {
     let trusted = if spec.verify { Some(TrustVerifier::new(spec, provider)?) } else { None };
     Ok(Arc::new(Verifier { provider: Arc::clone(provider), trusted }))
 }
 
-/// Sees that the server has its certificate's key, and whether that certificate will do.
+/// Verifies that the server has its certificate's key, and whether the certificate is acceptable.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// `None`: any certificate will do.
+    /// `None`: any certificate is acceptable.
     trusted: Option<TrustVerifier>,
 }
 
-/// Issuers, by the rules of the web, and the given certificates themselves: a certificate that is
-/// its own issuer, as `openssl req -x509` makes them, is no issuer's by those rules.
+/// Verifies by issuers, with the rules of the web, and also accepts the given certificates
+/// themselves. The latter is needed for self-signed certificates, as `openssl req -x509` makes
+/// them: by those rules they are not valid issuers.
 #[derive(Debug)]
 struct TrustVerifier {
     issuers: Arc<WebPkiServerVerifier>,
@@ -49,7 +51,7 @@ impl TrustVerifier {
         Ok(TrustVerifier { issuers, given })
     }
 
-    /// What the verdict of the issuers' rules means for a certificate.
+    /// Decides about a certificate from the verdict of the issuers' rules.
     fn judged(
         &self,
         end_entity: &CertificateDer<'_>,
@@ -57,16 +59,15 @@ impl TrustVerifier {
         verdict: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
         match &verdict {
-            // Its dates were found good before this was found; its name is looked at here.
+            // The dates were already checked before this error; the name is checked here.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            // One that is its own issuer, and was not given: that it may not be both is not what
-            // its user wants to know. The library's reason cannot be named from here but by its
-            // text.
+            // A self-signed certificate that was not given. The error "CA used as end entity" would
+            // not help the user. The library's reason can only be recognised by its text.
             Err(Error::InvalidCertificate(CertificateError::Other(reason)))
                 if format!("{reason:?}").contains("CaUsedAsEndEntity") =>
             {

@@ -1,4 +1,4 @@
-//! Rules of tables made here, and callers by rules.
+//! Tests of frame rules from tables made here, and of callers found by rules.
 
 use super::*;
 
@@ -6,7 +6,7 @@ const HEADER_AT: u64 = 0x1000;
 const SHARED_AT: u64 = 0x1100;
 const FUNCTION_AT: u64 = 0x1200;
 const START: u64 = 0x5000;
-/// The end is 8 above the stack pointer, where the place lies to which the function returns.
+/// The usual frame: its end is 8 bytes above the stack pointer, at which the return address lies.
 const USUAL: &[u8] = &[0x0c, 7, 8, 0x90, 1];
 
 struct Memory(Vec<u8>);
@@ -30,8 +30,7 @@ fn with_length(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
-/// A table of one function of 0x100 bytes with these instructions, behind those that functions
-/// share.
+/// A table with one function of 0x100 bytes with these instructions, after the shared instructions.
 fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let mut memory = Memory(Vec::new());
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
@@ -39,7 +38,7 @@ fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
         HEADER_AT,
         &[&HEADER[..], &[0; 4], &[1, 0, 0, 0], &from_header(START), &from_header(FUNCTION_AT)].concat(),
     );
-    // Units of code 1, of data -8; addresses from where they stand, 4 bytes each.
+    // Code alignment 1, data alignment -8; addresses are relative to their own place, 4 bytes each.
     memory.put(SHARED_AT, &with_length(&[&[0, 0, 0, 0, 1], letters, &[0, 1, 0x78, 16, 1, 0x1b], shared].concat()));
     let back = (FUNCTION_AT + 4 - SHARED_AT) as u32;
     let start = (START - (FUNCTION_AT + 8)) as u32;
@@ -59,10 +58,10 @@ fn rule_text(rule: Option<FrameRule>) -> String {
 
 #[test]
 fn where_a_frame_lies_is_told_of_each_instruction() {
-    // Pushes the frame pointer, makes it its own, and gives both back at its end, behind which a
-    // part that is seldom run has them.
+    // The function saves the frame pointer, sets its own, and restores both at its end. A rarely
+    // executed part of the function follows, in which they are set again.
     let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
-    // Makes room of 8 bytes and of 300, and gives it back.
+    // The function reserves 8 bytes and then 300, and releases them.
     let bare: &[u8] = &[0x44, 0x0e, 16, 0x44, 0x0e, 0xac, 0x02, 0x03, 0x10, 0x00, 0x0e, 8];
     let none = "none";
     for (instructions, rows) in [
@@ -94,8 +93,8 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
         (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
         (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
         (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
-        // An expression, or another register; no caller; an unmatched restore; an unknown
-        // instruction; a cut.
+        // Each row is unknown or ends the walk: an expression, or another register; no caller; an
+        // unmatched restore; an unknown instruction; a cut.
         (&[0x0f, 1, 0x77], &[(0, none)]),
         (&[0x0d, 10], &[(0, none)]),
         (&[0x07, 16], &[(0, none)]),
@@ -115,11 +114,11 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
 fn a_table_that_is_not_understood_tells_nothing() {
     let whole = table(b"zR", USUAL, &[]);
     assert!(rule(&whole, START).is_some());
-    // A frame that the kernel made for a signal; letters that nobody knows.
+    // A frame that the kernel created for a signal; an unknown letter.
     for letters in [b"zS", b"zX"] {
         assert_eq!(rule(&table(letters, USUAL, &[]), START), None);
     }
-    // Nothing is read beyond the end, wherever that is, and no number overflows.
+    // No read goes beyond the end of a cut table, and no number overflows.
     for length in 0..whole.0.len() {
         assert_eq!(rule(&Memory(whole.0[..length].to_vec()), START), None, "{length}");
     }
@@ -139,9 +138,9 @@ const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: RegisterR
 
 #[test]
 fn callers_are_walked_to_as_far_as_the_stack_is_known() {
-    // A reader of clocks with a frame (100) is called by a library without one (200), that by a
-    // function (300) that uses the frame pointer's register for a number of its own, and that by
-    // one (400) of which nothing is known.
+    // A clock function with a frame pointer (100) is called by a library function without one
+    // (200). That is called by a function (300) that uses the frame pointer's register for another
+    // value, and that by an unknown function (400).
     let stack = [1u64, 7, 200, 2, 300, 3, 400, 4];
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     let rules = |place, is_caller: bool| {
@@ -167,11 +166,11 @@ fn callers_are_walked_to_as_far_as_the_stack_is_known() {
     ] {
         assert_eq!(walked(length, 0x8008, &rules), expect, "{length}");
     }
-    // A frame pointer that points to no frame that could be.
+    // Frame pointers that cannot point to a frame.
     for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
         assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
     }
-    // A caller's frame is higher on the stack: a cycle ends, and so does an endless chain.
+    // A caller's frame is higher on the stack, so a cycle ends, and so does an endless chain.
     let circle = |_, _| Some(FrameRule { offset: 0, back: 16, ..BARE });
     assert_eq!(walked(64, 0, &circle), [100]);
     let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();
@@ -184,19 +183,19 @@ fn callers_are_walked_to_as_far_as_the_stack_is_known() {
 #[test]
 fn a_chain_goes_on_where_the_stack_ends() {
     for (walked, chain, expect) in [
-        // No frame pointers: the chain has nothing, or what a register held for something else.
+        // No frame pointers: the chain is empty, or contains unrelated register values.
         (&[1, 2, 3][..], &[1][..], &[1, 2, 3][..]),
         (&[1, 2, 3], &[1, 2, 99], &[1, 2, 3, 99]),
         (&[1, 2, 3], &[], &[1, 2, 3]),
-        // Frame pointers all the way, and the stack ends before.
+        // All functions have frame pointers, and the known stack ends first.
         (&[1, 2], &[1, 2, 3, 4], &[1, 2, 3, 4]),
         (&[1], &[1, 2, 3], &[1, 2, 3]),
-        // The innermost has no frame: the chain left out who called it.
+        // The innermost function has no frame pointer, so the chain leaves out its caller.
         (&[1, 2, 3], &[1, 3, 4], &[1, 2, 3, 4]),
         (&[1, 2], &[1, 3, 4], &[1, 2, 3, 4]),
-        // A function that calls itself.
+        // A function calls itself.
         (&[1, 5, 5], &[1, 5, 5, 5, 6], &[1, 5, 5, 5, 6]),
-        // Of another moment.
+        // The chain belongs to another time.
         (&[1, 2], &[8, 9], &[1, 2]),
     ] {
         let mut joined = walked.to_vec();

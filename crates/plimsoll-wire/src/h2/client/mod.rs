@@ -1,18 +1,17 @@
-//! The client's side of a connection that speaks HTTP/2: several exchanges at a time, each a
-//! stream.
+//! The client's side of an HTTP/2 connection: several concurrent exchanges, each a stream.
 //!
-//! The server is told to compress without a table of its own, so that the head of an answer means
-//! the same whatever came before it: one that is byte for byte the last one is not read again.
-//! Windows are as large as no answer needs, and topped up when half is used: the client is not to
-//! be what a server waits for, and says so where it was. Requests are written once and copied from
-//! there, with the number of their stream.
+//! The server is told to compress without a dynamic table, so that the head of a response does not
+//! depend on earlier ones. A head with the same bytes as the last one is not parsed again.
+//! Flow-control windows are larger than any response needs, and are refilled when half is used. The
+//! server should never wait for the client; if it did, that is reported. Requests are encoded once
+//! and copied with the number of their stream.
 //!
-//! A server that breaks a rule of a stream costs that exchange, one that breaks a rule of the
-//! connection all of them; what it can make this side keep or do without sending answers is
-//! bounded.
+//! A server that breaks a rule of a stream costs that exchange; one that breaks a rule of the
+//! connection costs all exchanges. The memory and work that a server can cause without sending
+//! responses is bounded.
 //!
-//! Here is what is started and written; what the server's frames mean is in `reading.rs`. Not here:
-//! sockets, deadlines, where a request that the server has not taken is sent again.
+//! This file has the start and the encoding of exchanges; `reading.rs` handles the server's frames.
+//! Not here: sockets, deadlines, and where a request that the server did not process is sent again.
 
 mod reading;
 
@@ -28,47 +27,47 @@ use plimsoll_model::grpc_message::MessageCount;
 use plimsoll_model::{CallFault, H2Error};
 use std::collections::VecDeque;
 
-/// The window of each stream and of the connection: more than the network holds.
+/// The receive window of each stream and of the connection, in bytes: more than the network holds.
 const WINDOW_BYTES: u32 = 1 << 30;
-/// Streams that a server can be expected to take before it has said how many it does (6.5.2).
+/// Number of streams that a server is assumed to accept before it announces its limit (6.5.2).
 const STREAMS_FIRST: u32 = 100;
-/// The last stream that a client can open.
+/// The largest stream number that a client can use.
 const STREAM_LAST: u32 = (1 << 31) - 1;
-/// Written in one go.
+/// Most bytes that are encoded in one go.
 const OUT_BYTES: usize = 64 << 10;
 
-/// One exchange whose request is on its way, or sent.
+/// An exchange whose request is being sent, or was sent.
 #[derive(Debug)]
 struct H2Stream {
     id: u32,
     exchange: ExchangeNumber,
     expect: Expect,
     interims: u8,
-    /// 0 until the head of the answer is there.
+    /// The status of the response; 0 before its head arrives.
     status: u16,
-    /// gRPC's, once it is said.
+    /// The gRPC status, once it arrived.
     grpc_status: Option<u16>,
-    /// Bytes of the request's content that are still to be written.
+    /// Number of bytes of the request's content that are still to be encoded.
     body_left: usize,
-    /// How much the server takes of it.
+    /// The server's receive window for the stream.
     window: PeerWindow,
-    /// What the server has used of our window.
+    /// The part of the client's receive window that the server has used.
     our_window: OurWindow,
     /// Declared length of the response's content, and the length received.
     length: Option<u64>,
     body_bytes: u64,
-    /// Of an answer to a call.
+    /// The messages in the response to a gRPC call.
     messages: MessageCount,
     encoding: MessageEncoding,
     is_of_other_type: bool,
-    /// How much of the content may be sent before more of the answer comes, as far as that is
-    /// worked out, and how many messages more.
+    /// Number of content bytes that may be sent before more of the response arrives, as far as
+    /// computed; and the number of further messages that may be sent.
     turn_bytes: usize,
     turns: u32,
 }
 
 impl H2Stream {
-    /// Works out how much of `rest`, what is left of its content, may be sent now.
+    /// Computes how much of `rest`, the unsent content, may be sent now.
     fn take_turns(&mut self, rest: &[u8]) {
         while self.turns > 0
             && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
@@ -96,7 +95,7 @@ impl H2Stream {
         }
     }
 
-    /// Whether the next message waits for one of the answer.
+    /// Whether the next message waits for a message of the response.
     fn waits_for_turn(&self) -> bool {
         self.turn_bytes == 0 && self.turns == 0
     }
@@ -109,74 +108,74 @@ struct GoAwayState {
     error: H2Error,
 }
 
-/// The client's side of a connection that speaks HTTP/2.
+/// The client's side of an HTTP/2 connection.
 #[derive(Debug)]
 pub struct H2 {
     reader: FrameReader,
     decoder: HpackDecoder,
-    /// By number of the stream, ascending.
+    /// The open streams, ascending by number.
     streams: VecDeque<H2Stream>,
-    /// Exchanges of which nothing is written yet.
+    /// Exchanges of which nothing is encoded yet.
     queued: VecDeque<ExchangeNumber>,
-    /// Streams whose request has content that is still to be written, in turn.
+    /// Streams whose request has unsent content, in the order of their turns.
     sending: VecDeque<u32>,
-    /// Frames that no request asked for.
+    /// Encoded frames that no request caused, such as acknowledgements.
     owed: Vec<u8>,
-    /// Encoded bytes that the network did not accept, and how many are sent by now.
+    /// Encoded bytes that the network did not accept, and how many of them were sent since.
     unsent: Vec<u8>,
     unsent_from: usize,
     next_stream: u32,
-    /// Streams at once: as many as are wanted, and as the server takes.
+    /// Most concurrent streams: wanted by the caller, and allowed by the server.
     wanted: u32,
     allowed: u32,
-    /// How much content the server takes, of a new stream and of all together.
+    /// The server's receive windows: initial size of a new stream, and rest of the connection's
+    /// window.
     window_first: u32,
     window: PeerWindow,
     payload_bytes_max: usize,
-    /// What the server has used of our window for all of the connection.
+    /// The part of the client's receive window of the connection that the server has used.
     our_window: OurWindow,
-    /// Of which streams it is to be told that our window is full again; 0: of the connection. None
-    /// twice.
+    /// Streams for which a window update is due, without duplicates; 0 stands for the connection.
     to_fill: Vec<u32>,
-    /// The server has used a window up since facts were asked for last.
+    /// Whether the server has used up a window since the last facts were taken.
     starved: bool,
     idle_frames: u32,
     leaving: Option<GoAwayState>,
-    /// What the server has done wrong.
+    /// The protocol error of the server; `None`: none so far.
     broken: Option<ProtocolError>,
-    /// The preface is written.
+    /// Whether the connection preface is encoded.
     begun: bool,
-    /// The server's settings have come: it speaks HTTP/2.
+    /// Whether the server's settings have arrived, so that it speaks HTTP/2.
     settled: bool,
-    /// No exchange can be started any more.
+    /// Whether no further exchange can be started.
     closing: bool,
-    /// Facts are being asked for: what is started meanwhile is sent after them.
+    /// Whether facts are being taken: an exchange that is started meanwhile is sent after them.
     reading: bool,
-    /// The last head that was read, and the last trailers.
+    /// The last parsed head, and the last parsed trailers.
     kept_heads: [ParsedHead; 2],
-    /// Fields are kept: an exchange of the connection has asked for content.
+    /// Whether header fields are stored, because an exchange of the connection wants content.
     keeps_fields: bool,
     /// The stream that ended the last response, and the fault in its messages, for a gRPC call.
     ended_by: usize,
     call_fault: Option<CallFault>,
-    /// Whether that has a message that usual clients refuse for its length.
+    /// Whether the last answered gRPC call has a message that is too long for usual clients.
     call_large: bool,
 }
 
-/// A head that was read, and what it says.
+/// A parsed head, and the facts in it.
 #[derive(Debug, Default)]
 struct ParsedHead {
-    /// Empty where it is not to be compared.
+    /// The bytes of the head; empty if it must not be compared.
     block: Vec<u8>,
     head: AnswerHead,
-    /// Its fields, a line each, if they are kept.
+    /// The header fields as lines, if they are stored.
     fields: Vec<u8>,
-    /// gRPC's message, if it has one, as far as it is kept.
+    /// The `grpc-message` field, if there is one, possibly cut.
     call_message: Vec<u8>,
 }
 
 impl H2 {
-    /// A connection on which up to so many exchanges are wanted at a time.
+    /// Creates a connection on which at most `wanted` concurrent exchanges are wanted.
     pub fn new(wanted: u32) -> H2 {
         H2 {
             reader: FrameReader::new(),
@@ -211,13 +210,12 @@ impl H2 {
         }
     }
 
-    /// The fields of the head of an answer that was read last, a line each, where content is asked
-    /// for.
+    /// The header fields of the last parsed head as lines, if content is wanted.
     pub fn fields(&self) -> &[u8] {
         &self.kept_heads[0].fields
     }
 
-    /// How many exchanges can be started now.
+    /// Number of exchanges that can be started now.
     #[inline]
     pub fn room(&self) -> u32 {
         if self.is_closing() {
@@ -236,7 +234,7 @@ impl H2 {
         self.closing || self.leaving.is_some() || self.broken.is_some()
     }
 
-    /// Whether the server has said that it goes away.
+    /// Whether the server has sent GOAWAY.
     pub fn is_left(&self) -> bool {
         self.leaving.is_some()
     }
@@ -246,37 +244,38 @@ impl H2 {
         !self.streams.is_empty() || !self.queued.is_empty()
     }
 
-    /// Whether nothing is under way, nor can be any more.
+    /// Whether no exchange is in flight and none can be started any more.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_closing() && !self.is_busy()
     }
 
-    /// Whether an exchange for which this is true is under way.
+    /// Whether an exchange that satisfies `is_wanted` is in flight.
     pub fn carries(&self, mut is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
         self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
     }
 
-    /// Begins an exchange. Returns whether bytes are to be sent now; otherwise it goes with the
-    /// next bytes sent.
+    /// Starts an exchange. Returns whether there are bytes to send now; otherwise its request goes
+    /// with the next bytes that are sent.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
         debug_assert!(self.room() > 0, "no more exchanges than there is room for");
         self.idle_frames = 0;
         self.queued.push_back(exchange);
-        // Numbers of streams are used up: the next connection begins anew.
+        // When stream numbers are used up, a new connection is needed.
         self.closing |= !keep_alive || self.next_stream + 2 * self.queued.len() as u32 >= STREAM_LAST;
         !self.reading && self.unsent.is_empty()
     }
 
-    /// Whether a stream may be opened: a limit that the server has lowered counts from its
-    /// acknowledgement on (RFC 9113, 5.1.2), which is written before any stream that waits.
+    /// Whether a stream may be opened. A limit that the server lowered applies from its
+    /// acknowledgement on (RFC 9113, 5.1.2). The acknowledgement is encoded before any waiting
+    /// stream.
     #[inline]
     fn may_open(&self) -> bool {
         (self.streams.len() as u64) < u64::from(self.allowed)
     }
 
-    /// Whether anything can be sent at this moment.
+    /// Whether anything can be sent now.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
         !self.unsent.is_empty()
@@ -291,18 +290,20 @@ impl H2 {
         self.find(id).map_or(0, |at| self.streams[at].window.left())
     }
 
-    /// What was written and not taken yet.
+    /// The encoded bytes that the network has not accepted yet.
     #[inline]
     pub fn unsent(&self) -> &[u8] {
         &self.unsent[self.unsent_from..]
     }
 
-    /// Writes what is to be sent next to the empty `out`; nothing may be [`unsent`](Self::unsent).
+    /// Encodes the next bytes to send into the empty `out`; nothing may be
+    /// [`unsent`](Self::unsent).
     pub fn write<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         if !self.begun {
             self.begun = true;
             out.extend_from_slice(PREFACE);
-            // No table of the server's, no pushed streams, large windows; how large a head may be.
+            // Our settings: no table for the server's encoder, no pushed streams, large windows,
+            // longest head.
             let settings = [(1, 0), (2, 0), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
             frame::write_settings(out, &settings);
             frame::write_window(out, 0, WINDOW_BYTES - WINDOW_FIRST);
@@ -321,7 +322,7 @@ impl H2 {
             let request = request(exchange);
             if request.expect.content && !self.keeps_fields {
                 self.keeps_fields = true;
-                // Of that one they were not kept.
+                // The fields of the stored head were not kept, so it must be parsed again.
                 self.kept_heads[0].block.clear();
             }
             let id = self.next_stream;
@@ -371,7 +372,7 @@ impl H2 {
         self.to_fill = to_fill;
     }
 
-    /// Writes content of requests, a frame of each in turn, as far as the windows reach.
+    /// Encodes content of requests, one frame of each stream in turn, as far as the windows permit.
     fn write_bodies<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         let mut stuck = 0;
         while out.len() < OUT_BYTES
@@ -394,7 +395,7 @@ impl H2 {
                 continue;
             }
             stuck = 0;
-            // A window update is no idle frame, however small.
+            // A window update that permits more content counts as progress, however small it is.
             self.idle_frames = 0;
             stream.body_left -= count;
             if stream.expect.call.has(CallState::IN_TURN) {
@@ -419,18 +420,18 @@ impl H2 {
         }
     }
 
-    /// This is what was not taken of what was written.
+    /// Stores the encoded bytes that the network did not accept.
     pub fn keep_unsent(&mut self, bytes: &[u8]) {
         self.unsent.extend_from_slice(bytes);
     }
 
-    /// Bytes have come: facts are asked for from now on.
+    /// Records that bytes arrived: from now on facts are taken.
     #[inline]
     pub fn received(&mut self) {
         self.reading = true;
     }
 
-    /// The `grpc-message` of the last call, as on the wire.
+    /// The `grpc-message` of the last call, as received.
     pub fn call_message(&self) -> &[u8] {
         &self.kept_heads[self.ended_by].call_message
     }
@@ -441,14 +442,13 @@ impl H2 {
         self.call_fault
     }
 
-    /// Whether the call that was answered last has a message that usual clients refuse for its
-    /// length.
+    /// Whether the last answered gRPC call has a message that is too long for usual clients.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         self.call_large
     }
 
-    /// Takes an exchange away, any.
+    /// Removes any one exchange and returns its number.
     fn next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.streams.pop_front().map(|stream| stream.exchange).or_else(|| self.queued.pop_front())
     }
@@ -461,7 +461,7 @@ impl H2 {
         }
     }
 
-    /// The effect of the peer's end on an exchange in flight.
+    /// Handles that the peer ended the connection. Returns the effect on one exchange in flight.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         self.closing = true;
         // An exchange that was never written can use another connection.
@@ -477,12 +477,12 @@ impl H2 {
         Some(Fact::Failed { exchange: stream.exchange, error, piece: Piece::default() })
     }
 
-    /// The exchanges in flight are the last ones.
+    /// Makes the exchanges in flight the last ones.
     pub fn end_after(&mut self) {
         self.closing = true;
     }
 
-    /// The exchange is no longer wanted.
+    /// Cancels an exchange: its response is no longer wanted.
     pub fn cancel(&mut self, exchange: ExchangeNumber) {
         if let Some(at) = self.queued.iter().position(|queued| *queued == exchange) {
             self.queued.remove(at);
@@ -492,7 +492,7 @@ impl H2 {
         }
     }
 
-    /// The connection is broken: an exchange that was under way.
+    /// Handles that the connection is broken. Returns one exchange that was in flight.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         self.closing = true;
         self.next_exchange()

@@ -10,14 +10,14 @@ use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
-/// Frames in a row that bring no answer forward: a server that keeps a connection alive sends one
-/// now and then.
+/// Most consecutive frames that do not advance any response. A server that keeps a connection alive
+/// sends such frames only now and then.
 const IDLE_FRAMES_MAX: u32 = 10_000;
-/// What may be owed to a server that does not read: acknowledgements, mostly.
+/// Most bytes of unsent replies to a server that does not read; mostly acknowledgements.
 const OWED_BYTES_MAX: usize = 256 << 10;
-/// A head longer than this is not compared with the next.
+/// Longest head that is compared with the next one, in bytes.
 const HEAD_KEPT_BYTES: usize = 1024;
-/// As much of gRPC's message is kept.
+/// Longest part of a `grpc-message` that is stored, in bytes.
 const CALL_MESSAGE_BYTES: usize = 1024;
 
 impl ParsedHead {
@@ -46,7 +46,7 @@ impl ParsedHead {
 }
 
 impl H2 {
-    /// The next fact in `bytes`, which move on behind it.
+    /// Returns the next fact in `bytes`, and advances `bytes` past it.
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
         loop {
             if let Some(error) = self.broken {
@@ -72,19 +72,19 @@ impl H2 {
             if self.broken == Some(ProtocolError::NotHttp2)
                 && let Some(exchange) = self.next_exchange()
             {
-                // The bytes in place of a response are reported.
+                // The received bytes are reported in place of a response.
                 let error = ProtocolError::NotHttp2.into();
                 return Some(Fact::Failed { exchange, error, piece: Piece { bytes: all, ..Piece::default() } });
             }
         }
     }
 
-    /// Says once after each piece that came that something is to be sent, if so.
+    /// Returns once for each received piece that there are bytes to send, if so.
     fn owes(&mut self) -> Option<Fact<'static>> {
         (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::Owes)
     }
 
-    /// Says once after each piece that came that the server has used up a window, if so.
+    /// Returns once for each received piece that the server has used up a window, if so.
     fn starved(&mut self) -> Option<Fact<'static>> {
         std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
     }
@@ -100,7 +100,7 @@ impl H2 {
         }
     }
 
-    /// The server has broken a rule of the connection: that is its end, and the server is told why.
+    /// Ends the connection because the server broke a rule of it, and tells the server the error.
     #[cold]
     fn break_off(&mut self, error: ProtocolError) {
         let error = if self.settled { error } else { ProtocolError::NotHttp2 };
@@ -114,7 +114,7 @@ impl H2 {
         Some(Fact::Failed { exchange, error: error.into(), piece: Piece::default() })
     }
 
-    /// Takes an exchange away that the server has not taken, and will not.
+    /// Removes an exchange that the server did not process and never will, and reports it.
     fn next_refused(&mut self) -> Option<Fact<'static>> {
         let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
@@ -124,7 +124,7 @@ impl H2 {
         Some(Fact::Refused { exchange, error: ExchangeError::Left(error) })
     }
 
-    /// What a frame means.
+    /// Handles a frame, and returns the fact that follows from it.
     #[inline]
     fn take<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
         match frame {
@@ -136,10 +136,10 @@ impl H2 {
         }
     }
 
-    /// The reaction to a frame of a stream that is not open.
+    /// Handles a frame of a stream that is not open.
     #[cold]
     fn on_other_stream(&mut self, id: u32) -> Result<(), ProtocolError> {
-        // Of a stream that was never opened: no server's to speak of.
+        // The stream was never opened by this client, so the frame is an error of the connection.
         if id.is_multiple_of(2) || id >= self.next_stream {
             return Err(ProtocolError::FrameOrder);
         }
@@ -167,7 +167,7 @@ impl H2 {
         let exchange = stream.exchange;
         let fault = match (stream.status, head.status) {
             _ if head.fault.is_some() => head.fault,
-            // Trailers: at the end, and without a status.
+            // Trailers come at the end, and have no status.
             (200.., 0) if ends => None,
             (200.., _) | (_, 0) => Some(ProtocolError::PseudoHeader),
             (_, 101) => Some(ProtocolError::UnexpectedUpgrade),
@@ -201,8 +201,8 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
     }
 
-    /// The content of a head; `None`: the one that arrived in pieces. Trailers are compared with
-    /// the last trailers.
+    /// Parses the block of a head; `None`: the block that arrived in pieces. Trailers are compared
+    /// with the last trailers.
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.block());
@@ -226,14 +226,14 @@ impl H2 {
         is_last: bool,
         ends: bool,
     ) -> Result<Option<Fact<'a>>, ProtocolError> {
-        // Whoever it is for, it has taken of the connection's window.
+        // The content uses the connection's window, whatever its stream.
         let used = self.our_window.take(window_bytes, WINDOW_BYTES);
         if used == WindowUse::Overdrawn {
             return Err(ProtocolError::Window);
         }
         self.note_use(0, used);
         let Some(at) = self.find(id) else {
-            // Each frame once, in whatever pieces it comes.
+            // Each frame counts once, however many pieces it arrives in.
             if is_last {
                 self.on_other_stream(id)?;
             } else if id.is_multiple_of(2) || id >= self.next_stream {
@@ -285,7 +285,7 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status, piece }))
     }
 
-    /// The server has said all of an answer.
+    /// Ends a stream whose response is complete, and reports the exchange.
     #[inline]
     fn finish<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
         let stream = &self.streams[at];
@@ -297,18 +297,18 @@ impl H2 {
         (self.call_fault, self.call_large) = (None, stream.messages.has_large());
         if stream.expect.call.is_call() && grpc_status == Some(GrpcStatus::Ok as u16) {
             self.call_fault = stream.call_fault();
-            // As every client of gRPC's has it.
+            // Every gRPC client reports a faulty response with this status.
             grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::STATUS as u16));
         }
         if stream.body_left > 0 {
-            // Answered before all of the request was sent: the rest is not wanted.
+            // The response came before the request was sent completely; the rest is not sent.
             frame::write_reset(&mut self.owed, stream.id, H2Error::NoError as u32);
         }
         self.streams.remove(at);
         Fact::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
     }
 
-    /// The server has broken a rule of the stream: that is its end.
+    /// Ends a stream because the server broke a rule of it.
     #[cold]
     fn fail(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
@@ -319,7 +319,7 @@ impl H2 {
 
     fn take_control<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
         if !self.settled {
-            // The first frame of a server is its settings (3.4).
+            // The first frame of a server must be its settings (3.4).
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
             self.settled = true;
             self.allowed = u32::MAX;
@@ -327,7 +327,7 @@ impl H2 {
         self.count_idle()?;
         match frame {
             H2Frame::Settings(settings) => self.on_settings(settings)?,
-            // Ours hold from now on: no table is to be chosen.
+            // The client's settings apply from now on: the server's encoder may use no table.
             H2Frame::SettingsAck => self.decoder.set_limit(0),
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
             H2Frame::Push => return Err(ProtocolError::Pushed),
@@ -349,7 +349,7 @@ impl H2 {
     }
 
     fn on_settings(&mut self, settings: H2Settings) -> Result<(), ProtocolError> {
-        // A server that offers to be pushed to (6.5.2).
+        // A server must not enable push (6.5.2).
         if settings.push.is_some_and(|push| push != 0) {
             return Err(ProtocolError::Setting);
         }

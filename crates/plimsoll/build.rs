@@ -1,9 +1,9 @@
-//! What the program is linked with and what it knows of its own build.
+//! Build script: sets linker options, and tells the program its own commit and target.
 //!
-//! Scripts may `require` modules that are written in C, which take Lua's functions from the program
-//! that loads them: they are among the symbols that this program shows. Nothing else is.
+//! Lua scripts may `require` C modules, which take Lua's functions from the program that loads
+//! them. So the program exports Lua's symbols, and no others.
 //!
-//! `plimsoll --version --verbose` names the commit. Not here: what else it says (`version`).
+//! `plimsoll --version --verbose` prints the commit. Not here: the rest of that output (`version`).
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,20 +18,20 @@ fn main() {
         std::fs::write(&list, "{ lua_*; luaL_*; };\n").expect("the folder is for such files");
         let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
         if linker.contains("zig") {
-            // zig refuses such a list, and shows all symbols that C could see (scripts/dist).
+            // zig refuses a list of symbols and exports all symbols that C can see (scripts/dist).
             println!("cargo:rustc-link-arg-bins=-rdynamic");
         } else {
-            // The way that every other linker knows, also those of older systems.
+            // All other linkers accept this form, also those of older systems.
             println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());
         }
     }
 }
 
-/// The commit that these sources are of; none where nobody can tell: outside a repository, without
-/// git. A debug build names none either: it would have to be built again after each commit.
+/// The commit of these sources. `None` outside a repository, without git, and in a debug build,
+/// which would otherwise be rebuilt after each commit.
 fn commit() -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
-    // A package names the commit that it was made of.
+    // A published package contains the commit that it was built from.
     if let Ok(packed) = std::fs::read_to_string(folder.join(".cargo_vcs_info.json")) {
         let after = packed.split("\"sha1\"").nth(1)?;
         return after.split('"').nth(1).map(|sha| sha.chars().take(12).collect());
@@ -39,7 +39,7 @@ fn commit() -> Option<String> {
     if std::env::var("PROFILE").ok()? != "release" {
         return None;
     }
-    // A copy of the sources inside some other repository is not of that repository's commit.
+    // If the sources are a copy inside another repository, that repository's commit is not theirs.
     git(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     for file in ["HEAD", "logs/HEAD"] {
         let path = folder.join(git(&folder, &["rev-parse", "--git-path", file])?);
@@ -52,7 +52,7 @@ fn commit() -> Option<String> {
     Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
 }
 
-/// What git answers, if it does.
+/// The output of git; `None` if git fails.
 fn git(folder: &Path, words: &[&str]) -> Option<String> {
     let done = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
     let text = String::from_utf8(done.stdout).ok()?;

@@ -1,6 +1,6 @@
-//! Counts the responses of a load for tools such as ab that send one request repeatedly. They report
-//! more than a run records: response lengths, and a line for each request. The worker sends and
-//! measures; this module only counts.
+//! Counts the responses of a load for tools such as ab that send one request repeatedly. These
+//! tools report more than a run records: response lengths, and a line for each request. The worker
+//! sends and measures; this module only counts.
 //!
 //! Not here: formatting the results as a tool prints them.
 

@@ -80,8 +80,8 @@ impl ScriptFigures {
         self.stdev
     }
 
-    /// Returns the value that `percent` percent of all values do not exceed. It is the value of rank
-    /// `round(percent / 100 * count + 0.5)`, at most the last one.
+    /// Returns the value that `percent` percent of all values do not exceed. It is the value of
+    /// rank `round(percent / 100 * count + 0.5)`, at most the last one.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.count as f64 + 0.5).round().max(0.0) as u64;
         let mut up_to = 0;

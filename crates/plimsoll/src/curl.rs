@@ -1,6 +1,6 @@
-//! `--curl`: the request of a command line of curl, as flags would have said it.
+//! `--curl`: converts the request of a curl command line to the equivalent flags.
 //!
-//! Not here: what the line means (`plimsoll_traffic`), and its files (`plimsoll_study`).
+//! Not here: parsing the line (`plimsoll_traffic`), and reading its files (`plimsoll_study`).
 
 use crate::args::RequestArgs;
 use plimsoll_model::Route;
@@ -9,8 +9,8 @@ use plimsoll_study::curl_body::BodyInput;
 use plimsoll_study::curl_line::CurlInput;
 use plimsoll_study::output::note;
 
-/// The flags with what the line says in place of them, and its body. What is not carried over is
-/// said, but for what is of no consequence.
+/// Returns the flags with the values of the curl command line, and its body. Prints which options
+/// of curl have no equivalent, except those without consequences.
 pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
     let CurlInput { curl, url, headers, body } = CurlInput::read(line, &request.headers)?;
     let mut asked = request.clone();

@@ -1,6 +1,6 @@
-//! `--json-lines`: a study as it goes, on standard output, a line for each event.
+//! `--json-lines`: writes the events of a study to standard output, a JSON line for each.
 //!
-//! Not here: what the lines hold (`plimsoll_report::event_lines`).
+//! Not here: the content of the lines (`plimsoll_report::event_lines`).
 
 use plimsoll_analysis::study::{Study, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
@@ -10,13 +10,13 @@ use plimsoll_report::event_lines;
 use plimsoll_study::output::print_as_it_is;
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyLoop, StudyState};
 
-/// An output that writes lines of JSON.
+/// An output of a study that writes JSON lines.
 struct EventStream {
-    /// Number of the load under way, from 0.
+    /// Index of the current load, from 0.
     load: usize,
 }
 
-/// Has `study_loop` followed by a stream of JSON where that is asked for.
+/// Adds a stream of JSON lines to the outputs of a study if the user asked for it.
 pub fn follow<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &OutputTerms<T>) {
     if output.json_lines {
         study_loop.outputs.push(Box::new(EventStream::begin(study_loop.recording.spec())));

@@ -1,25 +1,26 @@
-//! What `--fail-if` comes to ([`Gate`]): an exit code, and a note for each condition.
+//! The verdict of `--fail-if` ([`Gate`]): an exit code, and a note for each condition.
 //!
-//! Not here: conditions and demands (`plimsoll-analysis`).
+//! Not here: parsing and evaluating conditions (`plimsoll-analysis`).
 
 use plimsoll_analysis::{Crossing, Summary};
 use plimsoll_model::failure::exit;
 use plimsoll_model::{OnInconclusive, Terms};
 
-/// What a gate decided; of several conditions the worst counts.
+/// The verdict of a gate. Of several conditions, the worst verdict counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Gate {
     /// No condition is true.
     #[default]
     Passed,
-    /// One may be true: what was measured does not tell.
+    /// A condition may be true, but the measurements cannot decide.
     Undecided,
-    /// One is true.
+    /// A condition is true.
     Crossed,
 }
 
 impl Gate {
-    /// Judges conditions that are true of one load, with a note for each.
+    /// Judges the conditions that are true of one load. In a void load (generator limit or
+    /// interference), most conditions stay undecided. Also returns a note for each condition.
     pub fn judge(crossed: &[Crossing], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.limited {
             Some("the generator was the limit")
@@ -36,7 +37,7 @@ impl Gate {
         (gate, notes)
     }
 
-    /// The exit code.
+    /// Returns the exit code of the verdict.
     pub fn code(self, terms: &Terms<String>) -> u8 {
         match self {
             Gate::Passed => exit::DONE,

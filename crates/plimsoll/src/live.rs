@@ -1,5 +1,5 @@
-//! What is shown while something runs: a few lines that are rewritten on a terminal, or plain lines
-//! now and then. Always on standard error, so that standard output holds the result alone.
+//! Shows progress on standard error: a few lines that are rewritten on a terminal, otherwise plain
+//! lines now and then. Standard output contains only the result.
 
 use plimsoll_model::steering::lines;
 use plimsoll_report::text::broken;
@@ -7,21 +7,21 @@ use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Where lines cannot be rewritten, one is written this often.
+/// Interval of plain progress lines, where lines cannot be rewritten.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// Most lines that are rewritten, and as many again must fit on the terminal.
+/// Smallest height of a terminal, in rows, on which several lines are rewritten.
 const ROWS_MIN: usize = 10;
 
-/// The place for progress.
+/// The progress display on standard error.
 pub struct Live {
-    /// Whether lines can be rewritten.
+    /// Whether standard error is a terminal on which lines can be rewritten.
     terminal: bool,
     unicode: bool,
     quiet: bool,
-    /// Lines on the terminal that will be rewritten.
+    /// Number of lines on the terminal that the next update rewrites.
     shown: usize,
     plain_last: Instant,
-    /// The headings of the rows that were written last.
+    /// The heading of the rows that were written last.
     heading: String,
 }
 
@@ -38,7 +38,7 @@ impl Live {
         }
     }
 
-    /// Shows what is known now, in the place of what was shown before.
+    /// Shows the current progress in place of the previous one.
     pub fn passing(&mut self, progress: &Progress) {
         if self.quiet {
             return;
@@ -55,14 +55,14 @@ impl Live {
         if rows < ROWS_MIN {
             lines.truncate(1);
         }
-        // One write, so that nothing is seen half done; without wrapping, so that a terminal that
-        // was just made narrower does not break what will be taken back by lines.
+        // The text is written at once, so that no partial update is visible. Wrapping is off: after
+        // the terminal becomes narrower, wrapped lines could not be removed.
         let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines.join("\n"));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = lines.len();
     }
 
-    /// Shows one line in the place of what was shown before, where lines can be rewritten.
+    /// Shows one line in place of the previous progress, on a terminal only.
     pub fn word(&mut self, line: &str) {
         if self.terminal && !self.quiet {
             let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines(line));
@@ -71,24 +71,25 @@ impl Live {
         }
     }
 
-    /// Whether lines that stay are seen where the result is going to be seen too: on one terminal.
+    /// Whether permanent lines appear on the same terminal as the result.
     pub fn lines_seen(&self) -> bool {
         self.terminal && !self.quiet && std::io::stdout().is_terminal()
     }
 
-    /// Columns of the terminal; `None` where lines may be of any length.
+    /// Width of the terminal in columns; `None` if lines may have any length.
     pub fn columns(&self) -> Option<usize> {
         self.terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
     }
 
-    /// Writes a line that stays.
+    /// Writes a permanent line, unless `--quiet` is set.
     pub fn line(&mut self, line: &str) {
         if !self.quiet {
             self.note(line);
         }
     }
 
-    /// Writes a row that stays, under its headings: they are written before the first.
+    /// Writes a permanent row of a table. The heading is written before the first row with that
+    /// heading.
     pub fn row(&mut self, heading: &str, row: &str) {
         if self.heading != heading {
             self.line(heading);
@@ -97,14 +98,14 @@ impl Live {
         self.line(row);
     }
 
-    /// Writes a line that stays even when progress is not wanted: where files went, warnings.
+    /// Writes a permanent line even with `--quiet`, such as paths of files and warnings.
     pub fn note(&mut self, line: &str) {
         let text = format!("{}{}\n", self.back(), broken(&lines(line), self.columns(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = 0;
     }
 
-    /// Takes the passing lines back.
+    /// Removes the progress lines.
     pub fn clear(&mut self) {
         if self.shown > 0 {
             let text = self.back();
@@ -113,7 +114,7 @@ impl Live {
         }
     }
 
-    /// What brings the cursor to where the passing lines began, and removes them.
+    /// Returns the control sequence that removes the progress lines.
     fn back(&self) -> String {
         match self.shown {
             0 => String::new(),
@@ -129,7 +130,7 @@ impl Drop for Live {
     }
 }
 
-/// Whether the locale says that the terminal takes UTF-8.
+/// Whether the locale says that the terminal supports UTF-8.
 fn unicode() -> bool {
     let said = ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(|name| std::env::var(name).ok());
     let first = said.into_iter().find(|value| !value.is_empty()).unwrap_or_default().to_lowercase();

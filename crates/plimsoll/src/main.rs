@@ -1,5 +1,5 @@
-//! plimsoll, the program: the outside world of arguments, files, terminals and exit codes. It
-//! connects the engine, the analysis and the report; arithmetic, protocols and layout are theirs.
+//! The program plimsoll: arguments, files, terminals and exit codes. It connects engine, analysis
+//! and report, which do the arithmetic, protocols and layout.
 
 #![forbid(unsafe_code)]
 
@@ -64,7 +64,7 @@ fn main() -> ExitCode {
     ExitCode::from(ended(result))
 }
 
-/// The code of what was carried out, with what is left to be said.
+/// Returns the exit code of a finished command, and prints its error and remaining warnings.
 fn ended(result: Result<u8, Failure>) -> u8 {
     let code = result.unwrap_or_else(|failure| match (complain(&failure), plimsoll_sys::signal::interrupted()) {
         (_, true) => exit::INTERRUPTED,
@@ -79,14 +79,14 @@ fn ended(result: Result<u8, Failure>) -> u8 {
     }
     match (told_unwritten(), code) {
         (true, _) => exit::USAGE,
-        // What serves until it is told to end has done all it should.
+        // A server that ran until it was told to end has succeeded, unless the signal was SIGHUP.
         (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
         (false, code) => code,
     }
 }
 
-/// Other tools' command lines are theirs: `plimsoll wrk ...`, and this program under another's
-/// name.
+/// Runs another tool's command line: `plimsoll wrk ...`, or this executable under that tool's name.
+/// Returns `None` for any other command line.
 fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
     let called = Path::new(words.first()?).file_name()?.to_str().unwrap_or_default();
     let (name, words) = match words.get(1).and_then(|word| word.to_str()) {
@@ -95,7 +95,7 @@ fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         _ => return None,
     };
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // vegeta's commands do so where there is something to come to an end with.
+    // vegeta catches interrupts itself, only in the commands that finish after an interrupt.
     if name != "vegeta" {
         plimsoll_sys::signal::catch_interrupts();
     }
@@ -108,7 +108,7 @@ fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
     })
 }
 
-/// Whether another tool has this name that this program can be.
+/// Whether this is the name of another tool whose command line plimsoll supports.
 fn is_door(name: &str) -> bool {
     ["wrk", "wrk2", "vegeta", "ab", "hey"].contains(&name)
 }
@@ -154,7 +154,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Ab(args) => ab::carry_out(&args.words, &RunDoor),
         Command::Hey(args) => hey::carry_out(&args.words, &RunDoor),
         replay @ Command::Replay(_) => {
-            // Logs are read first, which may take long: who interrupts that wants it to end.
+            // Logs are read first, which may take long. Until then, ^C simply ends the program.
             let asked = experiment::spec_from_command(replay)?;
             plimsoll_sys::signal::catch_interrupts();
             asked.map_or(Ok(exit::DONE), |(asked, terms)| experiment::carry_out(asked, &terms))
@@ -166,8 +166,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         | Command::Demo(_)
         | Command::Explain(_)
         | Command::Overload(_)) => {
-            // What measures has an end of its own to come to when it is interrupted; others just
-            // end.
+            // After ^C, a measuring command finishes and reports. Other commands simply end.
             plimsoll_sys::signal::catch_interrupts();
             match experiment::spec_from_command(measuring)? {
                 Some((asked, terms)) => experiment::carry_out(asked, &terms),
@@ -177,7 +176,7 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     }
 }
 
-/// What the arguments say, and what of them must not stand in a message.
+/// Parses the arguments. Also returns the secrets in them, which messages must not contain.
 fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, SecretReplacements), clap::Error> {
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
@@ -191,11 +190,11 @@ fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, Sec
     Ok((cli, hidden))
 }
 
-/// Flags whose value may be left out, and what then stands for it.
+/// Flags whose value may be left out, and their form with the default value.
 const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
-/// Understands the arguments. In `run --pprof URL` the only address is the target, not the value of
-/// the flag before it.
+/// Parses the arguments. In `run --pprof URL`, the only URL is the target, and not the value of the
+/// flag before it.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     let understood =
         |arguments: &[OsString]| help::with_help(Cli::command(), arguments).try_get_matches_from(arguments);
@@ -215,7 +214,8 @@ fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     Err(first)
 }
 
-/// `plimsoll URL` is `plimsoll find URL`: the command is put in where the first word is none.
+/// Inserts the command `find` if the first argument is no command: `plimsoll URL` means `plimsoll
+/// find URL`.
 fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<OsString> {
     let mut arguments: Vec<OsString> = arguments.into_iter().collect();
     let commands = Cli::command();
@@ -236,19 +236,20 @@ fn with_default_command(arguments: impl IntoIterator<Item = OsString>) -> Vec<Os
     arguments
 }
 
-/// `plimsoll curl ...` is `plimsoll find --curl 'curl ...'`: the words are curl's own.
+/// Converts `plimsoll curl ...` to `plimsoll find --curl 'curl ...'`.
 fn of_curl(arguments: &[OsString]) -> Vec<OsString> {
     let quoted = |word: &OsString| shell::quoted(&word.to_string_lossy());
     let line: Vec<String> = arguments[1..].iter().map(quoted).collect();
     [&arguments[..1], &["find".into(), format!("--curl={}", line.join(" ")).into()]].concat()
 }
 
-/// A word with a scheme, port or path is a target; a bare word is more likely a mistyped command.
+/// Whether a word looks like a target: it has a scheme, port or path. A bare word is more likely a
+/// mistyped command.
 fn looks_like_target(word: &str) -> bool {
     word.contains([':', '/', '.']) || word == "localhost"
 }
 
-/// Help goes to standard output; a usage error becomes one sentence.
+/// Prints help on standard output, or a usage error as one sentence. Returns the exit code.
 fn explain(error: &clap::Error) -> u8 {
     use clap::error::ErrorKind;
     match error.kind() {
@@ -272,7 +273,7 @@ fn explain(error: &clap::Error) -> u8 {
     }
 }
 
-/// Says what could not be written, if anything.
+/// Prints what could not be written. Returns whether anything could not.
 fn told_unwritten() -> bool {
     let failures = output::failures();
     failures.iter().for_each(|sentence| _ = complain(&Failure::start(sentence.as_str())));
@@ -295,7 +296,7 @@ mod tests {
     use super::*;
     use crate::args::FindArgs;
 
-    /// What is understood of a command line: target, `--pprof`, `--metrics`.
+    /// Parses a command line. Returns the target, and the values of `--pprof` and `--metrics`.
     fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
         let (cli, _) = super::understood(words).map_err(|error| error.kind().to_string())?;

@@ -1,4 +1,4 @@
-//! Charts as files: their names, and writing them.
+//! Writes charts and other output files.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_report::chart::picture;
@@ -7,21 +7,21 @@ use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use std::path::Path;
 
-/// Writes the bytes of a picture, and the folder it lies in where there is none.
+/// Writes a file, creating its folder if needed.
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     let cannot =
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(&e)));
     output_file::write(path, bytes).map_err(cannot)
 }
 
-/// Writes a file and says so on standard error; `what`: what it has besides.
+/// Writes a file and notes that on standard error; `what` is added to the note.
 pub fn write_and_note(path: &Path, bytes: &[u8], what: &str) -> Result<(), Failure> {
     write(path, bytes)?;
     note(&format!("wrote {}{what}", path.display()));
     Ok(())
 }
 
-/// Writes a chart as a picture: PNG, or SVG in a build without PNG.
+/// Writes a chart as PNG, or as SVG in a build without PNG.
 pub fn write_chart(path: &Path, svg: &str) -> Result<(), Failure> {
     let drawn = picture(svg).map_err(|error| Failure::start(format!("'{}' was not drawn: {error}", path.display())))?;
     write(path, &drawn)

@@ -1,9 +1,9 @@
-//! From the flags that several commands share to plans and terms: what is asked of each target, and
-//! how. Contradictions and bad values are refused here, before anything is looked up or started;
-//! nothing of the world is needed but the files of a body and of traffic.
+//! Converts the flags that several commands share to plans (what is sent) and terms (on what
+//! conditions). Contradictions and invalid values are refused before anything is resolved or
+//! started. Only files with bodies, scripts and traffic are read.
 //!
-//! Not here: the load and what is to be found out (each command's own), and whether the machine and
-//! the target are as the flags say (`base`).
+//! Not here: the load and the goal (each command's own), and whether machine and target fit the
+//! flags (`base`).
 
 use crate::args::redaction;
 use crate::args::{
@@ -31,9 +31,9 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// The plan of one user for each of several URLs, the first in `request` or in a file, and the
-/// terms that they share: probes, profiles, builds, conditions and places are those of nobody yet.
-/// Beside them the load that a file carries along.
+/// Returns a plan with one user for each of several URLs, and their common terms. The first URL is
+/// in `request` or in its file. Probes, profiles, builds, conditions and output paths are not set
+/// yet. Also returns the load that a traffic file contains.
 pub fn plans(
     request: &RequestArgs,
     more: &[String],
@@ -168,7 +168,8 @@ pub fn plans(
         targets: completion::targets(&plans, &user_info),
         redact: redaction(request.redact, request.keep_failed_bodies),
         public: request.allow_public,
-        // What a URL answers says nothing of what a script asks.
+        // The response to a URL says nothing about the requests of a script, so there is no
+        // preflight.
         preflight: !request.no_preflight && script.is_none(),
         mix,
         script,
@@ -185,7 +186,7 @@ pub fn plans(
     Ok((plans, terms, file_load))
 }
 
-/// Refuses flags that only calls of gRPC's have a use for.
+/// Returns an error if a flag is given that applies only to gRPC calls.
 fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
     for (given, flag) in [
         (request.ok_grpc.is_some(), "--ok-grpc"),
@@ -202,7 +203,7 @@ fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The files that describe messages, if any are given.
+/// Returns the files that describe gRPC messages; `None` if no such flag is given.
 pub fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure> {
     let texts = |flag: &str, paths: &[std::path::PathBuf]| -> Result<Vec<String>, Failure> {
         paths.iter().map(|path| path_text(flag, path)).collect()
@@ -215,9 +216,10 @@ pub fn schema(flags: &SchemaArgs) -> Result<Option<SchemaTerms<String>>, Failure
     Ok(Some(SchemaTerms { protos, proto_paths, descriptor_set }))
 }
 
-/// The server of whose services something is shown: a plan of nothing but whom to ask, and how.
+/// Returns a plan and terms for reading a gRPC server's message types: only the target and its
+/// connection.
 pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
-    // Without a scheme it is a server without TLS.
+    // Without a scheme, the server is contacted without TLS.
     let url = if args.url.contains("://") { args.url.clone() } else { format!("grpc://{}", args.url) };
     let Url { origin, path: target, authorization } = Url::read(&url)?;
     if !origin.is_grpc() {
@@ -245,7 +247,7 @@ pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
     Ok((Plan { traffic: Traffic::one(origin, route), load, carriage }, terms))
 }
 
-/// The same of one URL.
+/// Returns the plan and terms of a single URL.
 pub fn plan(
     request: &RequestArgs,
     generator: &GeneratorArgs,
@@ -254,7 +256,7 @@ pub fn plan(
     plan_and_load(request, generator, script).map(|(plan, terms, _)| (plan, terms))
 }
 
-/// The same, with the load that a file carries along.
+/// Returns the plan and terms of a single URL, and the load that its traffic file contains.
 pub fn plan_and_load(
     request: &RequestArgs,
     generator: &GeneratorArgs,
@@ -265,13 +267,13 @@ pub fn plan_and_load(
     Ok((plan, terms, load))
 }
 
-/// A script that says what is asked, and what it is given.
+/// Returns the terms of a script: its file, digest and arguments.
 fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> {
     let digest = redact::digest(&script_run::text_of(file)?);
     Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
 }
 
-/// Scripts write HTTP/1.1.
+/// Sets the protocol to HTTP/1.1, which scripts write.
 fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
     if carriage.http == HttpChoice::H2 {
         return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
@@ -283,7 +285,7 @@ fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
     Ok(())
 }
 
-/// How arrivals of an open load are spaced; flags win over a file.
+/// Returns the spacing of arrivals in an open loop; flags override the file.
 pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, Failure> {
     match generator.arrivals.as_deref() {
         None => Ok(file.arrivals.unwrap_or_default()),
@@ -292,7 +294,7 @@ pub fn arrivals(generator: &GeneratorArgs, file: &FileLoad) -> Result<Arrivals, 
     }
 }
 
-/// What is watched.
+/// Converts the flags about probes to terms.
 pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     if args.pid.is_some() && args.process.is_some() {
         return Err(Failure::usage("--pid and --process exclude each other: leave one out"));
@@ -307,20 +309,21 @@ pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     })
 }
 
-/// The machine on which the server is watched, if that is another one.
+/// Returns the terms for watching the server on another machine; `None` without --watch.
 pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
     let Some(place) = &args.watch else { return Ok(None) };
     flag("--watch", watched_host(place))?;
     Ok(Some(WatchTerms { place: place.clone(), copied: args.watch_copy }))
 }
 
-/// Profiles of one target.
+/// Returns the terms for profiles of one target; `None` without --pprof.
 pub fn profiles(args: &PprofArgs) -> Option<ProfilesTerms<String>> {
     let place = args.pprof.as_deref()?;
     Some(ProfilesTerms { endpoint: EndpointChoice::parse(place, false), seconds: args.pprof_seconds })
 }
 
-/// The machines that make the load in place of this one, if there are any.
+/// Returns the terms of the fleet that generates the load in place of this machine; `None` without
+/// --fleet.
 pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Option<FleetTerms>, Failure> {
     let Some(place) = &args.fleet else { return Ok(None) };
     plimsoll_fleet::refuse(plan, terms)?;
@@ -334,26 +337,26 @@ pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Opt
     Ok(Some(fleet))
 }
 
-/// What a gate means where nothing can be decided.
+/// Returns the verdict of a gate that cannot decide, if the user set it.
 pub fn on_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
     args.on_inconclusive.as_deref().map(|word| if word == "pass" { OnInconclusive::Pass } else { OnInconclusive::Fail })
 }
 
-/// What is printed, and where the run file goes.
+/// Converts the flags about output to terms; `file` is the path of the run file.
 pub fn output(args: &OutputArgs, file: Option<&Path>) -> Result<OutputTerms<String>, Failure> {
     let file = file.map(|file| path_text("--output", file)).transpose()?;
     let OutputArgs { json, json_lines, verbose, quiet } = *args;
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files: None, store: None, tags: Vec::new() })
 }
 
-/// The same with the store of the run file, and what it is marked with.
+/// Converts the flags about output to terms, including the store and the tags of the run.
 pub fn stored(args: &OutputArgs, file: Option<&Path>, store: &StoreArgs) -> Result<OutputTerms<String>, Failure> {
     let tags = store.tags.iter().map(|text| tag(text)).collect::<Result<_, _>>()?;
     let folder = store.store.as_deref().map(|folder| path_text("--store", folder)).transpose()?;
     Ok(OutputTerms { store: folder, tags, ..output(args, file)? })
 }
 
-/// Flags on connections that contradict each other.
+/// Returns an error if connection flags contradict each other.
 fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
     if flags.unix.is_some() {
         for (given, flag) in [
@@ -377,10 +380,11 @@ fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// More on a connection than any server takes.
+/// Most HTTP/2 streams of a connection that a flag may ask for; no server allows as many.
 const STREAMS_MAX: u32 = 1_000_000;
 
-/// The connections that the flags ask for; addresses and certificates are not looked up yet.
+/// Converts the connection flags to a plan. Addresses are not resolved and certificates are not
+/// read yet.
 fn carriage(
     flags: &ConnectionArgs,
     connect_to: Option<&(String, u16)>,
@@ -437,8 +441,8 @@ fn carriage(
     Ok(ConnectionPlan { unix, resolve, close_reset, tls, http, streams_max, ..ConnectionPlan::tcp(Vec::new()) })
 }
 
-/// A seed that differs from run to run; it is shown, so that a run can be repeated. There is one
-/// for a process.
+/// Returns a random seed, the same for the whole process. It is shown, so that the run can be
+/// repeated.
 pub fn fresh_seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();
     *SEED.get_or_init(|| {

@@ -1,14 +1,14 @@
-//! Numbers and times of flags, refused with the flag's name.
+//! Parses numbers and times of flags. Errors contain the flag's name.
 
 use plimsoll_model::failure::Failure;
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 
-/// What a flag's text was read as, or why it could not be.
+/// Adds a flag's name to the error of a parse result.
 pub fn flag<T, E: std::fmt::Display>(name: &str, result: Result<T, E>) -> Result<T, Failure> {
     result.map_err(|error| Failure::usage(format!("{name}: {error}")))
 }
 
-/// A count that must be above zero.
+/// Parses a count that must be above zero.
 pub fn positive(name: &str, text: &str) -> Result<u64, Failure> {
     match flag(name, parse_count(text))? {
         0 => Err(Failure::usage(format!("{name}: must be more than 0"))),
@@ -16,7 +16,7 @@ pub fn positive(name: &str, text: &str) -> Result<u64, Failure> {
     }
 }
 
-/// A time that must be above zero.
+/// Parses a time that must be above zero; returns ns.
 pub fn positive_time(name: &str, text: &str) -> Result<u64, Failure> {
     match flag(name, parse_duration_ns(text))? {
         0 => Err(Failure::usage(format!("{name}: must be more than 0"))),

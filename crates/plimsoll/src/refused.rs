@@ -1,8 +1,8 @@
-//! Why a command line is not understood, as one sentence with one way out. clap knows the reason;
-//! its text quotes what was given, which may be a secret that landed in the wrong place (`-H
-//! Authorization: abc` without quotes).
+//! Explains a parse error of the command line as one sentence with one way out. The text that clap
+//! generates quotes the arguments, which may contain a misplaced secret (`-H Authorization: abc`
+//! without quotes). So this module uses only clap's reason.
 //!
-//! Not here: values that clap takes and `plan_from_args` refuses.
+//! Not here: values that clap accepts and `plan_from_args` refuses.
 
 use crate::secrets::class_of;
 use clap::Command;
@@ -11,7 +11,7 @@ use plimsoll_model::redact;
 use plimsoll_study::value_class::ValueClass;
 use std::error::Error as _;
 
-/// What clap says of an error, as words.
+/// Returns the texts that clap's error has for this kind of context.
 fn words(error: &Error, kind: ContextKind) -> Vec<String> {
     match error.get(kind) {
         Some(ContextValue::String(text)) => vec![text.clone()],
@@ -22,17 +22,18 @@ fn words(error: &Error, kind: ContextKind) -> Vec<String> {
     }
 }
 
-/// A flag that nobody knows, without what may be its value.
+/// Returns the name of an unknown flag, without a value that may be attached.
 fn flag_shown(given: &str) -> String {
     let name = given.split('=').next().unwrap_or_default();
     match name.starts_with("--") {
         true => format!("--{}", redact::word(&name[2..])),
-        // Of `-psecret` the letter.
+        // Of a short flag such as `-psecret`, only the letter is shown.
         false => name.chars().take(2).collect(),
     }
 }
 
-/// Whether the value of a flag, written as clap writes it (`--pid <PID>`), may be repeated.
+/// Whether messages may repeat the value of a flag. `written` is the flag in clap's form, such as
+/// `--pid <PID>`.
 fn is_plain(cli: &Command, written: &str) -> bool {
     let name = written.split([' ', '=', '[']).next().unwrap_or_default();
     let mut plain = false;
@@ -51,15 +52,15 @@ fn is_plain(cli: &Command, written: &str) -> bool {
     plain
 }
 
-/// The command that an error is of, as clap shows how it is used:
-/// `Usage: plimsoll run [OPTIONS] ...`.
+/// Returns the command to which an error belongs, taken from clap's usage text (`Usage: plimsoll
+/// run [OPTIONS] ...`).
 fn command_of(cli: &Command, error: &Error) -> Option<String> {
     let usage = words(error, ContextKind::Usage).join(" ");
     let named = usage.split_whitespace().skip_while(|word| *word != "plimsoll").nth(1)?;
     cli.get_subcommands().find(|command| command.get_name() == named).map(|command| command.get_name().to_owned())
 }
 
-/// The sentence, with its way out.
+/// Returns the sentence about a parse error, with its way out.
 pub fn sentence(cli: &Command, error: &Error) -> String {
     let first = |kind| words(error, kind).into_iter().next();
     let arg = first(ContextKind::InvalidArg).unwrap_or_default();
@@ -75,7 +76,8 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
             };
             format!("there is no flag {} here: {way_out}", flag_shown(&arg))
         }
-        // It may be the second word of a secret that has lost its quotation marks.
+        // The word may be the second part of a secret that lost its quotation marks, so only its
+        // length is shown.
         ErrorKind::UnknownArgument => {
             let which = match arg.contains("://") {
                 true => format!("'{}' is", redact::url(&arg, redact::Redact::All)),

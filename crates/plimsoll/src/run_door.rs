@@ -1,7 +1,7 @@
-//! The verb `run` as other tools' command lines call it ([`RunVerb`]): one interpretation and one
-//! record, whoever asks.
+//! Gives other tools' command lines access to the command `run` ([`RunVerb`]), so that there is one
+//! parser and one record for all.
 //!
-//! Not here: other tools' words and output (`plimsoll_compat`), and how a load is carried out.
+//! Not here: other tools' arguments and output (`plimsoll_compat`), and executing loads.
 
 use crate::args::{Cli, Command};
 use crate::commands::run::{self, MeasuredRun};
@@ -20,11 +20,11 @@ use plimsoll_traffic::vegeta::VegetaCourse;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
-/// The verb `run` of this program.
+/// The command `run` of this program, as `plimsoll_compat` uses it.
 pub struct RunDoor;
 
 impl RunVerb for RunDoor {
-    /// What of the line is secret stands in no message from here on.
+    /// From here on, messages hide the secrets of the parsed line.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
@@ -77,7 +77,7 @@ impl FinishedLoad for MeasuredRun {
     }
 }
 
-/// A script of this program's as wrk's command line uses it.
+/// A wrk script of `plimsoll_study`, as `plimsoll_compat` uses it.
 struct DoorScript(ScriptRun);
 
 impl WrkScript for DoorScript {

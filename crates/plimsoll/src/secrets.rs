@@ -1,10 +1,10 @@
-//! What of a command line must not stand in a message: every flag of every command has a class,
-//! and the class says what of its value may be repeated. The class follows from the flag's
-//! declaration: from the name of its value, which help shows (`<URL>`). A flag whose value has no
-//! known name is not repeated at all.
+//! Determines which values of the command line messages must not repeat. Every flag of every
+//! command has a class, which says how much of the value may be shown. The class follows from the
+//! flag's declaration, by the name of its value that help shows (`<URL>`). A flag whose value has
+//! an unknown name is not repeated at all.
 //!
-//! Not here: what of each class may be repeated (`plimsoll_study::value_class`), and what is
-//! recorded: that is made of what was understood, never of its text (`plimsoll_model::terms`).
+//! Not here: how much of each class may be shown (`plimsoll_study::value_class`), and what is
+//! recorded, which is built from parsed values (`plimsoll_model::terms`).
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
@@ -12,12 +12,12 @@ use plimsoll_study::message::SecretReplacements;
 use plimsoll_study::value_class::ValueClass;
 use std::ffi::OsStr;
 
-/// What a value is, by the name that a flag's declaration has for it.
+/// Returns the class of a value by its name in the flag's declaration; `None` for an unknown name.
 fn of_value(name: &str) -> Option<ValueClass> {
     Some(match name {
-        // Numbers, times, and what is made of these.
+        // Numbers, times, and combinations of these.
         "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => ValueClass::Plain,
-        // Words that plimsoll knows.
+        // Keywords of plimsoll.
         "WHAT" | "WHEN" | "HOW" | "KIND" | "TYPE" | "ORDER" | "COLUMN" | "CHART" | "FORMAT" | "SHELL" | "VERSION"
         | "METHOD" | "VERDICT" | "pass|fail" | "go|stop" | "nats" => ValueClass::Plain,
         // Conditions and patterns.
@@ -39,12 +39,12 @@ fn of_value(name: &str) -> Option<ValueClass> {
     })
 }
 
-/// The class of an argument of a command; `None`: nobody has said what its value is.
+/// Returns the class of an argument of a command; `None` if the class is unknown.
 pub fn class_of(command: &str, arg: &Arg) -> Option<ValueClass> {
     if !arg.get_action().takes_values() {
         return Some(ValueClass::Switch);
     }
-    // A file may be one to read, one to write, or a script.
+    // The name FILE may stand for an input, an output or a script, so these are told apart by flag.
     match (command, arg.get_id().as_str()) {
         (_, "lua") => Some(ValueClass::Program),
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),
@@ -54,7 +54,7 @@ pub fn class_of(command: &str, arg: &Arg) -> Option<ValueClass> {
     }
 }
 
-/// What was given for one argument, in order; nothing for what stands there by default.
+/// Returns the values that the user gave for an argument, in order, without default values.
 fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
     let id = arg.get_id().as_str();
     match matches.value_source(id) {
@@ -65,18 +65,18 @@ fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
     }
 }
 
-/// What of a command line that was understood must not stand in a message.
+/// Returns the secrets of a parsed command line with their replacements.
 pub fn hidden_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
     SecretReplacements::new(hidden(command, matches))
 }
 
-/// What of the values given must not stand in a message.
+/// Returns the secrets among the given values, each with its replacement.
 fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {
         let class = class_of(command.get_name(), arg).unwrap_or(ValueClass::Secret);
         for raw in argument_values(matches, arg) {
-            // The name of a file that is there and only read is shown as its user has typed it.
+            // The path of an existing input of `import` is shown as the user typed it.
             let is_read = (command.get_name(), arg.get_id().as_str()) == ("import", "source");
             if !is_read || !std::path::Path::new(raw).exists() {
                 hidden.extend(class.replacements(&raw.to_string_lossy()));

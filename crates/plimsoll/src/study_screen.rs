@@ -1,6 +1,6 @@
-//! A study on a terminal while it is carried out: progress that is rewritten, and lines that stay.
+//! Shows a study on a terminal while it runs: progress that is rewritten, and permanent lines.
 //!
-//! Not here: the terminal itself (`live`), the figures of the load under way
+//! Not here: writing to the terminal (`live`), figures of the current load
 //! (`plimsoll_analysis::live_meter`), and texts (`plimsoll_report`).
 
 use crate::live::Live;
@@ -12,21 +12,21 @@ use plimsoll_report::study_status::{StudyStatus, outcome_row, profile_line, stud
 use plimsoll_report::{Progress, broken_text};
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyState};
 
-/// A study on a terminal.
+/// The display of a study on a terminal.
 pub struct StudyScreen {
     pub live: Live,
     meter: LiveMeter,
-    /// How a comparison stands.
+    /// The current state of a comparison, as text.
     standing: String,
-    /// What is shown of the load under way.
+    /// The description of the current load.
     status: StudyStatus,
-    /// Time since the experiment began, at the begin of the load, s.
+    /// Time in seconds from the start of the experiment to the start of the current load.
     began_s: f64,
-    /// The load is all that there is: its phases are shown.
+    /// Whether the load is the only one of the study, so that its phases are shown.
     alone: bool,
 }
 
-/// What a load is doing, in words.
+/// Describes the phase of a load, such as warming up.
 fn in_phase(phase: Phase, load: &str) -> String {
     match phase {
         Phase::Preparing => format!("opening connections for {load}"),
@@ -37,7 +37,7 @@ fn in_phase(phase: Phase, load: &str) -> String {
 }
 
 impl StudyScreen {
-    /// Nothing is shown yet.
+    /// Creates a display that shows nothing yet.
     pub fn new(live: Live) -> StudyScreen {
         let (meter, standing, status) = (LiveMeter::default(), String::new(), StudyStatus::default());
         StudyScreen { live, meter, standing, status, began_s: 0.0, alone: false }
@@ -48,7 +48,7 @@ impl Output for StudyScreen {
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState) {
         let is_profile = trial.tag.purpose == Purpose::Profile;
         self.status = study_status(study, trial, state.asked, &state.history, &self.standing);
-        // What is predicted stands there before it is tried, not on terminals alone.
+        // A prediction is printed before its experiment, and not only on terminals.
         if let (false, Study::Explain(_), Some(intervention)) = (is_profile, study, Intervention::from_tag(&trial.tag))
             && intervention != Intervention::Control
         {
@@ -76,7 +76,7 @@ impl Output for StudyScreen {
         });
     }
 
-    /// Of a search the outcome says it.
+    /// Shows nothing: a search reports its result as an outcome.
     fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
 }
 

@@ -1,15 +1,15 @@
-//! What `plimsoll --version --verbose` and a bare `plimsoll` say of this program.
+//! The texts of `plimsoll --version --verbose` and of `plimsoll` without arguments.
 //!
-//! Not here: how the commit becomes known (build.rs).
+//! Not here: determining the commit (build.rs).
 
-/// What a bare `plimsoll` says: what it is, three commands, where to read on.
+/// The text of `plimsoll` without arguments: its purpose, three commands, and where to read on.
 pub const GREETING: &str = "plimsoll finds the load line of an HTTP API: the highest rate that meets the SLO.\n  \
     plimsoll http://localhost:8080/           find the load line\n  \
     plimsoll explain http://localhost:8080/   name the bottleneck\n  \
     plimsoll prove URL_A URL_B                compare two builds\n\
     All three on a sample server: plimsoll demo. More: plimsoll --help, plimsoll COMMAND --help.\n";
 
-/// Version, commit, features and target, a line each.
+/// Returns version, commit, features and target, a line each.
 pub fn verbose() -> String {
     let features = [
         (cfg!(feature = "png"), "png"),

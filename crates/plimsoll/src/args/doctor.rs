@@ -1,4 +1,4 @@
-//! The arguments of `plimsoll doctor`.
+//! Arguments of `plimsoll doctor`.
 //!
 //! Not here: the checks (`plimsoll_analysis::fitness`).
 

@@ -1,5 +1,5 @@
-//! The arguments of the commands that behave like another tool. Their words are parsed by
-//! `plimsoll-compat`, not by clap.
+//! Arguments of the commands that behave like another tool. `plimsoll-compat` parses their words,
+//! not clap.
 
 use clap::Args;
 

@@ -1,7 +1,7 @@
-//! What is said of other machines: to the commands whose load they can make or whose server they
-//! can watch, and to an agent.
+//! Arguments about other machines: for commands whose load other machines can generate or whose
+//! server they can watch, and for the agent on such a machine.
 //!
-//! Not here: the load.
+//! Not here: executing the load.
 
 use super::known_words::KnownWords;
 use clap::Args;
@@ -38,7 +38,7 @@ pub struct FleetArgs {
     pub max_skew: String,
 }
 
-/// No fleet.
+/// The default: no fleet.
 impl Default for FleetArgs {
     fn default() -> FleetArgs {
         let (on_loss, max_skew) = ("go".to_owned(), "20ms".to_owned());

@@ -1,4 +1,4 @@
-//! The arguments of `plimsoll grpc`. Not here: the flags of calls, which all commands share
+//! Arguments of `plimsoll grpc`. Not here: the flags of gRPC calls, which all commands share
 //! (`shared`).
 
 use super::shared::{ConnectionArgs, SchemaArgs};

@@ -1,7 +1,8 @@
-//! The order of the help: commands in groups, and the flags of a command from those that every
-//! user needs to those of experts.
+//! Orders the help: commands in groups, and the flags of a command from those that every user needs
+//! to those of experts.
 //!
-//! Not here: which flags matter most (`short_help`), and the texts, which stand beside each flag.
+//! Not here: which flags matter most (`short_help`), and the help texts, which stand beside each
+//! flag.
 
 use super::short_help;
 use clap::builder::Styles;
@@ -9,14 +10,14 @@ use clap::{Arg, Command};
 use plimsoll_report::text::broken;
 use std::ffi::OsString;
 
-/// Columns of the list of commands: no line of it is wrapped again.
+/// Width of the list of commands in characters, so that terminals do not wrap its lines.
 const COLUMNS: usize = 80;
 
-/// The heading of the flags that matter most.
+/// The heading of the flags that matter most of a command.
 const MAIN: &str = "Main flags";
 
-/// The headings of flags, those that most users need first. A heading that is not here comes
-/// before the experts' ones.
+/// The headings of flag groups, those that most users need first. A heading that is not listed
+/// comes after these and before the expert headings.
 const HEADINGS: [&str; 14] = [
     "Request",
     "Load",
@@ -33,10 +34,10 @@ const HEADINGS: [&str; 14] = [
     "Probes",
     "Log",
 ];
-/// The headings of experts, which come last.
+/// The headings of flag groups for experts, which come last in the help.
 const EXPERT_HEADINGS: [&str; 7] = ["Experiments", "Profiles", "Fleet", "Connections", "gRPC", "Script", "Generator"];
 
-/// All commands, by what they are for.
+/// All commands, grouped by purpose.
 const COMMANDS: [(&str, &[&str]); 6] = [
     ("Measure a server", &["find", "explain", "prove", "run", "sweep", "overload", "replay", "demo"]),
     ("Read results", &["show", "report", "diff", "history", "gate", "serve", "rerun", "clean"]),
@@ -45,13 +46,14 @@ const COMMANDS: [(&str, &[&str]); 6] = [
     ("Behave like another tool", &["wrk", "wrk2", "vegeta", "ab", "hey"]),
     ("Install", &["completions", "man"]),
 ];
-/// The commands that `plimsoll -h` describes; the others stand there by name.
+/// The commands that `plimsoll -h` describes. It lists the remaining commands only by name.
 const MAIN_COMMANDS: [&str; 15] = [
     "find", "explain", "prove", "run", "sweep", "overload", "replay", "demo", "show", "report", "diff", "traffic",
     "import", "doctor", "profile",
 ];
 
-/// The parser, with the help that the arguments want: `-h` the short one, `--help` all of it.
+/// Returns the parser with the help that the arguments ask for: the short help for `-h`, the full
+/// help for `--help`.
 pub fn with_help(commands: Command, arguments: &[OsString]) -> Command {
     let is_long = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help")
         || arguments.get(1).is_some_and(|word| word == "help");
@@ -62,14 +64,14 @@ pub fn with_help(commands: Command, arguments: &[OsString]) -> Command {
     }
 }
 
-/// The commands with their flags in order, and the list of commands in groups. `is_full`: all
-/// commands are described.
+/// Returns the commands with their flags in order and a grouped list of commands. With `is_full`,
+/// the list describes all commands.
 pub fn with_groups(commands: Command, is_full: bool) -> Command {
     let help = root_help(&commands, is_full);
     commands.mut_subcommands(in_order).override_help(help)
 }
 
-/// A command whose flags are in the order of the headings, below those that matter most.
+/// Returns a command with its flags in the order of the headings, after those that matter most.
 fn in_order(mut command: Command) -> Command {
     let main = short_help::main_flags(command.get_name()).unwrap_or_default();
     let mut flags: Vec<(usize, usize, String)> = command
@@ -79,7 +81,8 @@ fn in_order(mut command: Command) -> Command {
         .collect();
     flags.sort();
     for (order, (rank, _, id)) in flags.into_iter().enumerate() {
-        // An argument that is changed becomes the last: the order of changes is that of the help.
+        // clap moves a changed argument to the end, so the order of these changes is the order in
+        // the help.
         command = command.mut_arg(id, |flag| {
             let flag = flag.display_order(order);
             if rank <= main.len() && !main.is_empty() { flag.help_heading(MAIN) } else { flag }
@@ -88,7 +91,8 @@ fn in_order(mut command: Command) -> Command {
     command
 }
 
-/// The place of a flag: targets, then the main flags, then the headings.
+/// Returns the position of a flag in the help: targets first, then the main flags, then the flags
+/// by heading.
 fn rank(flag: &Arg, main: &[&str]) -> usize {
     if flag.is_positional() && !flag.is_last_set() {
         return 0;
@@ -103,7 +107,7 @@ fn rank(flag: &Arg, main: &[&str]) -> usize {
     main.len() + 2 + at
 }
 
-/// The help of `plimsoll` itself.
+/// Returns the help text of `plimsoll` without a command.
 fn root_help(commands: &Command, is_full: bool) -> String {
     let styles = Styles::styled();
     let (header, literal) = (styles.get_header(), styles.get_literal());

@@ -1,6 +1,6 @@
-//! The arguments of the commands that read a store of run files: history, gate and pages.
+//! Arguments of the commands that read a store of run files: history, gate and serve.
 //!
-//! Not here: commands that measure.
+//! Not here: the commands that measure.
 
 use super::known_words::KnownWords;
 use super::shared::InconclusiveArgs;

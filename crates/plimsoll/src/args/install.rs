@@ -1,6 +1,6 @@
-//! The arguments of the commands that install plimsoll on a machine: completions and manual pages.
+//! Arguments of the commands that install plimsoll on a machine: completions and manual pages.
 //!
-//! Not here: how these are made (`commands`).
+//! Not here: generating them (`commands`).
 
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;

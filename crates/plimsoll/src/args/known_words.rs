@@ -1,14 +1,14 @@
-//! The words that a flag knows, for shells to complete. The flag keeps its parser, and its
+//! The words that a flag accepts, for completion in shells. The flag keeps its own parser and error
 //! messages.
 //!
-//! Not here: flags whose values are a type of their own (clap's `ValueEnum`).
+//! Not here: flags whose values have their own type (clap's `ValueEnum`).
 
 use clap::builder::{PossibleValue, StringValueParser, TypedValueParser};
 use clap::{Arg, Command, Error};
 use std::ffi::OsStr;
 
-/// A parser that also names the words of its flag. It does not refuse other words: the inner parser
-/// does, or the code that reads the value, with a sentence that names the words.
+/// A parser of a flag's value that also lists the accepted words for completion. It does not refuse
+/// other words: the inner parser does, or the code that reads the value.
 #[derive(Debug, Clone)]
 pub struct KnownWords<P> {
     words: &'static [&'static str],
@@ -16,14 +16,14 @@ pub struct KnownWords<P> {
 }
 
 impl KnownWords<StringValueParser> {
-    /// Words of a flag that keeps its value as text.
+    /// Lists the words of a flag whose value stays text.
     pub fn text(words: &'static [&'static str]) -> KnownWords<StringValueParser> {
         KnownWords::new(words, StringValueParser::new())
     }
 }
 
 impl<P> KnownWords<P> {
-    /// Words of a flag that has a parser.
+    /// Lists the words of a flag that has its own parser.
     pub const fn new(words: &'static [&'static str], parser: P) -> KnownWords<P> {
         KnownWords { words, parser }
     }

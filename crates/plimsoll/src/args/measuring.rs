@@ -1,7 +1,7 @@
-//! The arguments of the commands that generate load, and of the reference server: run, find,
-//! explain, overload, sweep, demo, rerun, baseline.
+//! Arguments of the commands that generate load, and of the reference server: run, find, explain,
+//! overload, sweep, demo, rerun, baseline.
 //!
-//! Not here: a comparison (`prove`), and the flags that several commands share (`shared`).
+//! Not here: arguments of a comparison (`prove`), and flags that several commands share (`shared`).
 
 use super::fleet::FleetArgs;
 use super::reading::LogArgs;
@@ -236,8 +236,8 @@ pub struct ChangeArgs {
     /// two seconds (repeatable)
     #[arg(long, value_name = "NAME|PID")]
     pub may_signal: Vec<String>,
-    // Written plainly, `{n}` is a new line to clap; with an end of style in it, which it takes out
-    // again, it stays as it is.
+    // clap treats `{n}` as a line break. The style-end code inside keeps it as text, and clap
+    // removes the code from its output.
     #[arg(
         help = "At the end run this command with each of --values in place of {\u{1b}[0mn}, and measure the throughput: \
                   './set-pool {\u{1b}[0mn}'"
@@ -252,7 +252,7 @@ pub struct ChangeArgs {
 }
 
 impl ChangeArgs {
-    /// What is recorded of these flags.
+    /// Converts these flags to the terms that the run file records.
     pub fn terms(&self) -> Result<ChangeTerms<String>, Failure> {
         let vary = self.vary.clone();
         if vary.as_ref().is_some_and(|command| !command.contains(PLACE)) {
@@ -275,16 +275,16 @@ impl ChangeArgs {
         })
     }
 
-    /// A header field by which another client names itself, as it is recorded.
+    /// Parses the header field that identifies another client, in the form that is recorded.
     pub fn identity(text: &str) -> Result<String, Failure> {
-        // The text may hold a secret: it is not repeated.
+        // The text may contain a secret, so the error does not repeat it.
         let (name, value) = text.split_once(':').filter(|(name, _)| !name.trim().is_empty()).ok_or_else(|| {
             Failure::usage("--identity: write 'Name: value', a header that identifies another client")
         })?;
         Ok(format!("{}: {}", name.trim(), value.trim()))
     }
 
-    /// The values of a setting that are tried.
+    /// Parses the values of --values, which --vary tries.
     pub fn numbers(&self) -> Result<Vec<f64>, Failure> {
         let Some(text) = &self.values else { return Ok(Vec::new()) };
         let values: Vec<f64> =
@@ -522,8 +522,8 @@ pub struct RerunArgs {
 }
 
 impl RerunArgs {
-    /// The texts that are given again, by what they are: all but URLs, header fields and a body.
-    /// `sides`: profiles are of two sides.
+    /// Returns the values given again for those that the record withholds, by kind; all except
+    /// URLs, header fields and the body. `sides` says whether the record has profiles of two sides.
     pub fn texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
         let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
             None | Some(EndpointChoice::ByTarget) => Vec::new(),

@@ -1,11 +1,11 @@
-//! The command line: all commands and their arguments. Nothing here reads files or opens sockets;
-//! `plan_from_args` and the commands turn arguments into plans and terms. Flags that are terms of
-//! their own say beside their declaration what is recorded of them (`ChangeArgs::terms`).
+//! The command line: all commands and their arguments. Nothing here reads files or opens sockets.
+//! `plan_from_args` and the commands convert arguments to plans and terms. Flags that form their
+//! own terms convert themselves, beside their declaration (`ChangeArgs::terms`).
 //!
 //! The files: `measuring`, `prove` and `replay` (commands that generate load), `reading` (commands
 //! that read files), `history` (commands that read a store), `doors` (commands that behave like
 //! another tool), `grpc`, `doctor`, `install`, and `fleet` (other machines). `shared` has the flags
-//! that several commands share, and knows no command. `help` has the order of the help.
+//! that several commands share, and depends on no command. `help` has the order of the help.
 
 mod doctor;
 mod doors;
@@ -43,8 +43,7 @@ pub use shared::{
 
 use clap::{Parser, Subcommand};
 
-/// The conditions of a flag that may be given several times, with commas between them; none:
-/// `None`.
+/// Joins the conditions of a flag that may be given several times, with commas; `None` without any.
 pub fn all_of(conditions: &[String]) -> Option<String> {
     (!conditions.is_empty()).then(|| conditions.join(", "))
 }

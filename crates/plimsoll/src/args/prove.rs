@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
-// An argument that is changed becomes the last: those after it are moved, too.
+// clap moves a changed argument to the end, so the arguments after it must be moved, too.
 #[command(mut_arg("url", |url| url.required_unless_present("start")))]
 #[command(mut_arg("more", |more| more), mut_arg("words", |words| words))]
 #[command(after_help = "Examples:\n  \
@@ -48,7 +48,7 @@ pub struct ProveArgs {
     #[arg(long, value_name = "CMD", requires = "start", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
-    // Written plainly, `{port}` is a new line to clap (see --vary).
+    // clap treats `{port}` as a line break without the code inside (see --vary).
     #[arg(
         help = "Start a revision with this command in its worktree; {\u{1b}[0mport} is the port of the URL, or a free \
                 port where no URL is given"

@@ -1,7 +1,7 @@
-//! The arguments of the commands that generate no load: they read run files, profiles, access logs
-//! and files of traffic, or remove old runs.
+//! Arguments of the commands that generate no load: they read run files, profiles, access logs and
+//! traffic files, or remove old runs.
 //!
-//! Not here: commands that measure.
+//! Not here: the commands that measure.
 
 use super::known_words::KnownWords;
 use super::shared::SchemaArgs;

@@ -1,4 +1,4 @@
-//! The arguments of `plimsoll replay`.
+//! Arguments of `plimsoll replay`.
 
 use super::reading::LogArgs;
 use super::shared::{

@@ -1,7 +1,7 @@
-//! The flags that several commands share: the request, its connections, the generator, probes,
+//! Flags that several commands share: the request, its connections, the generator, probes,
 //! profiles, a search, and the output.
 //!
-//! Not here: any command.
+//! Not here: anything about a single command.
 
 use super::fleet::WatchArgs;
 use super::known_words::KnownWords;
@@ -277,12 +277,12 @@ pub struct StoreArgs {
     pub tags: Vec<String>,
 }
 
-/// The redaction that both flags for it give.
+/// Combines the values of --redact and --keep-failed-bodies to one redaction level.
 pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
     if keeps_failed_bodies { Redact::SecretsButBodies } else { redact }
 }
 
-/// The parser of `--redact`, with its words.
+/// Returns the parser of `--redact`, with its accepted words for completion.
 pub fn redact_words() -> impl TypedValueParser<Value = Redact> {
     KnownWords::new(&["secrets", "all"], parse_redact)
 }
@@ -291,7 +291,7 @@ fn spin_words() -> impl TypedValueParser<Value = Spin> {
     KnownWords::new(&["auto", "on", "off"], parse_spin)
 }
 
-/// The redaction of a word.
+/// Parses the value of `--redact`.
 fn parse_redact(text: &str) -> Result<Redact, String> {
     match text {
         "secrets" => Ok(Redact::Secrets),

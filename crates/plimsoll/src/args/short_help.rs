@@ -1,11 +1,12 @@
-//! The help of `-h`: the flags that matter most of each command, in one screen; `--help` has all.
+//! The help of `-h`: the flags that matter most of each command, on one screen. `--help` shows all
+//! flags.
 //!
-//! Not here: the flags and their texts, which are one for both, and their order (`help`).
+//! Not here: the flags, their texts and their order, which both helps share (`help`).
 
 use clap::Command;
 
-/// The flags that `-h` shows of a command, by their long names; a command that is not here shows
-/// all.
+/// The flags that `-h` shows of each command, by their long names. For a command that is not
+/// listed, `-h` shows all flags.
 const IMPORTANT: [(&str, &[&str]); 11] = [
     ("run", &["file", "method", "header", "body", "concurrency", "rate", "requests", "duration", "fail-if", "json"]),
     ("find", &["file", "header", "body", "soak", "need", "budget", "slo", "fail-if", "json"]),
@@ -35,20 +36,20 @@ const IMPORTANT: [(&str, &[&str]); 11] = [
     ),
     ("rerun", &["yes", "print", "output", "url", "target", "file", "log", "header", "body", "pprof"]),
 ];
-/// Lines of examples that `-h` shows, with their heading.
+/// Number of example lines that `-h` shows, including their heading.
 const EXAMPLE_LINES: usize = 4;
 
-/// The flags of a command that matter most, by their long names.
+/// Returns the long names of a command's most important flags; `None` if all flags are shown.
 pub fn main_flags(command: &str) -> Option<&'static [&'static str]> {
     IMPORTANT.iter().find(|(known, _)| *known == command).map(|(_, flags)| *flags)
 }
 
-/// Whether the arguments want the short help.
+/// Whether the arguments contain `-h`.
 pub fn is_wanted(arguments: &[std::ffi::OsString]) -> bool {
     arguments.iter().take_while(|word| *word != "--").any(|word| word == "-h")
 }
 
-/// The commands with their short help: the parser is the same.
+/// Hides the less important flags of each command in the help. Parsing does not change.
 pub fn with_short_help(commands: Command) -> Command {
     commands.mut_subcommands(|command| {
         let name = command.get_name().to_owned();
@@ -59,7 +60,7 @@ pub fn with_short_help(commands: Command) -> Command {
             .mut_args(|flag| {
                 let is_shown = match flag.get_long() {
                     Some(long) => flags.contains(&long),
-                    // Arguments of a script come with --lua.
+                    // The arguments of a script belong to --lua, which is hidden.
                     None => flag.get_id() != "words",
                 };
                 flag.hide(!is_shown)

@@ -1,4 +1,4 @@
-//! `plimsoll agent`: makes loads for a plimsoll on another machine, or watches a server for it.
+//! `plimsoll agent`: generates load for a plimsoll on another machine, or watches a server for it.
 
 use crate::args::AgentArgs;
 use crate::quantity::{flag, positive_time};
@@ -11,10 +11,10 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long an agent waits for its bus, where nothing else is said.
+/// Default time that an agent waits for its message bus.
 const WAIT: Duration = Duration::from_secs(10);
 
-/// Serves until its coordinator is gone, or its bus.
+/// Serves a coordinator until the connection to the coordinator or to the bus ends.
 pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let allow = flag("--allow", AllowList::parse(&args.allow))?;
     let verifier = args.trust.as_deref().map(|key| flag("--trust", TaskVerifier::parse(key))).transpose()?;

@@ -1,4 +1,4 @@
-//! `plimsoll baseline`: serves the reference target until interrupted.
+//! `plimsoll baseline`: runs the reference server until the user interrupts.
 
 use crate::args::BaselineArgs;
 use crate::quantity::positive;
@@ -15,7 +15,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Serves, and says with which code to end.
+/// Runs the reference server until the user interrupts. Returns the exit code.
 pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     if let Some((behind, pool)) = args.behind.as_deref().zip(args.pool.as_deref()) {
         return with_a_pool(args, behind, pool);
@@ -40,7 +40,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// The same with something behind it.
+/// Runs the reference server whose bottleneck is a pool of connections to the server `behind`.
 fn with_a_pool(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
     let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
     let connections = positive("--pool", pool)?.min(1 << 16) as usize;
@@ -55,7 +55,7 @@ fn cannot_serve(listen: SocketAddr, error: &std::io::Error) -> Failure {
 
 fn serve_until_interrupted(scheme: &str, address: SocketAddr) {
     print(&format!("{scheme}://{address}\n"));
-    // An address that nobody was told is of no use.
+    // If the address could not be printed, nobody can use the server, so it ends.
     let told = plimsoll_study::output::failures().is_empty();
     while told && !plimsoll_sys::signal::interrupted() {
         std::thread::sleep(Duration::from_millis(50));

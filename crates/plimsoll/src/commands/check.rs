@@ -1,5 +1,5 @@
-//! `plimsoll check`: whether a file of traffic is understood, and what its first requests would be.
-//! Nothing is sent, and no host is looked up.
+//! `plimsoll check`: checks whether a traffic file is valid, and prints its first requests. Nothing
+//! is sent, and no host name is resolved.
 
 use crate::args::CheckArgs;
 use crate::plan_from_args;
@@ -10,9 +10,9 @@ use plimsoll_study::file_traffic::plan_of;
 use plimsoll_study::output::print;
 use plimsoll_study::{grpc, traffic_file};
 
-/// Requests that are shown.
+/// Number of requests that are printed.
 const SHOWN: usize = 5;
-/// Reads the file and shows what it asks.
+/// Reads the traffic file and prints its first requests. Returns the exit code.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     let file = traffic_file::read_to_show(&args.file)?;
     let (mut plan, mix) = plan_of(&file, &args.file.display().to_string(), args.target.clone(), args.http.as_deref())?;
@@ -35,7 +35,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
     }
     for route in &mut plan.traffic.routes {
         if let Some(call) = &mut route.grpc {
-            // Bodies are shown as they stand in the file, not as the messages that they become.
+            // Bodies are printed as they stand in the file, not as encoded messages.
             call.content = Some(route.request.body.clone());
         }
     }

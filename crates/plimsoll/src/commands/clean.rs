@@ -1,4 +1,4 @@
-//! `plimsoll clean`: removes old runs from the folder of results, and says what it removes.
+//! `plimsoll clean`: removes old runs from the folder of results, and prints what it removes.
 
 use crate::args::CleanArgs;
 use crate::results::columns;
@@ -10,7 +10,7 @@ use plimsoll_study::output::print;
 use plimsoll_study::result_store::{RUNS_KEPT, remove, runs, surplus};
 use plimsoll_sys::system_text;
 
-/// Lists or removes, and says with which code to end.
+/// Removes old runs, or only lists them with --dry-run. Returns the exit code.
 pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let keep = match &args.keep {
         None => RUNS_KEPT,

@@ -1,7 +1,7 @@
-//! `plimsoll completions`: what a shell needs to complete commands, flags and their words, from the
-//! parser's own list.
+//! `plimsoll completions`: prints a script with which a shell completes commands, flags and their
+//! words. The script is generated from the parser.
 //!
-//! Not here: which words a flag has (`args`).
+//! Not here: the words that a flag accepts (`args`).
 
 use crate::args::{Cli, CompletionShell, CompletionsArgs};
 use clap::CommandFactory;
@@ -9,7 +9,7 @@ use clap_complete::{Shell, generate};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::output::print;
 
-/// Prints the completions of a shell.
+/// Prints the completion script of a shell. Returns the exit code.
 pub fn run(args: &CompletionsArgs) -> Result<u8, Failure> {
     let shell = match args.shell {
         CompletionShell::Bash => Shell::Bash,

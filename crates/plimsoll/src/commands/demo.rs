@@ -1,7 +1,7 @@
-//! `plimsoll demo`: the three verbs, one after the other, on a server with a planted limit. It is
-//! found how much the server carries, explained what holds it, and proved that the cure is one.
-//! plimsoll is told nothing of the limit; the servers are processes of their own, so that they are
-//! seen as any other would be.
+//! `plimsoll demo`: runs find, explain and prove one after another on a sample server with a known
+//! bottleneck. It finds the load line, names the bottleneck, and proves that the fix helps.
+//! plimsoll gets no information about the bottleneck. The servers run in their own processes, so
+//! plimsoll sees them like any other server.
 
 use super::{explain, find, prove};
 use crate::args::{Cli, Command, DemoArgs};
@@ -20,18 +20,19 @@ use plimsoll_study::output::print;
 use plimsoll_traffic::target_url::Url;
 use std::net::Ipv4Addr;
 
-/// What is asked of the server, and what it asks of its store, which takes 20 ms to answer.
+/// The path that is loaded on the sample server, and the path that the sample server calls on its
+/// store. The store takes 20 ms to respond.
 const PATH: &str = "/items";
 const BEHIND: &str = "/delay/20";
-/// Connections that the server has to its store; and then.
+/// Number of connections from the server to its store: the bottleneck, and then the fix.
 const POOL: &str = "4";
 const LARGER_POOL: &str = "8";
 
-/// Time for each verb, and for the search alone.
+/// Time for each of find, explain and prove; and for the search alone with --quick.
 const BUDGET: &str = "40s";
 const BUDGET_QUICK: &str = "15s";
 
-/// What the flags ask for; the port is that of the server, once it runs.
+/// Converts the flags to a search. The port is 0 until the sample server runs.
 pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
     let budget = args.budget.as_deref().unwrap_or(if args.quick { BUDGET_QUICK } else { BUDGET });
@@ -48,7 +49,8 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     Ok((FindSpec { base, slo, budget_ns, max_rate, arrivals, first_answer_ns, profiles, planning }, terms))
 }
 
-/// Starts the servers, finds, explains and proves; ends well unless somebody stopped it.
+/// Starts the servers and runs find, explain and prove. Returns the exit code, which is a failure
+/// only if the user interrupts.
 pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let store = demo_server::start(&["--threads", "1"])?;
     let behind = format!("{}{BEHIND}", store.first_line());
@@ -64,7 +66,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
     words.extend(terms.output.verbose.then_some("--verbose"));
-    // A document is one: that of the search.
+    // With --json, the output is one document: that of the search.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
         live.line(&format!("\n2 of 3, what limits it?   plimsoll explain {url}"));
@@ -72,7 +74,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     }
     demo_server::end(server)?;
     if is_whole && !plimsoll_sys::signal::interrupted() {
-        // Each side is started afresh for each load, so that both have the same past.
+        // Each side is started anew for each load, so both sides have the same history.
         let address = demo_server::free_address()?;
         let build = |pool: &str| demo_server::pool_command(&address, &behind, pool);
         let (a, b, url) = (build(POOL)?, build(LARGER_POOL)?, format!("http://{address}{PATH}"));
@@ -97,12 +99,11 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
              plimsoll overload URL                                    load it past the line\n",
         );
     }
-    // Nothing is judged here: what was shown was shown, also where others kept the machine from
-    // stating a line.
+    // The demo judges nothing, so it succeeds even if interference prevented a load line.
     Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { exit::DONE })
 }
 
-/// What these words ask, as if they were typed.
+/// Parses these words as a command line.
 fn command(words: &[&str]) -> Result<Command, Failure> {
     let cli =
         Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the demo's own arguments: {error}")))?;

@@ -1,6 +1,6 @@
-//! `plimsoll diff`: two recordings beside each other, as a table and as charts: levels (sweeps,
-//! runs of one load, `.dat` files) or searches for the load line. It compares what two files hold
-//! and claims nothing beyond: which of two servers is better is for a command that runs both.
+//! `plimsoll diff`: compares two recordings in a table and in charts: levels (sweeps, single loads,
+//! `.dat` files) or searches for the load line. The command only compares the recorded figures. To
+//! decide which of two servers is better, `plimsoll prove` runs both.
 
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
@@ -47,8 +47,8 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
     Ok(RecordedInput::Levels(LoadUnit::Concurrency, levels))
 }
 
-/// The names of two files in tables and charts: their own where they differ, else with their
-/// folders. The third is for files of both.
+/// Returns the names of the two files in tables and charts: their stems if these differ, otherwise
+/// their paths. The third name is for files about both.
 fn names(args: &DiffArgs) -> ([String; 2], String) {
     let stem = |path: &Path| path.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
     let (a, b) = (stem(&args.a), stem(&args.b));
@@ -59,7 +59,7 @@ fn names(args: &DiffArgs) -> ([String; 2], String) {
     }
 }
 
-/// Says why a difference of two searches would not be the server's, where it would not.
+/// Warns if two searches differ in more than the server, such as the machine or the SLO.
 fn warn_of_unlike(args: &DiffArgs) {
     let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
@@ -70,7 +70,7 @@ fn warn_of_unlike(args: &DiffArgs) {
     }
 }
 
-/// Compares, reports, and says with which code to end.
+/// Compares two recordings and prints the result. Returns the exit code.
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
@@ -98,15 +98,15 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
         print_json(&pair.document(&written));
     } else {
         print_screen(&pair.report(), written.len() + 1, "--json");
-        // A line each: a place is never broken.
+        // Each path has its own line and is never wrapped.
         let lines: String = written.iter().map(|path| format!("chart: {path}\n")).collect();
         print(&format!("\n{lines}"));
     }
     Ok(exit::DONE)
 }
 
-/// Two recordings beside each other, as a page shows them. `names`: what the page calls them;
-/// `None`: the names of their files. A page says nothing of where the store is.
+/// Returns the comparison of two recordings for a web page. `names` are their names on the page;
+/// `None` uses the file names. The page does not reveal the folder of the store.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result<Report, Failure> {
     let names = names.map_or_else(|| names_apart(a, b), |names| names.map(str::to_owned));

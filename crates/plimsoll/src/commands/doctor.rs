@@ -1,4 +1,4 @@
-//! `plimsoll doctor`: whether this machine is fit to measure, and what it lacks.
+//! `plimsoll doctor`: checks whether this machine is fit to measure, and what it lacks.
 
 use crate::args::DoctorArgs;
 use crate::live::Live;
@@ -10,10 +10,11 @@ use plimsoll_report::doctor::{doctor_document, doctor_text};
 use plimsoll_study::self_measurement;
 use std::time::Duration;
 
-/// How long interference is sampled.
+/// Time for which interference by other processes is sampled.
 const SAMPLE: Duration = Duration::from_secs(1);
 
-/// Checks, measures, and says with which code to end.
+/// Checks the machine, measures plimsoll's own capacity, and prints the result. Returns the exit
+/// code.
 pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let facts = machine_facts::read(SAMPLE);
     let measured = match args.quick || plimsoll_sys::signal::interrupted() {

@@ -1,6 +1,6 @@
-//! Every command that measures, from its flags to what is to be carried out
-//! ([`spec_from_command`]), and from there on ([`carry_out`]): a repetition comes from a record
-//! instead of flags, and enters at the same place.
+//! The common entry of all commands that measure: converts flags to an experiment
+//! ([`spec_from_command`]), and executes it ([`carry_out`]). A rerun takes its experiment from a
+//! run file instead of flags, and executes it in the same way.
 
 use super::{demo, explain, find, overload, prove, replay, run, sweep};
 use crate::args::Command;
@@ -8,10 +8,11 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{ExperimentSpec, Plan, Terms};
 use plimsoll_study::output;
 
-/// What is asked, and on what terms.
+/// The specification of an experiment, and its terms (settings beside the plan).
 pub type ExperimentInput = (ExperimentSpec<Plan>, Terms<String>);
 
-/// What a command asks; `None` of a command that measures nothing. Nothing is looked up or started.
+/// Converts a command's flags to an experiment; `None` for a command that measures nothing. Nothing
+/// is resolved or started.
 pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, Failure> {
     Ok(Some(match command {
         Command::Run(args) => run::spec_from_args(args).map(|(asked, terms)| (ExperimentSpec::Run(asked), terms))?,
@@ -42,9 +43,9 @@ pub fn spec_from_command(command: &Command) -> Result<Option<ExperimentInput>, F
     }))
 }
 
-/// Measures, reports, and says with which code to end.
+/// Executes an experiment and prints its results. Returns the exit code.
 pub fn carry_out(asked: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    // A script may print what it likes, and in ways of its own.
+    // A script may print on standard output, so standard output is reserved for the document.
     if !terms.output.is_text() && terms.script.is_some() {
         output::reserve();
     }

@@ -1,4 +1,5 @@
-//! `plimsoll explain`: what holds the load line of a target, or of a recorded search.
+//! `plimsoll explain`: names the bottleneck that limits the load line of a target or of a recorded
+//! search.
 
 use super::search::{self, PreparedSearch};
 use crate::args::ExplainArgs;
@@ -16,13 +17,13 @@ use plimsoll_study::changes;
 use plimsoll_study::runner::{PlanChange, process_pauser};
 use std::path::Path;
 
-/// The run file that is to be explained, where one is named in place of a target.
+/// Returns the path of the run file to explain, if the arguments name one in place of a target.
 pub fn file(args: &ExplainArgs) -> Option<&Path> {
     let is_file = |word: &&str| word.ends_with(".plimsoll") && !word.contains("://");
     args.search.request.url.as_deref().filter(is_file).map(Path::new)
 }
 
-/// What the flags ask for.
+/// Converts the flags to a study of the bottleneck.
 pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (search, mut terms) = search::spec_from_args(&args.search, search_part_ns(budget_ns))?;
@@ -31,8 +32,8 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     terms.changes = args.changes.terms()?;
     let mut interventions = changes::possible(&search.base, &terms)?;
     if search.max_rate.is_some() {
-        // Users who each wait for their answer ask as fast as they are answered: no rate holds
-        // them.
+        // Experiments use closed loops, which send as fast as the server responds, so they could
+        // exceed --max-rate. With --max-rate, no experiment is made.
         interventions.clear();
     }
     let flagged = changes::flagged(&interventions, &terms.changes);
@@ -43,7 +44,7 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     ))
 }
 
-/// Explains, reports, and says with which code to end.
+/// Executes the study and prints the explanation. Returns the exit code.
 pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied } =
         asked;
@@ -69,7 +70,7 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     prepared.carry_out(asked, terms, live, |finding, _| code(finding))
 }
 
-/// Nothing that is named is no answer.
+/// Returns the exit code: an explanation that names no bottleneck is a failure.
 fn code(finding: &Finding) -> u8 {
     match finding {
         Finding::Explain(found) if !found.explanation.abstained => exit::DONE,
@@ -77,7 +78,7 @@ fn code(finding: &Finding) -> u8 {
     }
 }
 
-/// Explains what a file holds.
+/// Explains the search recorded in a run file. Returns the exit code.
 pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
     let file = file(args).unwrap_or(Path::new(""));
     let experiment = read(file)?;

@@ -1,4 +1,4 @@
-//! `plimsoll find`: the search for the load line.
+//! `plimsoll find`: searches for the load line, the highest rate that meets the SLO.
 
 use super::replay::LogOptions;
 use super::search::{self, PreparedSearch};
@@ -20,10 +20,10 @@ use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, spelled};
 use plimsoll_study::log_replay;
 
-/// A shorter soak sees no more than the search.
+/// Shortest soak, ns (10 s). A shorter one would find no more than the search itself.
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
-/// What the flags ask for.
+/// Converts the flags to a search.
 pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let planning = planning(args)?;
     let demands = all_of(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
@@ -46,7 +46,7 @@ pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     Ok((asked, terms))
 }
 
-/// Has loads drawn from the sessions of logs.
+/// Replaces the plan's requests by sessions sampled from the logs of --replay.
 fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -> Result<(), Failure> {
     let request = &args.search.request;
     if plan.traffic.origin.is_grpc() {
@@ -74,12 +74,12 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
     Ok(())
 }
 
-/// The demands of --fail-if.
+/// Parses the conditions of --fail-if, which refer to the search's findings.
 fn demands(text: &str) -> Result<Vec<Demand>, Failure> {
     flag("--fail-if", Demand::parse_list(text).map_err(|error| spelled(&error.sentence())))
 }
 
-/// What is to be planned with the line.
+/// Parses the flags for planning: --headroom, --need and --soak.
 fn planning(args: &FindArgs) -> Result<Planning, Failure> {
     let headroom = args.headroom.as_deref().map(|text| match flag("--headroom", parse_share(text))? {
         share if share > 0.0 && share < 1.0 => Ok(share),
@@ -96,7 +96,7 @@ fn planning(args: &FindArgs) -> Result<Planning, Failure> {
     Ok(Planning { headroom: headroom.transpose()?, need_rps: need_rps.transpose()?, soak_ns })
 }
 
-/// Searches, reports, and says with which code to end.
+/// Executes the search and prints the findings. Returns the exit code.
 pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(demands).transpose()?;
     let fail_if = fail_if.unwrap_or_default();
@@ -116,7 +116,8 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
     })
 }
 
-/// What the demands come to, with a note for each that is not met or not decided.
+/// Decides the conditions of --fail-if. Returns the verdict of the gate, and a note for each
+/// condition that is true or cannot be decided.
 fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
     for demand in demands {

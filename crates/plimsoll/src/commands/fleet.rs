@@ -1,5 +1,5 @@
-//! `plimsoll fleet`: what is known of the machines of a fleet and what each sustains, runs that are
-//! fetched from a bus, agents on this machine for trying, and keys. No target is loaded.
+//! `plimsoll fleet`: shows the machines of a fleet and measures their capacity, fetches runs from a
+//! bus, starts local agents to try a fleet, and makes keys. No target is loaded.
 
 use crate::args::FleetStatusArgs;
 use crate::quantity::{flag, positive_time};
@@ -15,7 +15,7 @@ use plimsoll_report::{format, text};
 use plimsoll_study::output::{note, print};
 use std::path::{Path, PathBuf};
 
-/// Does what is asked.
+/// Executes the action that the arguments name. Returns the exit code.
 pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
     let of = [
         ("--local", args.local.is_some(), &["up"][..]),
@@ -46,7 +46,7 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
     }
 }
 
-/// Asks each machine, and shows what it says.
+/// Asks each machine for its status and prints a table.
 fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let agents = plimsoll_fleet::status(&terms(place, args)?)?;
     let time = |ns: u64| format::duration(ns as f64);
@@ -60,8 +60,8 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// Has each machine measure what it sustains, stores that, and shows it with the shares that
-/// follow. An agent without a result is named at the end.
+/// Makes each machine measure its capacity. Stores the results, and prints them with the resulting
+/// shares of a load. Lists agents without a result at the end.
 fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let terms = terms(place, args)?;
     note("each machine measures its plimsoll against its own reference server: 10 s");
@@ -83,7 +83,7 @@ fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     }
 }
 
-/// The agents that are meant.
+/// Converts the flags to the terms that select the agents.
 fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
     let wait_ns = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let (place, agents) = (place.to_owned(), args.agents.clone());
@@ -93,7 +93,7 @@ fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
     Ok(fleet)
 }
 
-/// Writes a run to a file, and says what it is.
+/// Fetches a run from the bus, writes it to a file, and prints whether it is complete.
 fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let address = flag("fleet fetch", BusAddress::parse(place))?;
     let run = args

@@ -1,4 +1,4 @@
-//! `plimsoll gate`: whether the runs of a commit are worse than those of a branch.
+//! `plimsoll gate`: decides whether the runs of a commit are worse than those of a branch.
 
 use crate::args::GateArgs;
 use crate::commands::stored_run::named_run;
@@ -11,7 +11,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::history::{GateView, gate_document, gate_report};
 use plimsoll_study::result_store;
 
-/// Compares, and says with which code to end.
+/// Compares the stored runs and prints the verdict. Returns the exit code.
 pub fn run(args: &GateArgs) -> Result<u8, Failure> {
     let mut store = Store::open(&result_store::store(args.store.as_deref()))?;
     store.refresh()?;

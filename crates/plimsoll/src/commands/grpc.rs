@@ -1,4 +1,5 @@
-//! `plimsoll grpc`: what a server offers, and a body to start from. Nothing is loaded.
+//! `plimsoll grpc`: shows the services of a gRPC server, or a method with an example body. No load
+//! is sent.
 
 use crate::args::{GrpcArgs, GrpcView};
 use crate::plan_from_args;
@@ -8,7 +9,7 @@ use plimsoll_study::base::Base;
 use plimsoll_study::grpc::{learn, of_files};
 use plimsoll_study::output::print;
 
-/// Asks, and shows what was learned.
+/// Reads the server's message types and prints its services or methods. Returns the exit code.
 pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
     let (plan, terms) = plan_from_args::grpc_server(args)?;
     let plan = Base::reach(&plan, &terms)?.plan;

@@ -1,4 +1,4 @@
-//! `plimsoll history`: what the runs of a store showed over time.
+//! `plimsoll history`: shows how the results of stored runs changed over time.
 
 use crate::args::HistoryArgs;
 use crate::results::{print_json, print_report};
@@ -9,7 +9,7 @@ use plimsoll_report::history::{HistoryView, history_document, history_report};
 use plimsoll_study::result_store;
 use plimsoll_traffic::target_url::Url;
 
-/// Shows the history, and says with which code to end.
+/// Prints the history of the store. Returns the exit code.
 pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     let order = match args.by.as_str() {
         "time" => LaneOrder::Time,
@@ -36,7 +36,8 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// The name of a service: a URL with its port, as run files have it, or what a tag names.
+/// Returns the name of a service as run files contain it: a URL with its port, or the text of a
+/// tag.
 fn service(text: &str) -> String {
     match Url::read(text) {
         Ok(url) if text.contains([':', '/', '.']) => format!("{}{}", url.origin, url.path),

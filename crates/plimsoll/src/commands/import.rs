@@ -1,6 +1,6 @@
-//! `plimsoll import`: a file of traffic from a recording, a description of an API, or the file of
-//! another tool. What could not be carried over is listed; what a file means is
-//! `plimsoll_traffic`'s to say.
+//! `plimsoll import`: converts a recording, an API description or another tool's file to a traffic
+//! file. Parts without an equivalent are listed. Not here: interpreting the formats
+//! (`plimsoll_traffic`).
 
 use crate::args::{ImportArgs, ImportKind};
 use crate::pictures::write_and_note;
@@ -11,10 +11,11 @@ use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
 use std::path::Path;
 
-/// Lines of what was left out, at most; the rest is counted.
+/// Most lines about parts without an equivalent. The remaining parts are counted.
 const LINES_MAX: usize = 50;
 
-/// Reads the file, writes a file of traffic, and says with which code to end.
+/// Reads the source and writes the traffic file. Returns the exit code, which is a failure if the
+/// file is incomplete.
 pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     if args.host.is_some() && args.kind != ImportKind::Har {
         return Err(Failure::usage("--host: only a recording (har) has several hosts"));
@@ -27,8 +28,8 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
             let what = format!(": {}", requests(imported.requests));
             write_and_note(path, imported.text.as_bytes(), &what)?;
         }
-        // What steers a terminal is escaped in it already, in the way of TOML: it is byte for byte
-        // what a file would be.
+        // Control characters are already escaped in the TOML text, so it is printed unchanged, byte
+        // for byte like a file.
         None => print_as_it_is(&imported.text),
     }
     say_left_out(&name, &imported);
@@ -39,7 +40,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
     }
 }
 
-/// What is made of a text.
+/// Converts a text of this format to a traffic file.
 fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportResult, TrafficFileError> {
     match kind {
         ImportKind::Har => har(text, host),
@@ -53,7 +54,7 @@ fn requests(count: usize) -> String {
     if count == 1 { "1 request".to_owned() } else { format!("{count} requests") }
 }
 
-/// What the file of traffic lacks, by place.
+/// Prints the parts that have no equivalent in the traffic file, each with its position.
 fn say_left_out(name: &str, imported: &ImportResult) {
     let left_out = &imported.left_out;
     if left_out.is_empty() {

@@ -1,7 +1,7 @@
-//! `plimsoll man`: manual pages from the parser's own list, one for plimsoll and one for each
+//! `plimsoll man`: generates manual pages from the parser, one for plimsoll and one for each
 //! command.
 //!
-//! Not here: what a page says of a flag: that is its help text (`args`).
+//! Not here: the texts about flags, which are their help texts (`args`).
 
 use crate::args::{Cli, ManArgs, help};
 use clap::{Command, CommandFactory};
@@ -11,10 +11,10 @@ use plimsoll_study::output::print;
 use plimsoll_sys::{output_file, system_text};
 use std::path::Path;
 
-/// What the foot of each page names.
+/// The text in the footer of each page.
 const SOURCE: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
 
-/// Prints the page of plimsoll, or writes all pages into a folder.
+/// Prints the page of plimsoll, or writes all pages into a folder. Returns the exit code.
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
     let mut cli = help::with_groups(Cli::command(), true).disable_help_subcommand(true);
     cli.build();
@@ -33,7 +33,7 @@ fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::start(format!("'{}' cannot be written: {}", path.display(), system_text(error)))
 }
 
-/// The page of one command, in roff.
+/// Returns the manual page of one command, in roff.
 fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     let mut page = Vec::new();
     let unmade = |error: std::io::Error| Failure::start(format!("the manual page: {}", system_text(&error)));
@@ -41,7 +41,7 @@ fn page(command: &Command) -> Result<Vec<u8>, Failure> {
     Ok(page)
 }
 
-/// Writes the page of one command: `plimsoll.1`, `plimsoll-run.1`.
+/// Writes the manual page of one command, such as `plimsoll.1` or `plimsoll-run.1`.
 fn write(command: &Command, dir: &Path) -> Result<(), Failure> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     let path = dir.join(format!("{name}.1"));

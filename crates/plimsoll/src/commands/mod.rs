@@ -1,5 +1,4 @@
-//! The commands, one file each: they connect arguments, the engine, the analysis and the report,
-//! and do no more.
+//! The commands, one file each. They only connect arguments, engine, analysis and report.
 
 pub mod agent;
 pub mod baseline;
@@ -42,8 +41,7 @@ use crate::live::Live;
 use plimsoll_analysis::Summary;
 pub use plimsoll_study::preflight::{first_answer, preflight};
 
-/// After a load: how many ports are taken by connections that are over, if connections were short
-/// of ports.
+/// After a load whose connections ran out of local ports, notes how many ports are in TIME-WAIT.
 pub fn note_ports(live: &mut Live, summary: &Summary) {
     if summary.load.connect_errors.get(plimsoll_sys::tcp::NO_PORT_LEFT) > 0 {
         live.note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));

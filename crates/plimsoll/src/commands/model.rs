@@ -1,5 +1,5 @@
-//! `plimsoll model`: access logs, made into a file of traffic that asks alike, and how far that
-//! lies from them.
+//! `plimsoll model`: makes a traffic file that resembles access logs, and measures how far the
+//! file's traffic differs from the logs.
 
 use super::traffic::{ReadingMeter, reading_terms};
 use crate::args::ModelArgs;
@@ -13,7 +13,7 @@ use plimsoll_study::model_check::distances;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
 
-/// Reads the logs, writes the model, and says with which code to end.
+/// Reads the logs and writes the model. Returns the exit code.
 pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let path = args.output.as_path();
     if !path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("toml")) {

@@ -1,4 +1,4 @@
-//! `plimsoll overload`: what a target does past its load line, and whether it comes back.
+//! `plimsoll overload`: measures how a target behaves above its load line, and whether it recovers.
 
 use super::first_answer;
 use super::search::{self, PreparedSearch};
@@ -19,7 +19,7 @@ use plimsoll_report::questions::overload_question;
 use plimsoll_study::base::Base;
 use plimsoll_study::runner::{PlanChange, Variant};
 
-/// What the flags ask for.
+/// Converts the flags to an overload study.
 pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<String>), Failure> {
     let budget_ns = positive_time("--budget", &args.budget)?;
     let line_rps = args.line.as_deref().map(|text| match flag("--line", parse_number(text))? {
@@ -38,8 +38,9 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
         return Err(Failure::usage(format!("--budget {}: {what} take at least {least}; give more time", args.budget)));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
-    // A profile past the line is of a server that is busy with refusing; and a rate that must not
-    // be exceeded forbids it all.
+    // Profiles are not taken: above the load line, they would show a server that mostly refuses
+    // requests. A limit of the rate is not supported, because overload exceeds the load line by
+    // design.
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
     let others: Vec<String> = against.into_iter().collect();
@@ -60,7 +61,7 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     Ok((OverloadSpec { search, line_rps: line_rps.transpose()?, budget_ns, retries, second_target: against }, terms))
 }
 
-/// Measures, reports, and says with which code to end.
+/// Executes the study and prints its results. Returns the exit code.
 pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let OverloadSpec { search, line_rps, budget_ns, retries, second_target: against } = asked;
     let mut prepared = PreparedSearch::prepare(search, terms, Effort::Little)?;
@@ -76,7 +77,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
         prepared.noted.warnings.extend(warnings.iter().map(|warning| format!("--against: {warning}")));
         other = Some(plan.record());
         let traffic = again(&plan).unwrap_or_else(|| plan.traffic.clone());
-        // What it may take of the machine is the same.
+        // The second target gets the same limit of connections as the first.
         plan.carriage.connections_max = prepared.plan.carriage.connections_max;
         prepared.variants.insert(PlanChange::Against, Variant { plan: Plan { traffic, ..plan }, injector });
     }

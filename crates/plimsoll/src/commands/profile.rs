@@ -1,4 +1,5 @@
-//! `plimsoll profile`: reads or fetches a profile, sums it up, draws it, compares two.
+//! `plimsoll profile`: reads or fetches a profile, prints its costliest functions, draws it as a
+//! flame graph, or compares two profiles.
 
 use crate::args::ProfileArgs;
 use crate::pictures::write_and_note;
@@ -11,21 +12,21 @@ use plimsoll_report::profile_flames::{FlameFormat, difference_flame, profile_fla
 use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, pattern};
 use std::path::Path;
 
-/// Rows of the table where none are asked for.
+/// Default number of table rows.
 const ROWS: usize = 30;
 
-/// Everything asked for, checked.
+/// The checked options of the command.
 struct ProfileOptions<'a> {
     args: &'a ProfileArgs,
-    /// Rows of the table, if said.
+    /// Number of table rows, if the user set it.
     rows: Option<usize>,
     sort: Sort,
     choice: ProfileChoice,
 }
 
-/// Shows a profile or a difference, and says with which code to end.
+/// Prints a profile or the difference of two profiles. Returns the exit code.
 pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
-    // `--top FILE` means the table of that file.
+    // In `--top FILE`, the word is the file, and not the number of rows.
     let (mut source, mut rows) = (args.source.as_deref(), None);
     if let Some(Some(word)) = &args.top {
         match word.parse() {
@@ -35,7 +36,7 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
         }
     }
     let sort = match args.sort.as_deref() {
-        // Groups stand at the roots of stacks: only sums with callees show them.
+        // Groups are at the roots of stacks, so only cumulative sums show them.
         None if args.diff.is_empty() || args.by.is_some() => Sort::Cum,
         None | Some("flat") => Sort::Flat,
         Some("cum") => Sort::Cum,
@@ -61,7 +62,7 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     let (profile, view) = given.both();
     let column = given.column();
     let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
-    // Each takes its time with a large profile, and neither needs the other.
+    // Both computations are slow with a large profile and independent, so they run in parallel.
     let (sums, tree) = std::thread::scope(|scope| {
         let tree = drawn.then(|| scope.spawn(|| tree(profile, view, FRAMES_MAX)));
         let sums = top(profile, view, options.sort);
@@ -121,7 +122,7 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
     Ok(exit::DONE)
 }
 
-/// What a file is to hold.
+/// The content of an output file.
 #[derive(Clone, Copy)]
 enum FileFormat {
     Flame(FlameFormat),

@@ -1,5 +1,5 @@
-//! `plimsoll replay`: what access logs hold, asked again at its times. From what is asked on it
-//! goes the way of a load (`run`).
+//! `plimsoll replay`: sends the requests of access logs again, with the recorded timing. From the
+//! plan on, it works like `run`.
 
 use super::traffic::{ReadingMeter, reading_terms};
 use super::{replay_file, run};
@@ -15,10 +15,10 @@ use plimsoll_study::fields::{self, path_text};
 use plimsoll_study::log_replay;
 use std::path::PathBuf;
 
-/// Most and least that time or visitors are multiplied by.
+/// Bounds of the factors of --speed and --scale.
 const TIMES: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 
-/// What the flags ask for. The logs are read.
+/// Converts the flags to a load, reading the logs.
 pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let speed_milli = times("--speed", args.speed.as_deref())?;
     let scale_milli = times("--scale", args.scale.as_deref())?;
@@ -33,7 +33,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
         return Err(Failure::usage("--arrivals: the log sets the times of requests; leave it out"));
     }
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
-    // Everything that can be wrong with flags is found before a long log is read.
+    // All flags are checked before a long log is read.
     let (mut plan, mut terms) = plan_from_args::plan(&request(args), &args.generator, &ScriptArgs::default())?;
     let words = LogOptions {
         logs: &args.logs,
@@ -69,10 +69,10 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
 
-/// What is said of logs, wherever they are asked again.
+/// The options about logs that several commands share.
 pub struct LogOptions<'a> {
     pub logs: &'a [PathBuf],
-    /// Where: a URL.
+    /// The URL to which the requests are sent.
     pub target: &'a str,
     pub headers: &'a [String],
     pub reading: &'a LogArgs,
@@ -82,7 +82,7 @@ pub struct LogOptions<'a> {
 }
 
 impl LogOptions<'_> {
-    /// The terms of this, all of it and as it was; what answers are to be is that of `plan`.
+    /// Converts the options to terms. Success statuses and timeout are those of `plan`.
     pub fn terms(&self, plan: &Plan) -> Result<ReplayTerms<String>, Failure> {
         Ok(ReplayTerms {
             logs: self.logs.iter().map(|log| path_text("LOG", log)).collect::<Result<_, _>>()?,
@@ -102,7 +102,8 @@ impl LogOptions<'_> {
     }
 }
 
-/// The request that everything of the log has in common: its target, and how it is carried.
+/// Returns the request options that all requests of the log share: target, header fields and
+/// connection settings.
 fn request(args: &ReplayArgs) -> RequestArgs {
     RequestArgs {
         url: args.target.clone(),
@@ -128,12 +129,12 @@ fn request(args: &ReplayArgs) -> RequestArgs {
     }
 }
 
-/// A header field as terms have it.
+/// Parses a header field and formats it as terms store it: `Name: value`.
 fn header_text(text: &str) -> Result<String, Failure> {
     fields::header(text).map(|(name, value)| format!("{name}: {value}"))
 }
 
-/// `2x`, in thousandths.
+/// Parses a factor such as `2x`, in thousandths; 1000 without a text.
 fn times(name: &str, text: Option<&str>) -> Result<u64, Failure> {
     let Some(text) = text else { return Ok(1000) };
     let number = text.trim().strip_suffix(['x', 'X']).unwrap_or(text);

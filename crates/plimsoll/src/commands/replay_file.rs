@@ -1,8 +1,8 @@
-//! `plimsoll replay` of a model: a file of traffic, asked with the load that it carries along, as
-//! `plimsoll model` writes it. It is what `plimsoll run -f` asks of the same file; what differs is
-//! what may be said of it: how many times its visitors, and how much of it.
+//! `plimsoll replay` of a traffic file that contains its own load, as `plimsoll model` writes it.
+//! The load equals that of `plimsoll run -f`. In addition, the number of visitors can be
+//! multiplied, and only the first part sent.
 //!
-//! Not here: logs (`replay`), and what the file means (`plimsoll-traffic`).
+//! Not here: replaying logs (`replay`), and the format of the file (`plimsoll-traffic`).
 
 use super::run;
 use crate::args::{FleetArgs, ReplayArgs, RequestArgs, RunArgs, ScriptArgs};
@@ -14,7 +14,8 @@ use plimsoll_study::output::note;
 use plimsoll_study::traffic_file;
 use std::path::{Path, PathBuf};
 
-/// The model among what is to be replayed, if there is one: it is told by its name.
+/// Returns the traffic file among the files to replay, recognised by its suffix; `None` without
+/// one.
 pub fn among(logs: &[PathBuf]) -> Option<&Path> {
     let is_model = |path: &&PathBuf| {
         let suffix = path.extension().map(|suffix| suffix.to_ascii_lowercase());
@@ -23,8 +24,8 @@ pub fn among(logs: &[PathBuf]) -> Option<&Path> {
     logs.iter().find(is_model).map(PathBuf::as_path)
 }
 
-/// What the flags ask for of this file, with `request` as far as it is the same for all that is
-/// asked. The file is read.
+/// Converts the flags to the load of this traffic file, which is read here. `request` has the
+/// options that all requests share.
 pub fn spec_from_args(
     args: &ReplayArgs,
     file: &Path,
@@ -82,7 +83,7 @@ pub fn spec_from_args(
     Ok((asked, terms))
 }
 
-/// Refuses what only logs have a use for.
+/// Returns an error if a flag is given that applies only to logs.
 fn refuse_of_logs(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
     let named = file.display();
     if args.logs.len() > 1 {

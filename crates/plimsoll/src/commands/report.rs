@@ -1,4 +1,4 @@
-//! `plimsoll report`: what run files hold as a page, a summary, or a single chart.
+//! `plimsoll report`: formats run files as a page, a summary, or a single chart.
 
 use crate::args::{ChartArg, ReportArgs, ReportFormat};
 use crate::pictures::{write, write_chart};
@@ -11,7 +11,7 @@ use plimsoll_report::chart::{self, PICTURE_SUFFIX, Theme};
 use plimsoll_report::{ChartKind, Report, json, junit, markdown, one_chart, pages};
 use std::path::{Path, PathBuf};
 
-/// Reports, and says with which code to end.
+/// Writes the report. Returns the exit code.
 pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     let format = format(args)?;
     if args.chart.is_some() && !matches!(format, ReportFormat::Svg | ReportFormat::Png) {
@@ -69,7 +69,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// What to write: as said, or as the name of the output ends.
+/// Returns the format of the report: as the flag says, or by the suffix of the output file.
 fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
     let suffix = args.output.as_ref().and_then(|path| path.extension()).map(|s| s.to_string_lossy().to_lowercase());
     let named = match suffix.as_deref() {
@@ -99,20 +99,20 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
     Ok(format)
 }
 
-/// What a file holds, in short, as Markdown.
+/// Returns the summary of a run file as Markdown.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn summary_text(path: &Path) -> Result<String, Failure> {
     Ok(markdown::render(&summary(path, &read(path)?)?))
 }
 
-/// The chart of a file as a picture.
+/// Returns the chart of a run file as PNG, or as SVG in a build without PNG.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn chart_picture(path: &Path) -> Result<Vec<u8>, Failure> {
     let svg = draw(path, &read(path)?, None, Theme::Light)?;
     chart::picture(&svg).map_err(|error| Failure::start(format!("the chart was not drawn: {error}")))
 }
 
-/// What a file holds, in short.
+/// Returns the summary of an experiment.
 fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
     let page = Results::from_experiment(experiment, Some(path))?.page();
     Ok(pages::summary(page, matches!(experiment.spec, ExperimentSpec::Sweep(_))))

@@ -1,10 +1,10 @@
-//! `plimsoll rerun`: does again what a run file records, with the same seed, or refuses.
+//! `plimsoll rerun`: repeats the experiment of a run file with the same seed, or refuses.
 //!
-//! It starts from what was recorded: what was asked, and on what terms. What was left out of that
-//! is asked for under the name of its flag, and what is given must leave the same record; anything
-//! else that is given is refused. What only a file says is shown first, and asked about where it
-//! could do harm: commands, files that are sent, public addresses. From there on it goes the way of
-//! a command.
+//! The rerun starts from the recorded specification and terms. Values that the record withholds
+//! must be given again with their flags, and must lead to the same record. Any other value is
+//! refused. Before a rerun does something that only the file demands and that could do harm, it
+//! asks the user. Such actions are running commands, sending files, and loading public addresses.
+//! From there on it works like any command.
 
 use super::experiment;
 use super::traffic::ReadingMeter;
@@ -22,7 +22,7 @@ use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
 
-/// Repeats what was recorded, and says with which code to end.
+/// Repeats the recorded experiment. Returns the exit code.
 pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let experiment = results::read(&args.file)?;
     let (asked, terms) = (&experiment.spec, experiment.terms.as_deref());
@@ -78,7 +78,8 @@ fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, 
     Ok(given)
 }
 
-/// Asks before something is done that only the file says and that could do harm.
+/// Asks the user for consent if the run file demands potentially harmful actions. Without a
+/// terminal, returns an error unless --yes is given.
 fn consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
     let harms = harms(asked, terms);
     if harms.is_empty() || args.yes {

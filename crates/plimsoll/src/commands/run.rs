@@ -1,4 +1,4 @@
-//! `plimsoll run`: one load on one URL.
+//! `plimsoll run`: executes one load on one target.
 
 use super::{note_ports, preflight};
 use crate::args::{RunArgs, all_of};
@@ -31,7 +31,7 @@ use plimsoll_wire::AuthorFactory;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the flags ask for.
+/// Converts the flags to a load.
 pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let (stop_if, fail_if) = conditions(&args.stop_if, &all_of(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
@@ -49,7 +49,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         (None, None) => None,
     };
     let (mut plan, mut terms, file) = plan_from_args::plan_and_load(&args.request, &args.generator, &args.script)?;
-    // Flags win over the file, and -n and -d together over how it ends.
+    // Flags override the file. -n and -d together replace how the file's load ends.
     let ends = (duration_ns, requests_max);
     let (duration_ns, requests_max) = if ends == (None, None) { (file.duration_ns, file.sessions) } else { ends };
     let by_flags = of_flags.is_some();
@@ -59,7 +59,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
         (None, None) => ("--concurrency", Curve::constant(10.0), false),
     };
     let (name, curve, is_open) = of_flags.unwrap_or_else(of_file);
-    // Its stages are as long as they are.
+    // A load with stages ends with its stages.
     let duration_ns =
         if by_flags && ends == (None, None) && curve.duration_ns().is_some() { None } else { duration_ns };
     if args.generator.arrivals.is_some() && !is_open {
@@ -74,8 +74,8 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     }
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
-        // Opening them is no part of what is asked; a load without keep-alive opens them as it
-        // goes.
+        // Connections are opened before the load, because opening them is not measured. Without
+        // keep-alive, the load opens connections as it runs.
         plan.load.connections_ready = curve.stages.first().map_or(0, |stage| stage.from as u32);
     }
     plan.load.requests_max = requests_max;
@@ -87,8 +87,8 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     };
     plan.load.shape =
         if is_open { LoadShape::Open { rate: curve, arrivals } } else { LoadShape::Closed { users: curve } };
-    // Long runs keep whole seconds: an hour in ticks of 100 ms would fill memory with little to
-    // see.
+    // Long runs record whole seconds: an hour in ticks of 100 ms would fill memory without showing
+    // more.
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;
     }
@@ -112,8 +112,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     Ok((RunSpec { plan, stop_if, profiles: None }, terms))
 }
 
-/// The conditions under which a load ends, and under which its outcome is a failure, as they are
-/// written.
+/// Parses the conditions of --stop-if and --fail-if, and returns them in normal form.
 pub fn conditions(
     stop_if: &Option<String>,
     fail_if: &Option<String>,
@@ -128,24 +127,24 @@ pub fn conditions(
     Ok((stop_if.as_ref().map(ToString::to_string), fail_if.as_ref().map(ToString::to_string)))
 }
 
-/// A load that was carried out.
+/// An executed load with its results.
 pub struct MeasuredRun {
     pub experiment: Experiment,
-    /// Its run file.
+    /// The path of its run file, if one was written.
     pub path: Option<PathBuf>,
     pub live: Live,
-    /// What is to be said of it below its results.
+    /// A note to print below the results.
     pub note: Option<String>,
 }
 
 impl MeasuredRun {
-    /// What the load did.
+    /// The measurements of the load.
     pub fn run(&self) -> &Run {
         &self.experiment.trials[0].run
     }
 }
 
-/// Runs, reports, and says with which code to end.
+/// Executes the load and prints its results. Returns the exit code.
 pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
@@ -173,8 +172,8 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     })
 }
 
-/// Carries the load out, asked for by a script where there is one, and takes the profiles that are
-/// wanted besides.
+/// Executes the load and takes the requested profiles. `authoring` writes the requests if a script
+/// does.
 pub fn measure(
     asked: RunSpec<Plan>,
     terms: &Terms<String>,
@@ -188,7 +187,7 @@ pub fn measure(
         LoadShape::Closed { .. } => "--concurrency",
         LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
     };
-    // Each machine of a fleet fits its own part.
+    // Each machine of a fleet adapts its own share of the load.
     let setup = match &terms.fleet {
         Some(_) => Vec::new(),
         None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
@@ -198,8 +197,7 @@ pub fn measure(
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::from_terms(&plan, terms)?;
-    // Profiles are kept beside a run file, so there has to be one; and who names a store wants the
-    // run in it.
+    // A run file is needed for profiles, which are stored beside it, and if the user named a store.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;

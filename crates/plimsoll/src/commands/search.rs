@@ -1,7 +1,7 @@
-//! What commands have in common that search for a load line: what is asked, understood; the target,
-//! made ready; the search, carried out, shown and kept.
+//! The common part of all commands that search for a load line: parses the flags, prepares the
+//! target, executes the search, shows and records it.
 //!
-//! Not here: what each of them asks for beside the search, and with which code it ends.
+//! Not here: the additional flags of each command, and the exit codes.
 
 use super::first_answer;
 use crate::args::SearchArgs;
@@ -34,7 +34,7 @@ use plimsoll_study::study_loop::StudyLoop;
 use plimsoll_study::traffic_file;
 use std::collections::BTreeMap;
 
-/// A search that can begin.
+/// A search whose target is resolved and checked.
 pub struct PreparedSearch {
     pub base: Base,
     pub plan: Plan,
@@ -44,19 +44,20 @@ pub struct PreparedSearch {
     pub profiles: Option<Capture>,
     pub noted: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
-    /// Plans with something changed, for loads that ask for it.
+    /// Changed plans, for loads whose tag asks for them.
     pub variants: BTreeMap<PlanChange, Variant>,
-    /// Processes that may be stopped for loads that ask for it.
+    /// Processes that may be paused during loads whose tag asks for it.
     pub may_stop: Vec<PausableProcess>,
 }
 
-/// What the flags ask for, within `budget_ns`; conditions and places are those of nobody yet.
+/// Converts the flags to a search within `budget_ns`. Conditions and output paths are not set yet.
 pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let (asked, _, terms) = asked_beside(args, &[], budget_ns)?;
     Ok((asked, terms))
 }
 
-/// The same where what is asked is not what the request says: `become_other` makes it so.
+/// Converts the flags to a search whose requests are not those of the flags: `become_other` changes
+/// the plan.
 pub fn asked_other(
     args: &SearchArgs,
     budget_ns: u64,
@@ -66,13 +67,13 @@ pub fn asked_other(
     Ok((asked, terms))
 }
 
-/// Puts something else into a plan and its terms.
+/// A function that changes a plan and its terms.
 pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut Terms<String>) -> Result<(), Failure> + 'a;
 
-/// What is asked of a target, and the plans of others that are asked the same.
+/// A search, the plans of further targets that get the same requests, and the terms.
 pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, Terms<String>);
 
-/// The same, and the plans of other targets that are asked the same.
+/// Converts the flags to a search, and to plans for further targets that get the same requests.
 pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
     asked_with(args, others, budget_ns, &mut |_, _| Ok(()))
 }
@@ -92,8 +93,8 @@ fn asked_with(
         },
     };
     let (plans, mut terms, file) = plan_from_args::plans(&args.request, others, &args.generator, &args.script)?;
-    // Users come at random: an even spacing flatters a server, and is used only where it is asked
-    // for.
+    // Users arrive at random, so arrivals are Poisson unless the user sets them: even spacing makes
+    // a server look better than it is.
     let is_asked = args.generator.arrivals.is_some() || file.arrivals.is_some();
     let arrivals = if is_asked { plan_from_args::arrivals(&args.generator, &file)? } else { Arrivals::Poisson };
     let mut plans = plans.into_iter();
@@ -110,16 +111,18 @@ fn asked_with(
 }
 
 impl PreparedSearch {
-    /// What is asked, on this machine; asks the target once.
+    /// Prepares a search on this machine: resolves the target, adapts the settings, and sends the
+    /// preflight request.
     pub fn prepare(asked: FindSpec<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
         let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
         let slo = flag("--slo", Slo::parse(&slo))?;
         let base = Base::reach(&plan, terms)?;
         let mut plan = base.plan.clone();
-        // The load is chosen later; what it may take of the machine is what an open load may.
+        // The study chooses the loads later. The limits are checked for an open loop, which may
+        // need all connections.
         plan.load.shape = LoadShape::Open { rate: Curve::constant(1.0), arrivals };
         let mut injector = base.injector.clone();
-        // Each machine of a fleet fits its own part.
+        // Each machine of a fleet adapts its own share of the load.
         let fitted = match &terms.fleet {
             Some(_) => Vec::new(),
             None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
@@ -135,8 +138,8 @@ impl PreparedSearch {
         Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, source, variants, may_stop })
     }
 
-    /// Searches as `asked`, shows what was found and keeps it. `code`: with which code that ends
-    /// where nobody interrupts it, after what it has to say about it.
+    /// Executes the search, then prints and records the findings. `code` returns the exit code for
+    /// the findings, and may print notes. It does not apply if the user interrupts.
     pub fn carry_out(
         self,
         asked: ExperimentSpec,
@@ -178,7 +181,7 @@ impl PreparedSearch {
         Ok(if plimsoll_sys::signal::interrupted() { exit::INTERRUPTED } else { code })
     }
 
-    /// What the run file says of the search.
+    /// Returns the specification of the search for the run file.
     pub fn spec(&self) -> FindSpec {
         let Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns } = self.settings.clone();
         let profiles = self.profiles.as_ref().map(Capture::spec);

@@ -1,4 +1,5 @@
-//! `plimsoll serve`: pages over a store. The twin for builds without them is `serve_off.rs`.
+//! `plimsoll serve`: serves web pages about the runs of a store. Builds without web pages use
+//! `serve_off.rs` instead.
 
 use super::diff::comparison_report;
 use super::report::{chart_picture, summary_text};
@@ -15,10 +16,10 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Bytes of a token.
+/// Length of an access token, bytes.
 const TOKEN_BYTES: usize = 16;
 
-/// Serves until it is interrupted.
+/// Serves the pages until the user interrupts. Returns the exit code.
 pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     let cannot = |error: &std::io::Error| {
         let why = system_text(error);
@@ -43,7 +44,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     if args.allow_commands {
         note("warning: --allow-commands: every holder of the token can run commands here with your rights");
     }
-    // A browser compares the name with that of the certificate.
+    // The link uses the name in the certificate, because browsers compare both.
     let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {
         Some(name) if name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", listens.port()),
@@ -64,7 +65,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-/// The certificate of the pages.
+/// Reads the certificate and key for HTTPS.
 fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
     let wrong =
         |flag: &str, path: &Path, why: &str| Failure::usage(format!("{flag}: the file '{}' {why}", path.display()));
@@ -75,7 +76,7 @@ fn web_tls(cert: &Path, key: &Path) -> Result<WebTls, Failure> {
     })
 }
 
-/// A secret that nobody guesses: 128 bits of the system's.
+/// Returns a random access token of 128 bits, as hexadecimal text.
 fn token() -> Result<String, Failure> {
     let mut bytes = [0; TOKEN_BYTES];
     let read = std::fs::File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));

@@ -1,9 +1,9 @@
-//! `plimsoll serve` in a build without pages. The twin is `serve.rs`.
+//! Replaces `serve.rs` in a build without web pages.
 
 use crate::args::ServeArgs;
 use plimsoll_model::failure::Failure;
 
-/// Says that there are none.
+/// Returns an error: this build has no web pages.
 pub fn run(_: &ServeArgs) -> Result<u8, Failure> {
     Err(Failure::usage("serve: this plimsoll was built without its pages; build it with --features web"))
 }

@@ -1,12 +1,12 @@
-//! `plimsoll show`: prints again what run files hold. The findings are computed anew from what was
-//! measured.
+//! `plimsoll show`: prints the results of run files again. The findings are computed anew from the
+//! recorded measurements.
 
 use crate::args::ShowArgs;
 use crate::results::{ResultForm, Results, print, print_json, read};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::{csv, probes_csv};
 
-/// Shows each file, and says with which code to end.
+/// Prints the results of each file. Returns the exit code.
 pub fn run(args: &ShowArgs) -> Result<u8, Failure> {
     let experiments = args.files.iter().map(|path| read(path)).collect::<Result<Vec<_>, _>>()?;
     if args.json {

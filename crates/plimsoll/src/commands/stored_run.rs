@@ -1,4 +1,4 @@
-//! Runs by name: `@latest`, `@2`, `@main`, or a file.
+//! Finds a stored run by name, such as `@latest`, `@2` or `@main`, or by file.
 
 use plimsoll_analysis::history::HistoryRun;
 use plimsoll_history::{RunFilter, RunName, Store, read_run};
@@ -6,7 +6,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_study::result_store;
 use std::path::{Path, PathBuf};
 
-/// The run that a word names: one of `runs`, or the file at a path.
+/// Returns the run that a word names: one of `runs`, or the run file at that path.
 pub fn named_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure> {
     let name = RunName::parse(word);
     if let Some(run) = name.find(runs).map_err(|error| Failure::usage(error.to_string()))? {
@@ -14,14 +14,14 @@ pub fn named_run(word: &str, runs: &[HistoryRun]) -> Result<HistoryRun, Failure>
     }
     let path = Path::new(word);
     let file = path.file_name().map_or_else(|| word.to_owned(), |file| file.to_string_lossy().into_owned());
-    // A file of the store is known by its name.
+    // A run of the store can also be named by its file name.
     match runs.iter().find(|run| run.file == file && !path.exists()) {
         Some(run) => Ok(run.clone()),
         None => read_run(path, &file).map_err(|why| Failure::start(format!("'{word}' {why}"))),
     }
 }
 
-/// The file that a word names; only a name with `@` needs the store.
+/// Returns the path of the run file that a word names. Only a name with `@` reads the store.
 pub fn named_file(word: &Path, store: Option<&Path>) -> Result<PathBuf, Failure> {
     let Some(name) = word.to_str().filter(|word| word.starts_with('@')) else { return Ok(word.to_owned()) };
     let folder = result_store::store(store);

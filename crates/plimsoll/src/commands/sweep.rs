@@ -1,5 +1,5 @@
-//! `plimsoll sweep`: one load for each of several concurrencies. Which is next, and for how long,
-//! `plimsoll_analysis::study` says.
+//! `plimsoll sweep`: executes one load for each of several concurrencies.
+//! `plimsoll_analysis::study` chooses the next load and its length.
 
 use super::{note_ports, preflight};
 use crate::args::{SweepArgs, all_of};
@@ -38,18 +38,20 @@ use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The concurrencies of the usual script, and how long each is held.
+/// The concurrencies of --full, and the time for each of them.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
 const FULL_NS: u64 = 300 * SECOND;
-/// Else users double up to this many.
+/// Without --full and -c, the number of users doubles from 1 up to this maximum.
 const DOUBLED_MAX: u64 = 512;
-/// Chosen concurrencies without a time are each held for this long.
+/// Time in ns for each concurrency chosen with -c, unless --for sets it; the next line is the
+/// default total time.
 const CHOSEN_NS: u64 = 10 * SECOND;
 const BUDGET_NS: u64 = 60 * SECOND;
-/// Before each visit of a level: what comes just after connections were opened is not measured.
+/// Warm-up in ns before each visit of a concurrency. It excludes the moments after connections
+/// open.
 const WARMUP_NS: u64 = 200 * MS;
 
-/// The levels that a sweep was asked for.
+/// The concurrencies, lengths and warm-up that the flags ask for.
 #[derive(Debug)]
 struct LevelsSpec {
     users: Vec<u64>,
@@ -112,7 +114,7 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
     }
 }
 
-/// What the flags ask for.
+/// Converts the flags to a sweep.
 pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String>), Failure> {
     let LevelsSpec { users, lengths, warmup_ns } = LevelsSpec::from_args(args)?;
     let fail_if =
@@ -139,7 +141,7 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     Ok((SweepSpec { base, levels: users, lengths, warmup_ns }, terms))
 }
 
-/// Sweeps, reports, and says with which code to end.
+/// Executes the sweep, prints its results and writes tables and charts. Returns the exit code.
 pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let SweepSpec { base: plan, levels: users, lengths, warmup_ns } = asked;
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
@@ -179,7 +181,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         if let Ok(figures) = &level.outcome {
             note_ports(&mut screen.live, &figures.summary);
         }
-        // What is measured next is worth having without the table, too.
+        // If the table cannot be written, the sweep continues: its measurements are still useful.
         if let Some(line) = dat_line(&level)
             && let Err(error) = dat.write_all(line.as_bytes())
         {
@@ -189,7 +191,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
     let results = Results::from_experiment(&experiment, Some(&run_path))?;
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file contains no sweep")) };
-    // Each visit had a line of its own until now.
+    // Until now the file had a line for each visit; now it gets one line for each concurrency.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
         output::failed(cannot(error).to_string());
@@ -217,8 +219,8 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     })
 }
 
-/// What the conditions come to at the peak, with a note for each that is met or not decided. Where
-/// nothing was measured, all are met.
+/// Decides the conditions of --fail-if at the peak. Returns the verdict of the gate and notes. If
+/// no request succeeded, the gate fails.
 fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
@@ -232,14 +234,14 @@ fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     }
 }
 
-/// A file of the sweep: folder and name with something behind it.
+/// Returns the path of an output file of the sweep: folder and name, followed by a suffix.
 fn beside(stem: &Path, suffix: &str) -> PathBuf {
     let mut name = stem.as_os_str().to_owned();
     name.push(suffix);
     name.into()
 }
 
-/// Writes a table for each of several routes; says which.
+/// Writes a table for each route if there are several. Returns a note about the files.
 fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, Failure> {
     let tables = match route_tables(levels) {
         Ok(tables) => tables,
@@ -257,7 +259,7 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
     Ok(Some(format!("tables by route: {} to {}", first.display(), last.display())))
 }
 
-/// Draws what was measured; says where.
+/// Draws the charts and returns their paths.
 fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
     let mut written = Vec::new();
     for (end, svg) in sweep_charts(experiment, levels) {

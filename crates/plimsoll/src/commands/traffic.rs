@@ -1,4 +1,4 @@
-//! `plimsoll traffic`: what access logs say of the traffic, before anything is sent.
+//! `plimsoll traffic`: describes the traffic in access logs. Nothing is sent.
 
 use crate::args::{LogArgs, TrafficArgs};
 use crate::live::Live;
@@ -15,13 +15,13 @@ use plimsoll_traffic::survey::{Figures, Survey};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How often is said how far it is.
+/// Interval at which the progress of reading is shown.
 const SAID_EVERY: Duration = Duration::from_secs(1);
 
-/// Rows of the tables of a page, where nothing else is said.
+/// Default number of table rows on a page.
 const PAGE_ROWS: usize = 20;
 
-/// Reads the logs, and says with which code to end.
+/// Reads the logs and prints the description. Returns the exit code.
 pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     if let Some(path) = args.output.as_ref().filter(|path| !is_page(path)) {
         return Err(Failure::usage(format!("-o {}: the name must end with .html", path.display())));
@@ -82,13 +82,13 @@ fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Fa
     Ok(())
 }
 
-/// What the flags say of how logs are read.
+/// Converts the flags for parsing log lines to terms.
 pub fn reading_terms(args: &LogArgs) -> LogReadingTerms {
     let LogArgs { log_format, field, session, fold, strict } = args.clone();
     LogReadingTerms { log_format, field, session, fold, strict }
 }
 
-/// Says on a terminal how far the reading is.
+/// Shows on a terminal how much of the logs has been read.
 pub struct ReadingMeter {
     live: Live,
     began: Instant,
@@ -96,7 +96,7 @@ pub struct ReadingMeter {
 }
 
 impl ReadingMeter {
-    /// Nothing was read yet.
+    /// Creates a meter; nothing has been read yet.
     pub fn new() -> ReadingMeter {
         ReadingMeter { live: Live::new(false), began: Instant::now(), said: Instant::now() }
     }

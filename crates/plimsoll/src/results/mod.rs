@@ -1,6 +1,5 @@
-//! What run files hold, as text, document and page ([`Results`]): everything that is shown of an
-//! experiment after it, whether it has just been made or is read from its file. Findings are
-//! computed anew from what was measured.
+//! The results of an experiment as text, JSON document and page ([`Results`]), whether it has just
+//! been made or is read from a run file. Findings are computed anew from the measurements.
 //!
 //! Not here: making experiments (the commands), arithmetic (`plimsoll-analysis`), layout
 //! (`plimsoll-report`).
@@ -24,16 +23,16 @@ use plimsoll_study::{load_profiles, side_profiles};
 use std::io::IsTerminal;
 use std::path::Path;
 
-/// How a result is printed.
+/// The form in which a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultForm {
-    /// The first screen: the answer, how sure it is, and what comes next.
+    /// Text of the first screen: the answer, how sure it is, and what to do next.
     Text,
     /// Text with all figures, tables and warnings.
     Verbose,
-    /// One document.
+    /// One JSON document.
     Json,
-    /// The document as the last line of a stream.
+    /// The JSON document as the last line of a stream.
     Lines,
 }
 
@@ -48,23 +47,24 @@ impl<T> From<&OutputTerms<T>> for ResultForm {
 }
 
 impl From<bool> for ResultForm {
-    /// Whether one document is wanted.
+    /// Returns [`ResultForm::Json`] for true, and [`ResultForm::Text`] for false.
     fn from(is_json: bool) -> ResultForm {
         if is_json { ResultForm::Json } else { ResultForm::Text }
     }
 }
 
-/// An experiment, and what it comes to.
+/// An experiment with its findings.
 pub struct Results<'a> {
     experiment: &'a Experiment,
     finding: Assessment<Finding<'a>>,
-    /// What profiles say that were taken with it.
+    /// The findings of profiles that were taken with the experiment.
     pub profiles: Option<ProfileFindings>,
     path: Option<&'a Path>,
 }
 
 impl<'a> Results<'a> {
-    /// Of an experiment whose run file is at `path`, with profiles beside it.
+    /// Computes the findings of an experiment. Profiles are read from beside the run file at
+    /// `path`.
     pub fn from_experiment(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
         let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
         let profiles = match experiment.spec.blocks() {
@@ -74,8 +74,8 @@ impl<'a> Results<'a> {
         Ok(Results { experiment, finding, profiles, path })
     }
 
-    /// The same of a search, with what holds its line; `None` of an experiment that holds no
-    /// search.
+    /// Computes the findings of a search with an explanation of its bottleneck; `None` if the
+    /// experiment is no search.
     pub fn explained(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Option<Results<'a>>, Failure> {
         let results = Results::from_experiment(experiment, path)?;
         let (doubts, found) = results.finding.open();
@@ -92,18 +92,18 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// What was found, for who decides by it and shows nothing.
+    /// The finding itself, for code that decides by it and shows nothing.
     pub fn finding(&self) -> &Finding<'a> {
         self.finding.open().1
     }
 
-    /// All of it, to be shown.
+    /// Returns everything to show about the experiment.
     pub fn view(&self) -> ResultView<'_> {
         ResultView { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
     }
 
-    /// Prints it, as a document, as the last line of a stream or as text. `in_full`: verbose text
-    /// has what was shown while it was measured, too.
+    /// Prints the results in this form. With `in_full`, verbose text repeats what was shown during
+    /// the measurement.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         match form.into() {
             ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.view().document())),
@@ -117,7 +117,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Its page.
+    /// Returns the page about the experiment.
     pub fn page(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {
@@ -132,41 +132,41 @@ impl<'a> Results<'a> {
     }
 }
 
-/// What a recorded search found; `None` of another experiment.
+/// Returns the findings of a recorded search; `None` if the experiment is no search.
 pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
     let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
     Ok(RecordedSearch::from_finding(finding.open().1))
 }
 
-/// Reads a run file; says on standard error what is missing from it.
+/// Reads a run file. Warns on standard error if it is incomplete.
 pub fn read(path: &Path) -> Result<Experiment, Failure> {
     read_experiment(path, &mut |text| note(&format!("warning: {text}")))
 }
 
-/// The same of the bytes of the file at `path`.
+/// Decodes the bytes of the run file at `path`. Warns on standard error if they are incomplete.
 pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     decode_experiment(path, bytes, &mut |text| note(&format!("warning: {text}")))
 }
 
-/// Columns of the terminal that the results go to; `None` where lines may be of any length.
+/// Width in columns of the terminal on standard output; `None` if lines may have any length.
 pub fn columns() -> Option<usize> {
     let terminal = std::io::stdout().is_terminal();
     terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0)
 }
 
-/// Writes a report as text.
+/// Prints a report as text.
 pub fn print_report(report: &Report) {
     print_as_it_is(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
 }
 
-/// Writes a report as text within a screen, with room for `lines_after` more lines. `more`: the
-/// flag that shows what does not fit.
+/// Prints a report as text on one screen, with room for `lines_after` more lines. `more` is the
+/// flag that shows the omitted part.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
     print_as_it_is(&render_short(report, colour, columns(), LINES_MAX - lines_after, more));
 }
 
-/// Writes a JSON document.
+/// Prints a JSON document.
 pub fn print_json(document: &serde_json::Value) {
     print(&json::text(document));
 }

@@ -1,4 +1,4 @@
-//! Pages of run files: of one, or of several below each other.
+//! Generates HTML pages of run files: of one file, or of several below each other.
 
 use super::{Results, searched};
 use crate::pictures::write;
@@ -9,10 +9,11 @@ use plimsoll_report::pages::{self, PagePart};
 use plimsoll_study::output;
 use std::path::Path;
 
-/// Writes the page of an experiment beside its run file, where that is a file; returns a line that
-/// says where. A result that was measured is not lost to a page that cannot be written.
+/// Writes the page of an experiment beside its run file, if that is a regular file. Returns a line
+/// with the page's path. If the page cannot be written, the error is reported at the end and the
+/// results stay.
 pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
-    // Beside a device or a pipe there is no place for a page.
+    // There is no place for a page beside a device or a pipe.
     if !std::fs::metadata(run_file).is_ok_and(|metadata| metadata.is_file()) {
         return None;
     }
@@ -29,12 +30,12 @@ pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> 
     }
 }
 
-/// One page of several files.
+/// Returns one HTML page about several run files.
 pub fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let mut parts = Vec::with_capacity(files.len());
     for (path, experiment) in files {
         let report = Results::from_experiment(experiment, Some(path))?.page();
-        // Only two searches have a picture in common.
+        // Only a page about two searches has a common chart.
         let search = if files.len() == 2 { searched(experiment)? } else { None };
         parts.push(PagePart { path, report, search });
     }

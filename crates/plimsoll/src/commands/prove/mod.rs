@@ -1,5 +1,5 @@
-//! `plimsoll prove`: whether a change helped, by blocks of paired loads; with `--ladder`, what each
-//! step costs.
+//! `plimsoll prove`: decides whether a change helped, by blocks of paired loads (one load on each
+//! side). With `--ladder`, it measures the cost of each step.
 
 mod question;
 
@@ -34,7 +34,7 @@ use std::time::Duration;
 
 pub use question::spec_from_args;
 
-/// Compares two builds, reports, and says with which code to end.
+/// Compares two builds or servers and prints the verdict. Returns the exit code.
 pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let ProveSpec { mut blocks, criterion, margin, profiles: _ } = asked;
     let path = result_store::path(&terms.output, "prove");
@@ -68,7 +68,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     compare(blocks, Some(criterion), terms, (&targets, warnings, path), record, wanted)
 }
 
-/// The same of the rungs of a ladder.
+/// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
 pub fn climb(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::first_answers(&mut targets, terms)?;
@@ -76,8 +76,9 @@ pub fn climb(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failu
     compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
-/// Measures in blocks. `criterion`: what decides between two sides; with the targets, what is to be
-/// warned of and where the run file goes; `record`: what is recorded of the question.
+/// Executes a comparison in blocks. `criterion` decides between two sides; a ladder has none. The
+/// tuple has the targets, warnings, and the path of the run file. `record` builds the recorded
+/// specification.
 fn compare(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
@@ -94,7 +95,7 @@ fn compare(
         live.line(hint);
     }
     let local = targets.iter().all(|arm| arm.base.local);
-    // What was reached is what is recorded: addresses and certificates are known now.
+    // The record contains the resolved targets: addresses and certificates are known now.
     let mut reached = targets.iter();
     let blocks = blocks.with_plans(|plan| {
         Ok::<_, Infallible>(reached.next().map_or_else(|| plan.record(), |target| target.base.plan.record()))
@@ -102,7 +103,7 @@ fn compare(
     let Ok(blocks) = blocks;
     let question = record(blocks);
     let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
-    // The flags are the same for all sides.
+    // The flags are the same for all sides, so the first target stands for all.
     let base = targets[0].base.clone();
     let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
@@ -118,7 +119,7 @@ fn compare(
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = wanted.map(|wanted| wanted.profiler(&path));
     let outcome = study_loop.carry_out(&mut study, &mut |_, _| ());
-    // Whatever becomes of profiles, all blocks were measured before.
+    // If this is true, all blocks were measured, even if profiles failed later.
     let is_measured = study.is_profiling(&study_loop.history());
     let mut measured = study_loop.recording.trials().iter().filter(|trial| trial.tag.purpose != Purpose::Profile);
     let died = measured.next_back().and_then(|trial| match &trial.run.ending {
@@ -133,8 +134,7 @@ fn compare(
     let setup = std::mem::take(&mut study_loop.fitted);
     let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
-    // What was driven, and never answered with success, is a result; what could not be driven is
-    // none.
+    // Loads that ran without any success are a result. A load that could not run is an error.
     let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.whole().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {

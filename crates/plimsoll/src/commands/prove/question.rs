@@ -1,5 +1,5 @@
-//! What a comparison is asked to do: flags become arms, a criterion and limits, checked before
-//! anything is looked up.
+//! Converts the flags of a comparison to arms (sides), a criterion and limits. Everything is
+//! checked before any host is resolved.
 
 use crate::args::{ProveArgs, RequestArgs};
 use crate::plan_from_args;
@@ -31,7 +31,7 @@ fn measure(text: &str) -> Result<Criterion, Failure> {
     Criterion::named(text).ok_or_else(bad)
 }
 
-/// Where the profiles of both sides are served.
+/// Returns where the profiles of both sides are served; `None` without --pprof.
 fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
     let Some(named) = &args.pprof else { return Ok(None) };
     if args.ladder {
@@ -39,7 +39,7 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     }
     let served = EndpointChoice::parse(named, true);
     match &served {
-        // Builds that are started one after the other may have one address for it.
+        // Builds that run one after another may serve profiles at the same address.
         EndpointChoice::At(urls) if urls.len() < 2 && args.a.is_none() => Err(Failure::usage(
             "--pprof: give both addresses as --pprof=URL_A,URL_B, or none if each side serves /debug/pprof",
         )),
@@ -47,8 +47,8 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     }
 }
 
-/// Whether sides are revisions. Each flag of a revision needs one, and a revision needs to be
-/// started.
+/// Whether the sides are git revisions. Checks that flags for revisions come with a revision, and
+/// that a revision has a start command.
 fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
     let sides = [("--a", &args.a), ("--b", &args.b)];
     let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));
@@ -71,7 +71,8 @@ fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
     }
 }
 
-/// A request with an address: a free port of this machine where none is named, or only a path.
+/// Returns the request with a complete address: a free local port if the URL is missing or only a
+/// path.
 fn request_at_port(request: &RequestArgs) -> Result<RequestArgs, Failure> {
     let path = match request.url.as_deref() {
         None if request.file.is_none() && request.curl.is_none() => "/",
@@ -83,11 +84,11 @@ fn request_at_port(request: &RequestArgs) -> Result<RequestArgs, Failure> {
     Ok(RequestArgs { url: Some(format!("http://{free}{path}")), ..request.clone() })
 }
 
-/// What the flags ask for.
+/// Converts the flags to a comparison.
 pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<String>), Failure> {
     let commands = args.a.is_some();
     let revisions = revisions(args)?;
-    // Without a URL the file says where, or --target does.
+    // Without a URL, the traffic file or --target names the target.
     let targets = 1 + args.more.len();
     match (commands, args.ladder, targets) {
         (true, _, 1) | (false, false, 2) => {}
@@ -149,7 +150,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         let warmup_ns = warmup_ns.unwrap_or(if commands { WARMUP_FRESH_NS } else { 0 });
         let sides = if commands { 2 } else { targets as u64 };
         let block_ns = (load_ns.saturating_add(warmup_ns)).saturating_mul(sides);
-        // What finds the load takes a quarter of the budget.
+        // Finding the right load takes a quarter of the budget.
         if block_ns > budget_ns / 4 * 3 {
             return Err(Failure::usage(format!(
                 "--for {}: one block, a load on each of {sides} sides, exceeds --budget {}: give at least \
@@ -160,10 +161,10 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
             )));
         }
     }
-    // Both sides meet the same arrivals: one seed for all.
+    // Both sides get the same arrivals, because all plans have the same seed.
     let request = if revisions { request_at_port(&args.request)? } else { args.request.clone() };
     let (mut plans, mut terms, file) = plan_from_args::plans(&request, &args.more, &args.generator, &args.script)?;
-    // Only a rate has arrivals that a file could space.
+    // Only loads with a rate have arrivals whose spacing a file can set.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     plans.iter().try_for_each(traffic_file::rows_again)?;

@@ -1,6 +1,5 @@
 //! Conditions on a run, as users write them: `p99>200ms`, `errors>5%`, `rps<1000` ([`Condition`]),
-//! and lists of conditions ([`Conditions`]). Not here: the check of conditions during a run
-//! ([`crate::ConditionWatch`]).
+//! and lists of conditions ([`Conditions`]).
 //!
 //! A condition *holds* when it is true of the run. The caller decides whether that is good or bad.
 //! For a gate ([`Conditions::crossed`]), a condition on a figure that was not measured counts as
@@ -10,6 +9,8 @@
 //! never sent or got no response is slower than any bound. Otherwise a server that sends only
 //! errors would have no slow request. So a percentile may be infinite. The mean and the maximum are
 //! infinite as soon as one request did not succeed.
+//!
+//! Not here: the check of conditions during a run ([`crate::ConditionWatch`]).
 
 use crate::format;
 use crate::named;
@@ -22,7 +23,7 @@ use std::str::FromStr;
 /// A statistic of a latency distribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Statistic {
-    /// The quantile of this share, 0..1: the share of the values that are at or below the quantile.
+    /// The quantile of this share, 0..1: the given share of the values is at or below the quantile.
     Quantile(f64),
     /// The maximum of the distribution.
     Max,
@@ -110,8 +111,8 @@ pub struct Condition {
     pub metric: Metric,
     /// The comparison operator.
     pub op: Op,
-    /// The value on the right of the operator: ns, a share (0..=1), a count, or requests a second,
-    /// by metric.
+    /// The value on the right of the operator. Its unit depends on the metric: ns, a share (0..=1),
+    /// a count, or requests a second.
     pub value: f64,
 }
 
@@ -127,10 +128,10 @@ pub enum ConditionError {
          unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
-    /// The metric exists only for all requests together, and the condition names one request.
+    /// The metric exists only for all requests together, but the condition names one request.
     #[error("'{0}' is of the whole server: leave the name of the request out")]
     OfAll(String),
-    /// The value has no unit. The second text suggests the probable meaning.
+    /// The value has no unit. The second text is the condition with the probable units.
     #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
     /// The value does not fit the metric.
@@ -158,10 +159,11 @@ impl Condition {
             Err(ConditionError::Unit(text.to_owned(), likely.join(" or ")))
         };
         match metric {
-            // The value is a bare number. Other tools read seconds, but users of plimsoll mostly
-            // mean ms.
+            // A number without a unit is refused. Other tools read seconds, but users of plimsoll
+            // mostly mean ms.
             Metric::Latency(..) if number => return unit("ms, s"),
-            // A fraction has a decimal point. A whole number may mean a percentage or all requests.
+            // A fraction has a decimal point. A whole number could be a percentage or a share, so
+            // it is refused.
             Metric::Success | Metric::Errors if number && !value.contains('.') && value != "0" => {
                 return unit(if value == "1" { "%, 00%" } else { "%" });
             }
@@ -184,8 +186,8 @@ impl Condition {
         self.figure_with(run, &|| ServerUse::from_run(run).ok())
     }
 
-    /// Returns the figure of a finished run like [`Condition::figure`], with the server's CPU use
-    /// from `used`. A `run` that was merged from several loads does not contain that use.
+    /// Returns the figure like [`Condition::figure`], with the server's CPU use from `used`. Use it
+    /// for a `run` that was merged from several loads, which does not contain the CPU use.
     pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
@@ -216,14 +218,15 @@ impl Condition {
         seen.figure(self.metric)
     }
 
-    /// Returns the bound, in ns, if this condition holds for latencies above a bound.
+    /// Returns the latency bound, in ns, if the condition is true for latencies above the bound;
+    /// otherwise `None`.
     pub(crate) fn bound_ns(&self) -> Option<u64> {
         let above = matches!(self.op, Op::Above | Op::AtLeast);
         let of_requests = matches!(self.metric, Metric::Latency(measure, _) if measure.is_of_routes());
         (above && of_requests).then_some(self.value as u64)
     }
 
-    /// Whether the condition is true of a finished run.
+    /// Returns whether the condition is true of a finished run.
     pub fn holds(&self, run: &Run) -> bool {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
@@ -315,7 +318,7 @@ pub(crate) struct FigureInputs<'a> {
     pub ledger: &'a Ledger,
     /// The number of requests that is the denominator of shares.
     pub requests: u64,
-    /// Requests without a response yet that are known to be slower than the bound.
+    /// Requests without a response that are known to have waited longer than the bound.
     pub overdue: u64,
     /// The histogram of the time that the condition bounds.
     pub times: Option<&'a Histogram>,
@@ -349,8 +352,8 @@ impl FigureInputs<'_> {
 }
 
 impl FigureInputs<'_> {
-    /// Computes a latency over all requests. The histogram contains timeouts, which are longer than
-    /// all times of responses.
+    /// Computes a latency over all requests. The histogram also contains timeouts, which are longer
+    /// than the times of all responses.
     fn latency(&self, histogram: &Histogram, statistic: Statistic) -> Option<f64> {
         let (all, good) = (self.requests + self.overdue, self.ledger.succeeded.min(histogram.count()));
         if good == 0 && self.overdue == 0 {
@@ -361,7 +364,8 @@ impl FigureInputs<'_> {
                 // The small subtraction compensates the rounding error of products such as 0.99 *
                 // 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
-                // The quantile at the middle of the step that belongs to this rank.
+                // The quantile in the middle of the step of the distribution that belongs to this
+                // rank.
                 match rank <= good {
                     true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
                     false => f64::INFINITY,
@@ -384,9 +388,9 @@ pub struct Crossing {
 }
 
 impl Crossing {
-    /// Returns whether this crossing decides the gate. In a void load (generator limit or
-    /// interference) only counted errors decide. Times, rates and missing figures do not decide in
-    /// a void load.
+    /// Returns whether this crossing decides the gate. A crossing without a figure never decides.
+    /// In a void load (the generator was the limit, or other processes disturbed the load) only a
+    /// crossing about errors decides.
     pub fn decides(&self, is_void: bool) -> bool {
         let is_of_errors = matches!(self.condition.metric, Metric::Success | Metric::Errors | Metric::Timeouts(_));
         self.figure.is_some() && (is_of_errors || !is_void)
@@ -399,7 +403,7 @@ impl fmt::Display for Crossing {
     }
 }
 
-/// A list of conditions; the list is true if any of its conditions holds.
+/// A list of conditions. The list is true if any condition holds.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Conditions(pub Vec<Condition>);
 
@@ -417,14 +421,15 @@ impl Conditions {
         named::are_asked(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
-    /// Returns the conditions that hold for a finished run, and the conditions without a
-    /// measurement.
+    /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
+    /// measured.
     pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
         self.crossed_with(run, &|| ServerUse::from_run(run).ok())
     }
 
     /// Returns the crossed conditions like [`Conditions::crossed`], with the server's CPU use from
-    /// `used`. A `run` that was merged from several loads does not contain that use.
+    /// `used`. Use it for a `run` that was merged from several loads, which does not contain the
+    /// CPU use.
     pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
         let crossing = |condition: &Condition| {
             let figure = condition.figure_with(run, used);
@@ -751,7 +756,7 @@ mod tests {
             let ended = (2..=100).find(|at| hanging.push(at * tenth, &Interval::default()).is_some());
             assert_eq!((first, ended.unwrap_or(0) / 10), (None, at_s), "{bound}");
         }
-        // A request that has waited for less than the bound is no evidence.
+        // A request that has waited less than the bound is no evidence.
         let mut steady = watch("p99>500ms");
         let ended = (1..=100).find(|at| {
             let mut now = tick(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
@@ -776,7 +781,7 @@ mod tests {
             ("order.errors>=20%", true),
             ("errors>=20%", false),
             ("'GET /'.errors>0%", false),
-            // A gate on a request that is not in the plan must not pass.
+            // A gate on a request that the plan does not contain must not pass.
             ("other.p99>1h", true),
         ] {
             let conditions = Conditions::parse(gate).expect("parses");

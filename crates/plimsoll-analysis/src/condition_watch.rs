@@ -9,17 +9,17 @@ use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
 use std::collections::VecDeque;
 
 /// Conditions that are checked during a run. Shares refer to the requests that have ended so far.
-/// For an upper latency bound, requests that have waited longer than the bound also count: a
-/// hanging server ends no request.
+/// For an upper latency bound, requests that have waited longer than the bound also count, because
+/// a hanging server ends no request.
 ///
-/// No condition is checked in the first second. A share of fewer than 20 requests is not checked
-/// before the fifth second: one early slow or failed request decides nothing. Throughput counts
-/// from the start of the measured window.
+/// No condition is checked in the first second of the measured window. A share of fewer than 20
+/// requests is not checked before the fifth second, so that one early slow or failed request
+/// decides nothing. Throughput counts from the start of the measured window.
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
-    /// For each condition, the index of its totals; `None`: no request has the name in the
-    /// condition.
+    /// For each condition, the index of its totals in `seen`; `None` if no request has the name in
+    /// the condition.
     about: Vec<Option<usize>>,
     measured_from_ns: u64,
     /// The totals of all requests, and the totals of each named request.
@@ -36,8 +36,8 @@ struct ConditionTotals {
     /// A histogram of each time that a condition bounds.
     times: Vec<(TimeMeasure, Histogram)>,
     succeeded_in_window: u64,
-    /// The number of requests scheduled up to the end of each tick, with that end in ns of schedule
-    /// time. The list reaches back as far as the longest latency bound.
+    /// For each tick, its end in ns of schedule time, and the number of requests scheduled up to
+    /// that end. The list reaches back as far as the longest latency bound.
     scheduled: VecDeque<(u64, u64)>,
 }
 
@@ -74,8 +74,8 @@ impl ConditionTotals {
         self.ledger.requests() + self.ledger.unsent
     }
 
-    /// Returns a lower bound of the requests that have waited longer than `bound_ns`: those
-    /// scheduled before that time, minus all ended requests.
+    /// Returns a lower bound of the number of requests that have waited longer than `bound_ns`: the
+    /// requests scheduled before that time, minus all ended requests.
     fn overdue(&self, end_ns: u64, bound_ns: u64) -> u64 {
         let old_enough = self.scheduled.iter().rev().find(|(at_ns, _)| at_ns.saturating_add(bound_ns) <= end_ns);
         old_enough.map_or(0, |(_, scheduled)| scheduled.saturating_sub(self.ended()))
@@ -85,7 +85,7 @@ impl ConditionTotals {
 impl ConditionWatch {
     /// The minimum number of requests before a share is checked, unless `PATIENCE_NS` has passed.
     const REQUESTS_MIN: u64 = 20;
-    /// After this part of the measured window, in ns, shares of fewer requests are also checked.
+    /// After this time of the measured window, in ns, shares of fewer requests are also checked.
     const PATIENCE_NS: u64 = 5 * units::SECOND;
 
     /// Creates a watch for a run of this plan.
@@ -113,8 +113,8 @@ impl ConditionWatch {
         ConditionWatch { conditions, about, measured_from_ns: plan.load.warmup_ns, seen, reach_ns }
     }
 
-    /// Adds the next tick, which ends at `end_ns` of schedule time. Returns a condition that holds
-    /// after this tick.
+    /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition
+    /// that holds after this tick.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
         let reach_ns = self.reach_ns;
         self.seen.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));

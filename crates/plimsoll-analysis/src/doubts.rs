@@ -1,6 +1,6 @@
-//! The evidence against the figures of a finding ([`Doubts`]). Every finding contains its own
-//! doubts in reading order, and returns its figures only together with the doubts. Each doubt has a
-//! kind, by which a format places the doubt, and a sentence.
+//! The evidence against the figures of a finding ([`Doubts`]). Every finding contains its doubts in
+//! reading order, and returns its figures only together with them. Each doubt has a sentence, and a
+//! kind that determines where an output shows it.
 //!
 //! Not here: when a figure is doubtful (each finding decides), and how a doubt looks.
 
@@ -9,7 +9,7 @@ use crate::sentence::Sentence;
 /// The subject of a doubt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
-    /// A warning from before the first load.
+    /// A warning that was known before the first load.
     Noted,
     /// plimsoll was the limit, not the server.
     Generator,
@@ -19,19 +19,19 @@ pub enum DoubtKind {
     Others,
     /// Some loads are void: they carry no information about the server.
     Void,
-    /// Some loads were measured, but the finding does not use them.
+    /// Some loads were measured, but the finding ignores them.
     SetAside,
     /// The load or the study ended before its planned end.
     Ended,
     /// The recording was cut off, so that it may lack later measurements.
     CutOff,
-    /// The user requested a measurement that is missing.
+    /// A measurement that the user requested is missing.
     Unmeasured,
     /// The server restarted during a load.
     Restarted,
     /// The server sent bytes that belong to no response.
     Surplus,
-    /// No single trial confirmed the figure.
+    /// No single trial confirmed the figure, for example a load line.
     Unconfirmed,
     /// Whole trials contradict the figure.
     Contradicted,
@@ -47,7 +47,7 @@ pub enum DoubtKind {
     Promise,
     /// The server stalls, alternates, rejects or drifts, which one figure cannot show.
     Server,
-    /// Two counts of one quantity must be equal and differ.
+    /// Two counts of one quantity differ, although they must be equal.
     Accounts,
     /// The compared sides differ in more than the change under test.
     Unlike,
@@ -91,7 +91,7 @@ impl DoubtKind {
 pub struct Doubt {
     /// The subject of the doubt.
     pub kind: DoubtKind,
-    /// A sentence; for kinds that stand beside a figure, a few words.
+    /// A sentence. For kinds that stand beside a figure, it is a few words.
     pub text: Sentence,
 }
 
@@ -101,7 +101,7 @@ pub struct Doubt {
 pub struct Doubts(Vec<Doubt>);
 
 impl Doubts {
-    /// Creates doubts from the warnings that came before the first load.
+    /// Creates doubts from warnings that were known before the first load.
     pub fn noted(sentences: &[String]) -> Doubts {
         sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.as_str().into() }).collect()
     }
@@ -111,8 +111,8 @@ impl Doubts {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
-    /// Appends the text of `doubt` to the existing doubt of its kind, so that one cause gives one
-    /// warning. Without a doubt of that kind, appends `doubt`.
+    /// Adds a doubt so that one cause gives one warning: if there is a doubt of the same kind, the
+    /// text is appended to it.
     pub fn join(&mut self, doubt: Doubt) {
         match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
             Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
@@ -125,17 +125,17 @@ impl Doubts {
         self.0.iter()
     }
 
-    /// Returns the texts of the doubts whose kind satisfies `of`.
+    /// Returns the texts of the doubts for whose kind `of` returns true.
     pub fn texts(&self, of: impl Fn(DoubtKind) -> bool) -> impl Iterator<Item = &Sentence> {
         self.0.iter().filter(move |doubt| of(doubt.kind)).map(|doubt| &doubt.text)
     }
 
-    /// Returns the sentences that stand above all figures.
+    /// Returns the texts that stand above all figures.
     pub fn above(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(|kind| !kind.is_beside())
     }
 
-    /// Returns the remarks that stand on one line with the figure.
+    /// Returns the texts that stand on one line with the figure.
     pub fn beside(&self) -> impl Iterator<Item = &Sentence> {
         self.texts(DoubtKind::is_beside)
     }

@@ -1,5 +1,5 @@
-//! The failed responses of one load or of several: the first of each kind, and the number of each
-//! kind.
+//! Groups the failed responses of one or several loads by kind: the first response and the number
+//! of requests of each kind.
 //!
 //! Not here: the text of a response (`plimsoll_model::failed_answer`), and the report.
 
@@ -16,7 +16,8 @@ pub struct FailedKind {
     pub tag: Tag,
     /// Measured requests that ended with a response of this kind.
     pub requests: u64,
-    /// The name of the route, where the kind includes the route and the plan has several routes.
+    /// The name of the route; `None` if the kind does not include the route, or the plan has one
+    /// route.
     pub route: Option<String>,
 }
 
@@ -33,8 +34,8 @@ impl FailedKind {
     }
 }
 
-/// Collects the kinds of failed responses of loads. Each load comes with its tag and its start, in
-/// ns.
+/// Collects the kinds of failed responses of several loads. Each load is given with its tag and its
+/// start, in ns.
 fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind> {
     let mut kinds: Vec<FailedKind> = Vec::new();
     for (tag, start_ns, run) in loads {
@@ -62,8 +63,8 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
     kinds
 }
 
-/// Counts the requests of a load that failed like `answer`: by status, by the status of the call,
-/// by bytes that are no HTTP, or by a missing expectation.
+/// Counts the requests of a load that failed like `answer`: with the same HTTP status, the same
+/// status of the gRPC call, bytes that are not HTTP, or the same missing expectation.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {

@@ -1,8 +1,8 @@
-//! Whether a machine is fit to measure ([`MachineFitness`]): one check for each fact, with the
-//! observation and the remedy.
+//! Decides whether a machine is fit to measure ([`MachineFitness`]): one check for each fact, with
+//! the observation and the remedy.
 //!
-//! *Unfit* is a machine whose loads would be void, or whose figures would not be the server's.
-//! *Limited* is a machine on which some loads, probes or profiles do not work, or are less exact.
+//! On an *unfit* machine loads would be void, or figures would not describe the server. On a
+//! *limited* machine some loads, probes or profiles do not work, or are less exact.
 //!
 //! Not here: how facts are read (`plimsoll-probe`), and how checks look (`plimsoll-report`).
 
@@ -11,31 +11,34 @@ use crate::interference::{BURST_CORES, CORES_MAX, STEAL_MAX};
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess, SelfMeasurement};
 use plimsoll_model::units::MS;
 
-/// The highest rate against the reference server in docs/reference/benchmarks.md (`sweep`, 1 000
-/// users, two cores).
+/// The highest rate of plimsoll against the reference server, 1/s, from
+/// docs/reference/benchmarks.md (`sweep`, 1 000 users, two cores).
 pub const BENCHMARK_RPS: f64 = 79_523.0;
 /// CPU time of plimsoll for each request in docs/reference/benchmarks.md, us (64 connections, one
 /// thread).
 pub const BENCHMARK_CPU_US: f64 = 9.06;
 
-/// A larger share of stolen CPU time is reported.
+/// A larger share of stolen CPU time makes a machine limited.
 const STEAL_NOTED: f64 = 0.01;
-/// A lower limit of open files is too low for the users of a usual sweep.
+/// A machine with a lower limit of open files is limited: the limit is too low for the users of a
+/// usual sweep.
 const FILES_FEW: u64 = 4096;
-/// A lower limit of open files is too low for the loads of a search.
+/// A machine with a lower limit of open files is unfit: the limit is too low for the loads of a
+/// search.
 const FILES_MIN: u64 = 512;
-/// With fewer local ports, all ports are soon in TIME-WAIT.
+/// A machine with fewer local ports is limited: soon all ports would be in TIME-WAIT.
 const PORTS_FEW: u64 = 16_000;
-/// A shorter accept queue drops connections that are opened at one time.
+/// A machine with a shorter accept queue is limited: the queue drops connections that are opened at
+/// one time.
 const ACCEPT_QUEUE_SHORT: u64 = 1024;
 const MEMORY_LITTLE: u64 = 1 << 30;
 const MEMORY_MIN: u64 = 256 << 20;
-/// From this lag on, in ns, requests of an open loop are late. Loads use the value of
-/// `summary::lag_allowed_ns`.
+/// A longer lag p99, in ns, makes a machine limited: requests of an open loop are late. Loads use
+/// the limit of `summary::lag_allowed_ns`.
 pub const LAG_NOTED_NS: u64 = MS;
-/// With a longer lag, in ns, a p99 of 100 ms cannot be stated.
+/// A longer lag p99, in ns, makes a machine unfit: a p99 of 100 ms cannot be stated.
 const LAG_MAX_NS: u64 = 10 * MS;
-/// A lower rate, 1/s, is below the rate of most servers.
+/// A machine on which plimsoll reaches a lower rate, 1/s, is limited: most servers reach more.
 const RATE_LOW_RPS: f64 = 10_000.0;
 
 /// The fitness of a machine in one respect.
@@ -380,7 +383,7 @@ mod tests {
             (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET }, Fitness::Limited),
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..QUIET }, Fitness::Limited),
-            // Lag that other processes caused is not plimsoll's.
+            // A lag that other processes caused is not plimsoll's.
             (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
         ] {
             let found = MachineFitness::assess(&good(), Some(&measured));

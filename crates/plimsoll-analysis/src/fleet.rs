@@ -1,5 +1,6 @@
-//! The agents of a fleet in a load: whether one agent was the limit of the load ([`limit`]), and
-//! the work of each agent over several loads ([`over_all`]).
+//! The agents of a fleet (machines that make the load together) in the results: whether one agent
+//! was the limit of the load ([`limit`]), and the work of each agent over several loads
+//! ([`over_all`]).
 //!
 //! Not here: the coordinator, and the table of agents.
 
@@ -7,8 +8,8 @@ use crate::format;
 use plimsoll_model::{AgentAccount, Run};
 use std::collections::BTreeMap;
 
-/// Returns the agent that limited the load, and how, as a sentence without a full stop. Lost agents
-/// come first, then busy agents, then late agents.
+/// Returns a sentence, without a full stop, about the agent that limited the load; `None` if no
+/// agent did. Lost agents come first, then busy agents, then late agents.
 pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> {
     let agents = run.agents.as_slice();
     if let Some((agent, why)) = agents.iter().find_map(|agent| Some((agent, agent.loss_reason.as_ref()?))) {
@@ -31,7 +32,7 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
     })
 }
 
-/// Sums the work of each agent over several loads, by name.
+/// Sums the work of each agent over several loads; agents are identified by name.
 pub fn over_all<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
     let mut sums: BTreeMap<&str, AgentAccount> = BTreeMap::new();
     for agent in runs.into_iter().flat_map(|run| &run.agents) {

@@ -1,7 +1,8 @@
-//! Numbers for people: three significant digits, suitable units, no false precision. Every figure
-//! of every output is formatted by this file, so that one value never has two spellings. Conditions
-//! and SLOs, such as `p99<=500ms`, have their own language, because they are parsed again. See
-//! [`crate::condition`].
+//! Formats numbers for people: three significant digits, suitable units, no false precision. Every
+//! figure of every output is formatted here, so that one value never has two spellings.
+//!
+//! Not here: conditions and SLOs, such as `p99<=500ms`. They have a syntax of their own, because
+//! they are parsed again. See [`crate::condition`].
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
@@ -42,8 +43,8 @@ pub fn duration(ns: f64) -> String {
     }
 }
 
-/// Formats a time in ns as the value of a flag: `45s`, `4m`, `90m`, `3h`. Parts of a second are
-/// dropped.
+/// Formats a time in ns as the value of a flag, rounded up to whole seconds: `45s`, `4m`, `90m`,
+/// `3h`.
 pub fn flag_time(ns: u64) -> String {
     let s = ns.div_ceil(1_000_000_000);
     match s {
@@ -82,7 +83,7 @@ pub fn rate(value: f64) -> String {
     } else if value >= 99.95 {
         count(value.round() as u64)
     } else if value < 0.0995 {
-        // An event once an hour must not be formatted as 0.
+        // A rate of one event per hour must not become 0.
         rounded(value, 2).to_string()
     } else {
         significant(value)
@@ -95,8 +96,8 @@ pub fn times(value: f64) -> String {
 }
 
 /// Formats a share as a percentage with three significant digits. From 99.9 % on there are more
-/// digits, since the nines of a success rate count. The text is never rounded up to 100 %, nor down
-/// to 0 %.
+/// digits, since the nines of a success rate matter. The text is never rounded up to 100 %, nor
+/// down to 0 %.
 pub fn share(value: f64) -> String {
     match value {
         all if all >= 1.0 => "100 %".into(),
@@ -111,8 +112,8 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// Formats a share as a whole percentage, for probabilities and samples, whose decimals mean
-/// nothing. The text is 0 % or 100 % only for exactly that share.
+/// Formats a share as a whole percentage. It is for probabilities and shares of samples, whose
+/// decimals have no meaning. The text is 0 % or 100 % only for exactly that share.
 pub fn whole_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent <= 0.0 => "0 %".to_owned(),
@@ -122,8 +123,8 @@ pub fn whole_percent(share: f64) -> String {
     }
 }
 
-/// Formats a share as a percentage with up to three digits and no trailing zeros, for bounds that
-/// people type.
+/// Formats a share as a percentage with up to three digits and no trailing zeros, as users type
+/// bounds.
 pub fn rough_share(share: f64) -> String {
     format!("{} %", rounded(share * 100.0, 3))
 }

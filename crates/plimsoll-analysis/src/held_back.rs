@@ -1,26 +1,28 @@
-//! Delayed acknowledgements: responses whose rest waits for an acknowledgement. The server has
-//! written head and rest of a short response separately. Its kernel sends the second small piece
-//! only when the first is acknowledged (Nagle's algorithm, RFC 896). The client's kernel delays
-//! that acknowledgement (RFC 1122, 4.2.3.2). No one works on such a request, and no other request
-//! waits behind it, so it is no backlog. This file finds the delay in a load ([`under`]) and the
-//! number of waiting requests ([`waited_ns`]).
+//! Delayed acknowledgements: responses whose last part waits for an acknowledgement.
 //!
-//! At first, kernels delay only some acknowledgements: Linux sends up to 16 of a new connection at
-//! once. So responses become slower by 40 ms during a load, and more are in flight, without any
-//! overload.
+//! The server writes the head and the body of a short response separately. Its kernel sends the
+//! second small piece only when the first is acknowledged (Nagle's algorithm, RFC 896). The
+//! client's kernel delays that acknowledgement (RFC 1122, 4.2.3.2). Meanwhile nothing works on the
+//! request, and no other request waits behind it, so it is no backlog. This file detects the delay
+//! in a load ([`under`]) and computes the time that responses waited ([`waited_ns`]).
+//!
+//! At first, kernels delay only some acknowledgements: Linux sends up to 16 of a new connection
+//! immediately. So responses become slower by 40 ms during a load, and more requests are in flight,
+//! without any overload.
 
 use crate::summary::Summary;
 use plimsoll_model::Interval;
 use std::ops::Range;
 
-/// The delay of an acknowledgement, in ns: at the median, and at the 99th percentile. On Linux it
-/// is 40 ms at least (TCP_DELACK_MIN), give or take a tick of the kernel. Tails vary more.
+/// Range of the delay of an acknowledgement, in ns: at the median, and at the 99th percentile. On
+/// Linux the delay is at least 40 ms (TCP_DELACK_MIN), give or take a kernel tick. Tails vary more.
 const ACK_PUT_OFF_NS: [Range<f64>; 2] = [38e6..46e6, 30e6..46e6];
-/// A longer response, in bytes, has its rest in transit when the first byte arrives.
+/// Largest response, in bytes, that can be delayed. When the first byte of a longer response
+/// arrives, the rest is already in transit.
 const SHORT_ANSWER_BYTES: f64 = 16_384.0;
 
-/// Returns how long the rest of responses waits for an acknowledgement in this load, in ns. `None`:
-/// responses do not wait.
+/// Returns how long the rest of responses waits for an acknowledgement in this load, in ns; `None`
+/// if responses do not wait.
 pub(crate) fn under(summary: &Summary) -> Option<f64> {
     let whole = &summary.whole;
     let behind = |service_ns: u64, ttfb_ns: u64| service_ns as f64 - ttfb_ns as f64;
@@ -28,16 +30,17 @@ pub(crate) fn under(summary: &Summary) -> Option<f64> {
     held_back_ns(behind_ns, whole.answers_bytes as f64 / whole.ttfb.count.max(1) as f64)
 }
 
-/// Returns the acknowledgement delay of responses of `answer_bytes` bytes, in ns. `behind_ns`: how
-/// much later the last byte arrives than the first, at the median and at the 99th percentile.
+/// Returns the acknowledgement delay of responses of `answer_bytes` bytes, in ns; `None` without a
+/// delay. `behind_ns`: how much later the last byte arrives than the first, at the median and at
+/// the 99th percentile.
 fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_PUT_OFF_NS).find(|(ns, range)| range.contains(ns))?;
     (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)
 }
 
 /// Returns the time that the short responses of this tick waited for their rest, in ns, summed over
-/// responses. Each response counts for at most the delay of one acknowledgement. Divided by a
-/// period, this is the mean number of waiting responses (Little's law).
+/// responses. Each response counts for at most the delay of one acknowledgement. The sum divided by
+/// a length of time is the mean number of waiting responses (Little's law).
 pub(crate) fn waited_ns(tick: &Interval) -> f64 {
     let whole = tick.whole();
     let answers = whole.ttfb.count() as f64;

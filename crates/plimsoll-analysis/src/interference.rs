@@ -1,19 +1,22 @@
-//! Whether other processes disturbed a load ([`Interference`]). The evidence is CPU time used by
-//! neither the server, its dependencies, the kernel's own threads nor plimsoll. Time stolen by the
-//! host of a virtual machine and waits for a core count too.
+//! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time
+//! used by neither the server, its dependencies, the kernel's own threads nor plimsoll. Time stolen
+//! by the host of a virtual machine, and waits for a core, count too.
 //!
 //! One rule, fixed beforehand, applies to every command. The rule ignores what the load measured,
 //! so that no outcome can decide which loads count. There is one exception: a load in which every
-//! response failed measured nothing that interference could lower. A 404 is no disturbance.
+//! response failed measured nothing that interference could lower. For example, a 404 is not caused
+//! by interference.
 //!
-//! Other processes disturb a load when two conditions hold. They used more than [`CORES_MAX`] and
-//! more than [`PART_MAX`] of the CPU time of the server and plimsoll. *And* the use had an effect:
-//! [`BUSY_SHARE`] of all cores were in use, or threads waited for a core. Threads of the server and
-//! plimsoll count as waiting from [`WAIT_SHARE`] of the time that they wanted a core.
+//! Other processes disturb a load if two conditions hold. First, they used more than [`CORES_MAX`]
+//! and more than [`PART_MAX`] of the CPU time of the server and plimsoll. Second, this use had an
+//! effect: [`BUSY_SHARE`] of all cores were in use, or threads of the server and plimsoll waited
+//! for a core. They waited if the waits were at least [`WAIT_SHARE`] of the time in which they
+//! wanted a core.
 //!
-//! On a machine with idle cores other processes cost nothing. The rule also applies to any half
-//! second with [`BURST_CORES`]: that is enough to break a p99. The host disturbs a load by taking
-//! [`STEAL_MAX`] of the wanted time. An unknown use is not blamed.
+//! On a machine with idle cores other processes have no effect. The rule also applies to any half
+//! second in which other processes used [`BURST_CORES`], which is enough to spoil a p99. The host
+//! disturbs a load by taking [`STEAL_MAX`] of the wanted CPU time. If the use of other processes is
+//! not known, the load does not count as disturbed.
 //!
 //! Not here: how the readings were taken.
 
@@ -22,33 +25,35 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that other processes may always use. An error of one kernel tick at both ends of the
-/// shortest loads stays far below, and so does a quiet machine.
+/// Cores that other processes may use without disturbing a load. A quiet machine uses far less, and
+/// so is an error of one kernel tick at both ends of the shortest loads.
 pub const CORES_MAX: f64 = 0.15;
-/// Other processes may use this share of the CPU time of the server and of plimsoll.
+/// Share of the CPU time of the server and of plimsoll that other processes may use without
+/// disturbing a load.
 pub const PART_MAX: f64 = 0.05;
-/// From this share of all cores in use on, other processes have an effect.
+/// Other processes have an effect if at least this share of all cores is in use.
 pub const BUSY_SHARE: f64 = 0.75;
-/// Other processes have an effect from this share of the time that the threads of the server or of
-/// plimsoll wait for a core.
+/// Other processes have an effect if the threads of the server and of plimsoll wait for a core for
+/// more than this share of the time in which they want one.
 pub const WAIT_SHARE: f64 = 0.1;
-/// Cores that other processes may use for half a second, or twice the share above.
+/// Cores that other processes may use for half a second. If twice [`PART_MAX`] is more, that
+/// applies.
 pub const BURST_CORES: f64 = 0.4;
-/// Share of the wanted CPU time that the host may take.
+/// Share of the wanted CPU time that the host may take without disturbing a load.
 pub const STEAL_MAX: f64 = 0.05;
-/// Stolen time below this, in ns, does not count: the kernel counts stolen time in hundredths of a
-/// second.
+/// Less stolen time than this, in ns, is ignored, because the kernel counts stolen time in
+/// hundredths of a second.
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
-/// Share of loads that may be disturbed before all loads together count as disturbed.
+/// If more than this share of several loads is disturbed, they count as disturbed together.
 pub const LOADS_MAX: f64 = 0.1;
 /// The minimum length of a burst, in ns.
 const BURST_NS: i64 = 500 * MS as i64;
-/// A load shorter than this, in ns, shows nothing of other processes.
+/// Shortest load, in ns, that shows the use of other processes.
 const SPAN_NS_MIN: i64 = 250 * MS as i64;
 /// The maximum distance of a reading from the requested time, in ns: three times the usual step.
 const REACH_NS: i64 = 300 * MS as i64;
 
-/// The kinds of CPU time in which a core is not idle.
+/// The kinds of CPU time in which a core works.
 const KINDS_OF_WORK: [&str; 3] =
     [table::HOST_CPU_USER.name, table::HOST_CPU_SYSTEM.name, table::HOST_CPU_INTERRUPTS.name];
 
@@ -62,22 +67,23 @@ pub struct Interference {
     /// Steal, 0..=1: of the time in which the virtual machine wanted a core, the share that its
     /// host took. `None`: not known.
     pub steal_share: Option<f64>,
-    /// Whether other processes or the host disturbed the load.
+    /// Whether other processes, or the host of the virtual machine, disturbed the load.
     pub disturbed: bool,
-    /// A sentence without a full stop. For a disturbed load it says how the load was disturbed.
-    /// Otherwise it says what is not known, and why.
+    /// For a disturbed load, a sentence without a full stop about the disturbance. Otherwise a
+    /// sentence about what is not known and why, or `None`.
     pub reason: Option<String>,
     /// The observed time, ns.
     pub span_ns: u64,
 }
 
-/// The CPU time of the machine since the first reading, ns.
+/// CPU times from the first reading of a load to another reading, ns.
 #[derive(Debug, Clone, Copy)]
 struct CpuAccount {
     at_ns: i64,
     busy_ns: f64,
     stolen_ns: f64,
-    /// CPU time used by the server and plimsoll, ns; `None`: the server was not observed.
+    /// CPU time used by the server, its dependencies, the kernel's own threads and plimsoll, ns;
+    /// `None` if it is not known.
     known_ns: Option<f64>,
 }
 
@@ -85,7 +91,7 @@ struct CpuAccount {
 #[derive(Clone, Copy)]
 struct MachineSeries<'a> {
     probes: &'a Probes,
-    /// Whether the machine makes the load while the server is watched on another machine.
+    /// Whether the machine only makes the load, while the server is watched on another machine.
     is_generator: bool,
 }
 
@@ -102,8 +108,8 @@ impl<'a> MachineSeries<'a> {
         change_of(self.get(name)?, from_ns, to_ns)
     }
 
-    /// Returns the change of a counter summed over plimsoll's own processes on this machine. There
-    /// are two such processes if the server is watched in a container of the machine.
+    /// Returns the change of a counter, summed over plimsoll's own processes on this machine. There
+    /// are two such processes if the server is watched in a container of this machine.
     fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
@@ -119,7 +125,8 @@ fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
 }
 
 impl Interference {
-    /// Computes the interference during `run`, on the watched machines.
+    /// Computes the interference during `run`, on the server's machine and on the machine that
+    /// makes the load.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
         let there = Interference::on(run, MachineSeries { probes, is_generator: false });
@@ -152,7 +159,8 @@ impl Interference {
             return unknown("the run file was written by an older plimsoll");
         };
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
-        // All counters are read at one time. So whole steps between readings need no interpolation.
+        // All counters are read at the same times, so whole steps between readings need no
+        // interpolation.
         let first = idle.samples.partition_point(|sample| sample.at_ns <= from_ns).saturating_sub(1);
         let last = idle.samples.partition_point(|sample| sample.at_ns < to_ns).min(idle.samples.len() - 1);
         let (start_ns, end_ns) = (idle.samples[first].at_ns, idle.samples[last.max(first)].at_ns);
@@ -165,12 +173,13 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // Both CPU counts have errors: the time to sleep and to wake belongs to no process, and
-            // busy time is sampled at the kernel's ticks. A busy process is in both counts.
+            // There are two counts of busy CPU time, each with an error. The first includes time to
+            // sleep and to wake, which belongs to no process. The second is sampled at the kernel's
+            // ticks. The smaller count is used: a busy process is in both.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // Dependencies work for the server. So do the kernel's own threads, such as those that
+            // Dependencies work for the server. The kernel's own threads do, too: for example, they
             // write the server's files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
@@ -220,8 +229,8 @@ impl Interference {
         others
     }
 
-    /// Combines the interference of several loads; `what` names the loads, such as `trials`. The
-    /// whole counts as disturbed if more than a tenth of the loads was.
+    /// Combines the interference of several loads; `what` names the loads, such as `trials`. All
+    /// loads together count as disturbed if more than a tenth of them was.
     pub fn over<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -273,7 +282,7 @@ fn mean(loads: &[&Interference], of: fn(&Interference) -> Option<f64>) -> Option
     (weight > 0.0).then(|| sum / weight)
 }
 
-/// Returns whether no request succeeded although most of the ended requests got a response.
+/// Returns whether no request succeeded, although most of the ended requests got a response.
 fn only_failed_answers(ledger: &Ledger) -> bool {
     ledger.succeeded == 0 && 2 * ledger.answered() > ledger.requests()
 }
@@ -287,11 +296,11 @@ fn unseen(probes: &Probes) -> String {
     }
 }
 
-/// Returns the worst interval of about half a second: cores used by other processes, and its length
-/// in seconds. Returns `None` if no interval exceeds the bound.
+/// Returns the interval of about half a second in which other processes used most: their cores, and
+/// the length in seconds. Returns `None` if no interval exceeds `used_max` cores.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
-    // CPU time of a server's short-lived children is recorded late. Time that seemed to be of other
-    // processes is then attributed to the server.
+    // The CPU time of a server's short-lived children is recorded late. Until then it seems to
+    // belong to other processes. A running minimum from the end on corrects this.
     let mut theirs: Vec<(i64, f64, f64)> = Vec::with_capacity(accounts.len());
     let mut least_ns = f64::INFINITY;
     for account in accounts.iter().rev() {
@@ -323,7 +332,7 @@ mod tests {
         Curve, Interval, LoadShape, Plan, RequestFailure, RouteFigures, Series, SeriesKind, SeriesSample,
     };
 
-    /// Cores used during each tenth of a second, on a machine with a given number of cores.
+    /// A simulated machine: the cores used during each tenth of a second.
     struct Scene {
         cores: f64,
         local: bool,
@@ -335,7 +344,7 @@ mod tests {
         downstream: f64,
         /// Cores used by the kernel's own threads.
         kernel: f64,
-        /// Cores that sleep or wake: time that is neither idle nor work of any process.
+        /// Cores of threads that sleep or wake: time that is neither idle nor work of a process.
         waking: f64,
         /// The length of the load in tenths of a second.
         length: usize,
@@ -547,7 +556,7 @@ mod tests {
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
-            // The use of other processes is known nevertheless.
+            // The use of other processes is known even so.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
             assert_eq!(others.doubt().is_some(), expect);
         }

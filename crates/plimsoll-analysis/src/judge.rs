@@ -1,27 +1,28 @@
-//! The outcome of a trial ([`TrialOutcome`]): a run compared with an SLO ([`judge`]).
+//! Judges a trial: compares its run with an SLO ([`judge`]). The result is a [`TrialOutcome`].
 //!
-//! An open trial **passes** when the run meets every bound of the SLO and the backlog does not
-//! grow. The bounds apply to all requests scheduled in the judged window. Failed, unsent and
-//! unanswered requests are slower than any bound.
+//! An open trial **passes** if the run meets every bound of the SLO and the backlog does not grow.
+//! The bounds apply to all requests scheduled in the judged window. Failed, unsent and unanswered
+//! requests are slower than any bound.
 //!
-//! A trial is **void** when the generator was the limit, whatever the SLO says. There is one
-//! exception: the server was silent so long towards requests already sent that this silence alone
-//! broke a bound. In all other cases the trial **fails**. A closed trial has no SLO: the trial
-//! passes unless it is void.
+//! A trial is **void** if the generator was the limit, whatever the SLO says. There is one
+//! exception: the server gave no response for so long that this silence alone broke a bound,
+//! although requests had been sent. In all other cases the trial **fails**. A closed trial has no
+//! SLO: it passes unless it is void.
 //!
-//! Other processes of the machine ([`Interference`]) can only take capacity from the server. A load
-//! that met the SLO in spite of them met the SLO; a load that did not carries no information. So a
-//! disturbed open trial is void unless it passes, and a disturbed closed trial is void.
+//! Other processes of the machine ([`Interference`]) can only take capacity from the server. So a
+//! disturbed load that met the SLO still met it. A disturbed load that broke the SLO has no
+//! information about the server. Therefore a disturbed open trial is void unless it passes, and a
+//! disturbed closed trial is void.
 //!
 //! The backlog is the number of requests in flight. Its growth is the mean of the last quarter
-//! minus the mean of the second quarter. The backlog grows when this growth exceeds two limits. The
+//! minus the mean of the second quarter. The backlog grows if this growth exceeds two limits. The
 //! first limit is 1 % of the arrivals between the middles of the two quarters. The second limit is
-//! what chance would do: one request, plus two standard deviations of the difference of two such
+//! what chance explains: one request, plus two standard deviations of the difference of two such
 //! means. For independent requests that deviation is sqrt(4 n W / T): n in flight, W their mean
 //! stay, T the quarter. From 100/s on the second limit is below the first and changes nothing.
 //!
-//! A request is no backlog while its response is held back until its first part is acknowledged
-//! ([`crate::held_back`]).
+//! A request does not count as backlog while the rest of its response waits for a delayed
+//! acknowledgement ([`crate::held_back`]).
 //!
 //! Not here: which plan to try next.
 
@@ -41,7 +42,7 @@ use plimsoll_model::{
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// The share of the arrivals by which the backlog may grow.
+/// The backlog may grow by this share of the arrivals.
 pub const GROWTH_MAX: f64 = 0.01;
 
 /// The offered load.
@@ -58,7 +59,7 @@ pub enum OfferedLoad {
 pub enum Verdict {
     /// The load met the SLO.
     Pass,
-    /// The load broke the SLO.
+    /// The load broke the SLO, and this was not caused by the generator or other processes.
     Fail,
     /// The generator was the limit, or other processes disturbed the load: it has no information
     /// about the server.
@@ -90,8 +91,7 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether the trial was stopped before the end of its schedule.
     pub stopped: bool,
-    /// Successes a second in the measured window. For a load of sessions: as many sessions as these
-    /// requests make.
+    /// Successes a second in the measured window. For a load of sessions, it is sessions a second.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
@@ -103,21 +103,21 @@ pub struct TrialOutcome {
     pub lag_p99_ns: u64,
     /// The verdict.
     pub verdict: Verdict,
-    /// One sentence for the verdict; empty for a pass without remark.
+    /// The reason for the verdict, as one sentence; empty for a pass without a remark.
     pub reason: Sentence,
-    /// The evidence that the search reads beyond the verdict.
+    /// Further figures that the search uses beside the verdict.
     pub evidence: Evidence,
     /// The CPU used by other processes, and whether that disturbed the trial.
     pub interference: Interference,
 }
 
-/// The evidence of a trial that the search reads beyond its verdict.
+/// The figures of a trial that the search uses beside the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
     /// Requests scheduled in the judged window.
     pub scheduled: u64,
-    /// The excess of the bound that is nearest to broken: bad requests divided by the allowed
-    /// number. A value above 1 means that the bound is broken.
+    /// The ratio of bad to allowed requests, for the bound with the highest ratio. Above 1 the
+    /// bound is broken.
     pub excess: f64,
     /// Bad requests for the bound that `excess` describes.
     pub bad: u64,
@@ -133,24 +133,25 @@ pub struct Evidence {
     /// Mean number of requests in flight in each quarter of the judged window.
     pub in_flight: [f64; 4],
     /// In each quarter, the mean number of requests in flight that wait only for the rest of their
-    /// response, held back by a delayed acknowledgement.
+    /// response, because an acknowledgement is delayed.
     pub held_back: [f64; 4],
     /// Growth of the backlog as a share of the arrivals.
     pub growth: f64,
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
     /// The capacity of the server: successes a second while the server was saturated. The server is
-    /// saturated while its backlog grows, or while it rejects requests.
+    /// saturated while its backlog grows, or while it rejects requests. `None` if it was not
+    /// saturated.
     pub saturated_rps: Option<f64>,
     /// Relative standard error of `saturated_rps`.
     pub saturated_error: f64,
-    /// Whether the server rejects surplus requests without falling behind.
+    /// Whether the server rejects surplus requests, and its backlog does not grow.
     pub rejecting: bool,
-    /// Whether requests were rejected before the judged window began: the saved-up tokens of a
-    /// limiter were gone.
+    /// Whether requests were rejected before the judged window began. Then the tokens that a rate
+    /// limiter had saved up were used up.
     pub primed: bool,
-    /// Relative difference between the requests in flight and rate x response time (Little's law);
-    /// `None` if it is not known.
+    /// Relative difference between the number of requests in flight and rate x response time, which
+    /// Little's law says are equal; `None` if it is not known.
     pub little_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
@@ -164,15 +165,15 @@ pub struct Evidence {
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
     pub growth_requests: f64,
-    /// The completions while the queue was never empty, for a closed trial.
+    /// The completions of the server while its queue was never empty; only for a closed trial.
     pub saturation: Option<Saturation>,
 }
 
 /// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
-    /// A response slower than this, in ns, is bad. `None`: only failures are bad, or the bounded
-    /// time is no time of requests.
+    /// A response slower than this, in ns, is bad. `None` if only failures are bad, or if the bound
+    /// applies to connections.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
@@ -180,7 +181,8 @@ pub struct BoundEvidence {
     pub scheduled: u64,
     /// Bad requests.
     pub bad: u64,
-    /// Number of bad requests that make one independent observation, at least 1.
+    /// Mean number of bad requests that occur together and count as one independent observation; at
+    /// least 1.
     pub bunch_size: f64,
 }
 
@@ -210,7 +212,7 @@ impl TrialOutcome {
     }
 
     /// Creates the outcome of a trial of one second in which all requests succeeded immediately. A
-    /// test then sets the fields that it examines.
+    /// test then sets the fields that it needs.
     #[cfg(test)]
     pub(crate) fn of_a_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
@@ -307,13 +309,13 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             open_verdict(&mut outcome, &watch, &ledger, &summary, certain, &window)
         }
         OfferedLoad::Rate(_) => {
-            // The watch ends a calming load as soon as the server is calm.
+            // The watch stops a calming load as soon as the server's backlog has drained.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
                 _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
-            // An initial silence may be caused by the backlog of the load before.
+            // The load before may cause a silence at the start of this load.
             outcome.evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
@@ -325,8 +327,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
-            // A silence at the end of the window lasts until the last responses, which arrive after
-            // the window.
+            // The last responses arrive after the window, so a silence at the end of the window
+            // lasts until then.
             outcome.evidence.stalls = stalls::detect(whole_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
@@ -348,8 +350,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
     outcome
 }
 
-/// Returns the success rate of a run. Requests in flight when a trial was stopped early have not
-/// failed: the verdict was already certain.
+/// Returns the success rate of a run. Requests that were in flight when the verdict was certain and
+/// the trial was stopped count neither as successes nor as failures.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     match &run.ending {
@@ -358,8 +360,9 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     }
 }
 
-/// Returns whether the statuses of a failed trial alone break the SLO in a way that no interference
-/// explains. The server rejected the request itself (400..=499), not because of lateness or load.
+/// Returns whether a failed trial breaks the success rate of the SLO by statuses that no
+/// interference explains. With these statuses (400..=499) the server rejected the request itself,
+/// not because of lateness or load.
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
@@ -371,7 +374,8 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
-/// Makes a disturbed trial void. If the generator lacked a core, other processes become the reason.
+/// Makes a disturbed trial void, unless it is an open trial that passed. The disturbance becomes the
+/// reason, also if the generator was late.
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
@@ -396,11 +400,11 @@ fn open_verdict(
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
-    // A silence at the end of the window may have lasted longer than the window.
+    // A silence at the end of the window may last longer than the window.
     evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
 
-    // Evaluate the bounds. At the end of a whole trial an unanswered request is bad. In a trial
-    // that ended early only an overdue request is bad.
+    // Evaluate the bounds. At the end of a complete trial every unanswered request is bad. In a
+    // trial that was stopped early only overdue requests are bad.
     let whole = !outcome.stopped;
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
@@ -436,7 +440,7 @@ fn open_verdict(
     let requests_rps = outcome.achieved_rps * summary.requests_each;
     let stay_s = if requests_rps > 0.0 { second / requests_rps } else { 0.0 };
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
-    // A response waits for an acknowledgement if only the rest of the response is late.
+    // Requests that wait only for a delayed acknowledgement are not part of the backlog.
     let [_, second_held, _, last_held] = evidence.held_back;
     let growth = (last - last_held) - (second - second_held);
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
@@ -460,7 +464,7 @@ fn open_verdict(
     } else if generator.limited {
         (Verdict::Void, generator.reason.clone().unwrap_or_default())
     } else if let Some(reason) = certain {
-        // The reason for unsent requests says more than their number.
+        // The reason for unsent requests is more informative than their number.
         (Verdict::Fail, generator.reason.clone().unwrap_or_else(|| reason.into()))
     } else if outcome.stopped {
         (Verdict::Void, "the trial ended before its verdict was certain".into())
@@ -477,8 +481,8 @@ fn open_verdict(
     };
 }
 
-/// Returns the longest silence of the server, in ns, if silences alone break a bound. Requests
-/// scheduled early in a silence are late in any case, even if the generator kept up.
+/// Returns the longest silence of the server, in ns, if silences alone break a bound; otherwise
+/// `None`. Requests scheduled early in a silence are late even if the generator is fast enough.
 fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
     let length_ns = window.length_ns() as f64;
@@ -489,8 +493,8 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// Returns the ticks in which silences can be detected. The last tick is incomplete, so a missing
-/// response in it means nothing.
+/// Returns the ticks in which a silence can be detected. The last tick is incomplete, so it is
+/// dropped if it has no response.
 fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
         Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,
@@ -498,8 +502,8 @@ fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
     }
 }
 
-/// Returns the ticks of a closed trial from its window on, and the number of ticks inside the
-/// window.
+/// Returns the ticks of a closed trial from the start of the window on, and how many of them are
+/// inside the window.
 fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     let ticks = run.intervals.iter().map(|(index, tick)| (u64::from(*index) * window.tick_ns, tick));
     let series: Vec<(bool, TickFigures)> = ticks
@@ -510,9 +514,9 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
-/// Computes the gap to Little's law over a whole run: the integral of the number in flight compared
-/// with the sum of all stays. Returns `None` if stays are missing: warm-up, unanswered requests,
-/// too few requests, or a load that was stopped.
+/// Computes the relative gap to Little's law over a whole run: the integral of the number in flight
+/// compared with the sum of all response times. Returns `None` if response times are missing
+/// (warm-up, unanswered or unsent requests), with too few requests, or for a load that was stopped.
 fn little_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
@@ -546,8 +550,8 @@ impl Window {
         (self.length_ns() / self.tick_ns) as usize
     }
 
-    /// Returns the mean of a quantity in each quarter of the window. `integral_ns` is the integral
-    /// of the quantity over one interval. An interval counts by its part inside the quarter.
+    /// Returns the mean of a quantity in each quarter of the window. `integral_ns` returns the
+    /// integral of the quantity over one interval, of which the part inside the quarter counts.
     fn quarters(&self, run: &Run, integral_ns: impl Fn(&Interval) -> f64) -> [f64; 4] {
         let length = self.length_ns() as f64 / 4.0;
         let mut means = [0.0; 4];
@@ -581,7 +585,7 @@ mod tests {
 
     const TICK: u64 = Plan::TICK_NS;
 
-    /// A run of one second at 1 000/s. The test supplies the content of each tick of 100 requests.
+    /// A run at 1 000/s. `tick` supplies the content of each tick of 100 requests.
     fn run(stages: &[(f64, u64)], tick: impl Fn(u64) -> Interval) -> Run {
         let stages: Vec<Stage> = stages
             .iter()
@@ -705,8 +709,8 @@ mod tests {
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
     }
 
-    /// Kernels acknowledge the first responses of a connection immediately, and later ones with a
-    /// delay of 40 ms. The number of delayed responses rises step by step.
+    /// Kernels acknowledge the first responses of a connection immediately, and later responses
+    /// with a delay of 40 ms. In this test the number of delayed responses rises step by step.
     #[test]
     fn the_rest_of_an_answer_that_waits_for_an_acknowledgement_is_no_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
@@ -725,7 +729,7 @@ mod tests {
         check(put_off, |at| 4 + put_off(at), Verdict::Pass);
         // The backlog grows by more requests than those that wait for an acknowledgement.
         check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
-        // A response that is equally late without a delayed acknowledgement is work of the server.
+        // If a response is equally late without a delayed acknowledgement, the server works on it.
         check(|at| at * 8, |at| 4 + at * 8, Verdict::Fail);
     }
 

@@ -1,8 +1,9 @@
-//! The figures at each level of a sweep, from runs or from the text of `.dat` files. This file
-//! finds the peak and the knee, compares two lists of levels, and says how long to measure a level.
+//! The figures at each level of a sweep, from runs or from the text of `.dat` files. This file also
+//! finds the peak and the knee, compares two lists of levels, and computes how long to measure a
+//! level.
 //!
 //! A line of a `.dat` file holds one level: `concurrency qps mean_ms success_percent`, separated by
-//! white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), headings of words,
+//! white space. The parser skips empty lines, comments (`#`, `%`, `;`, `//`), a heading of words,
 //! and further columns.
 
 use crate::interference::Interference;
@@ -44,8 +45,8 @@ pub struct Level {
 }
 
 impl Level {
-    /// Computes the level that `run` measured. Returns `None` if the load of the run changes over
-    /// time, like the load of a log.
+    /// Computes the level that `run` measured, and the unit of its load. Returns `None` if the load
+    /// of the run changes over time.
     pub fn from_run(run: &Run) -> Option<(LoadUnit, Level)> {
         let (over, curve) = match &run.plan.load.shape {
             LoadShape::Closed { users } => (LoadUnit::Concurrency, users),
@@ -72,7 +73,7 @@ impl Level {
     }
 }
 
-/// A measured load of an experiment: one trial, or all visits of a level of a sweep combined.
+/// A measured load of an experiment: one trial, or all visits of one level of a sweep combined.
 #[derive(Debug, Clone)]
 pub struct MeasuredLoad<'a> {
     /// The visits that measured the level; at least one.
@@ -91,7 +92,7 @@ impl<'a> MeasuredLoad<'a> {
         Some(MeasuredLoad { visits, run })
     }
 
-    /// Returns the interference during all visits.
+    /// Returns the interference of other processes over all visits.
     pub fn others(&self) -> Interference {
         match self.visits.as_slice() {
             [only] => Interference::from_run(&only.run),
@@ -146,7 +147,8 @@ pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     }
 }
 
-/// Returns the levels of a recorded experiment; `None` if the experiment has no comparable levels.
+/// Returns the levels of a recorded experiment and the unit of their loads; `None` if the
+/// experiment has no comparable levels.
 pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     let levels: Option<Vec<(LoadUnit, Level)>> =
         measured(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
@@ -160,7 +162,7 @@ pub(crate) fn of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>
     MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
 }
 
-/// Returns the trials of one level of a sweep.
+/// Returns the trials of level number `turn` of a sweep that have this purpose.
 pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl Iterator<Item = &Trial> {
     trials.iter().filter(move |trial| trial.tag == Tag { turn: turn as u32, ..Tag::for_purpose(purpose) })
 }
@@ -168,8 +170,8 @@ pub(crate) fn of_turn(trials: &[Trial], purpose: Purpose, turn: usize) -> impl I
 /// The knee is the lowest load whose rate reaches this share of the peak.
 pub const KNEE_SHARE: f64 = 0.95;
 
-/// Returns the level with the most successes a second. Of equal levels, it returns the one with the
-/// lowest load. The rate and the load of a peak always belong to one level.
+/// Returns the level with the most successes a second; of equal levels, the level with the lowest
+/// load. So the rate and the load of a peak always belong to one level.
 pub fn peak(levels: &[Level]) -> Option<&Level> {
     let measured = levels.iter().filter(|level| level.rps > 0.0 && level.rps.is_finite());
     measured.max_by(|a, b| a.rps.total_cmp(&b.rps).then(b.load.total_cmp(&a.load)))
@@ -181,16 +183,17 @@ pub fn knee(levels: &[Level]) -> Option<&Level> {
     levels.iter().filter(|level| level.rps >= enough).min_by(|a, b| a.load.total_cmp(&b.load))
 }
 
-/// Goodput is known well enough when half its 95 % interval is at most this share of the goodput.
+/// The goodput of a level is exact enough if half its 95 % interval is at most this share of the
+/// goodput.
 pub const ERROR_WANTED: f64 = 0.03;
-/// A level is measured for at least this number of mean response times, since responses come in
-/// turns.
+/// The shortest measurement of a level, in mean response times. The users of a closed loop get
+/// their responses in turns, and the measurement needs several turns.
 pub(crate) const ANSWERS_MIN: f64 = 5.0;
 /// A level within a budget needs at least this time, in ns, including its pilot trial.
 pub const SHARE_MIN_NS: u64 = 500 * MS;
 
-/// Returns the length of the pilot trial of a level, in ns. The pilot shows how long responses
-/// take; `share_ns` is the level's part of the budget.
+/// Returns the length of the pilot trial of a level, in ns. The pilot trial shows how long
+/// responses take. `share_ns` is the level's part of the budget.
 pub fn pilot_ns(share_ns: u64) -> u64 {
     (share_ns / 12).clamp(300 * MS, SECOND) / (100 * MS) * (100 * MS)
 }
@@ -215,7 +218,8 @@ impl fmt::Display for DatError {
 
 impl std::error::Error for DatError {}
 
-/// A larger value in a recording has lost its decimal point, or is not a number.
+/// The largest value that the parser accepts. A larger value has lost its decimal point, or is not
+/// a number.
 const VALUE_MAX: f64 = 1e15;
 /// The maximum number of levels of a recording: a chart of more levels would be unreadable.
 const LEVELS_MAX: usize = 1_000;
@@ -267,7 +271,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
     if levels.is_empty() { Err(DatError::Empty) } else { Ok(levels) }
 }
 
-/// The difference of two recordings at one load: B divided by A, minus 1. `None` where A is 0.
+/// The difference of two recordings at one load: B divided by A, minus 1; `None` if A is 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelChange {
     /// The load: users, or offered requests or sessions a second.

@@ -1,12 +1,12 @@
-//! The figures of a running load ([`LiveMeter`]), collected tick by tick: the last second, and the
-//! throughput since the start in intervals of equal length.
+//! Collects the figures of a running load tick by tick ([`LiveMeter`]): the figures of the last
+//! second, and the throughput since the start in intervals of equal length.
 //!
 //! Not here: figures of a load that has ended ([`crate::summary`]), and how the figures look.
 
 use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;
 
-/// The number of ticks in [`LiveFigures`]: one second.
+/// The number of ticks that [`LiveFigures`] covers: one second.
 const RECENT: usize = 10;
 /// The maximum number of throughput intervals. When it is reached, neighbouring intervals are
 /// joined in pairs.
@@ -29,27 +29,27 @@ pub struct LiveFigures {
     pub in_flight: u64,
 }
 
-/// The figures since the start, over all loads of an experiment.
+/// The figures of an experiment while its loads run.
 #[derive(Debug, Default)]
 pub struct LiveMeter {
     recent: VecDeque<RouteFigures>,
     bad: u64,
-    /// Throughput intervals, oldest first: successes a second over `ticks_each` ticks. The last
-    /// element is the sum of the current, unfinished interval.
+    /// Throughput in finished intervals of `ticks_each` ticks, oldest first, in successes a second.
     rates: Vec<f64>,
     ticks_each: usize,
+    /// The current, unfinished throughput interval: its number of ticks, and its successes.
     under_way: (usize, u64),
 }
 
 impl LiveMeter {
-    /// Begins a new load: [`LiveFigures`] then cover this load only.
+    /// Begins a new load. From then on [`LiveFigures`] cover this load only.
     pub fn next_load(&mut self) {
         self.recent.clear();
         self.bad = 0;
     }
 
-    /// Adds a tick of the measurement. `in_window`: the tick belongs to the measured window, not to
-    /// the wait for the last responses.
+    /// Adds a tick of the measurement. `in_window`: the tick belongs to the measured window, and
+    /// not to the wait for the last responses.
     pub fn push(&mut self, interval: &Interval, in_window: bool) {
         let whole = interval.whole();
         self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
@@ -77,7 +77,8 @@ impl LiveMeter {
         }
     }
 
-    /// Returns the successes a second since the start in intervals of equal length, oldest first.
+    /// Returns the throughput since the start in intervals of equal length, oldest first, in
+    /// successes a second.
     pub fn rates_rps(&self) -> &[f64] {
         &self.rates
     }

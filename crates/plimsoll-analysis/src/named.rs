@@ -1,7 +1,7 @@
-//! The syntax of request names in conditions and SLOs: `order.p99<=300ms`,
-//! `'list, sorted'.errors>1%`.
+//! The syntax of request names in conditions and SLOs: `order.p99<=300ms`, `'list,
+//! sorted'.errors>1%`.
 //!
-//! A name stands before a point. A name that could be misread stands in quotation marks.
+//! A name precedes a point. A name that could be misread is in quotation marks.
 //!
 //! Not here: the conditions.
 
@@ -17,7 +17,7 @@ pub(crate) fn parts(text: &str) -> Vec<&str> {
         match inside {
             Some(mark) if c == mark => inside = None,
             Some(_) => {}
-            // Elsewhere a quotation mark is an apostrophe of a name.
+            // In any other place a quotation mark is part of a name, such as an apostrophe.
             None if MARKS.contains(&c) && text[from..at].trim().is_empty() => inside = Some(c),
             None if c == ',' => {
                 parts.push(&text[from..at]);
@@ -50,7 +50,7 @@ pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
     traffic.routes.iter().position(|route| route.label == name)
 }
 
-/// Checks that the plan contains all these requests.
+/// Checks that every name is the name of a request of the plan.
 ///
 /// # Errors
 /// A sentence with the known names.

@@ -1,6 +1,6 @@
 //! The behaviour of a server above its load line ([`OverloadResult`]). One load rises in steps from
 //! half the line to three times the line, and returns to half. For each step the result contains
-//! the goodput and the failures by kind, and in the end the recovery time.
+//! the goodput and the failures by kind. After the last step it contains the recovery time.
 //!
 //! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
 //! everything much later has no goodput.
@@ -18,8 +18,9 @@ use std::ops::Range;
 /// The rates of the steps, as multiples of the line. The last step tests the recovery.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// Returns the rate whose multiples are the steps, 1/s: the load line. Without a line (because of
-/// stalls or uncertainty) it is the highest throughput that met the SLO. 0: there is no such rate.
+/// Returns the rate whose multiples are the steps, 1/s: the load line. If there is no line (because
+/// of stalls or uncertainty), it is the highest throughput that met the SLO. 0 means that no load
+/// met the SLO.
 pub fn level_to_pass(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
@@ -28,17 +29,17 @@ pub fn level_to_pass(findings: &Findings) -> f64 {
 /// The figures of one step of an overload.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadStep {
-    /// The offered rate of the step, as a multiple of the line.
+    /// The offered rate of the step, as a multiple of the load line.
     pub factor: f64,
     /// Scheduled requests, 1/s.
     pub offered_rps: f64,
-    /// Retries of failed requests, 1/s; `None`: the clients do not retry.
+    /// Retries of failed requests, 1/s; `None` if the clients do not retry.
     pub again_rps: Option<f64>,
     /// Successful responses within the latency bound of the SLO, 1/s.
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
     pub answered_rps: f64,
-    /// Goodput as a share of the line, or of the offered rate where that is lower.
+    /// Goodput as a share of the line, or of the offered rate if that is lower than the line.
     pub kept_share: f64,
     /// Response time p99 of the accepted requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
@@ -59,20 +60,23 @@ pub struct RefusalCounts {
     pub connection: u64,
     /// Unsent requests: plimsoll could not send them.
     pub unsent: u64,
-    /// Median time until a refusal reached the client, ns. Timeouts are excluded.
+    /// Median time until a failure other than a timeout reached the client, ns; `None` without such
+    /// failures.
     pub after_p50_ns: Option<u64>,
 }
 
 /// The behaviour of a server above its line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
-    /// The server sustains at least nine tenths of its line at every step, and refuses the rest.
+    /// The goodput is at least nine tenths of the line at every step above the line. The server
+    /// refuses the rest.
     Sheds,
-    /// The server sustains at least half of its line.
+    /// The goodput is at least half of the line at every step above the line.
     Degrades,
-    /// The server sustains less than half of its line.
+    /// The goodput falls below half of the line. Or the server did not recover while it was
+    /// observed, but its backlog shrinks.
     Collapses,
-    /// The server does not recover after the load has fallen, and its goodput does not improve.
+    /// The server does not recover after the load has fallen, and its backlog does not shrink.
     Metastable,
 }
 
@@ -115,8 +119,9 @@ pub struct OverloadResult {
     pub steps: Vec<OverloadStep>,
     /// The counts of each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
-    /// The recovery time, s: from the fall of the load until nearly all requests succeed in time,
-    /// and continue to. `None`: the server did not recover while it was observed.
+    /// The recovery time, s: the time after the fall of the load until nearly all requests succeed
+    /// in time for the rest of the observation. `None`: the server did not recover while it was
+    /// observed.
     pub recovery_s: Option<f64>,
     /// How long the server was observed after the load had fallen, s.
     pub watched_s: f64,
@@ -127,16 +132,18 @@ pub struct OverloadResult {
     pub verdict: Option<OverloadVerdict>,
 }
 
-/// Statuses by which a server says that the load is too high.
+/// HTTP statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// The server has recovered in a second in which this share of the requests succeeds in time. With
-/// few requests, all but two must succeed in time.
+/// The server has recovered in a second if this share of the requests succeeds in time. With few
+/// requests, up to two may be late or fail.
 const RECOVERED: f64 = 0.95;
 const FEW: f64 = 0.1;
-/// From this share of the line's goodput on, the verdict is [`OverloadVerdict::Sheds`].
+/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the line, and
+/// [`OverloadVerdict::Degrades`] if it is at least [`DEGRADES`] of the line.
 const SHEDS: f64 = 0.9;
 const DEGRADES: f64 = 0.5;
-/// A backlog shrinks if each second removes this share of the offered requests from it.
+/// A backlog shrinks if its reduction within a quarter of the step is at least this share of the
+/// offered requests.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
@@ -146,7 +153,7 @@ impl OverloadResult {
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);
-        // Responses are counted as requests, not as sessions.
+        // The throughput of responses counts requests, not sessions.
         let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
         let mut back = None;
@@ -191,8 +198,8 @@ impl OverloadResult {
     }
 }
 
-/// Returns the mean number of requests of a session, from the first step: below the line sessions
-/// are completed.
+/// Returns the mean number of requests of a session, from the first step, because sessions complete
+/// below the line.
 fn requests_each(run: &Run) -> f64 {
     let load = &run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -204,7 +211,7 @@ fn requests_each(run: &Run) -> f64 {
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }
 
-/// A run, split into intervals of its time.
+/// A run, with functions that sum up parts of its time.
 #[derive(Clone, Copy)]
 struct RunTimeline<'a> {
     run: &'a Run,
@@ -213,7 +220,8 @@ struct RunTimeline<'a> {
 }
 
 impl<'a> RunTimeline<'a> {
-    /// Returns the ticks whose middle lies in an interval, each with its middle and its retries.
+    /// Returns the ticks whose middle lies in `stretch`: each tick's middle in ns, the tick, and
+    /// its integral of requests in flight, in ns.
     fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
@@ -223,7 +231,7 @@ impl<'a> RunTimeline<'a> {
         all.filter(move |(middle_ns, ..)| stretch.contains(middle_ns))
     }
 
-    /// Returns the counts of scheduled requests and of retries in an interval.
+    /// Returns two counts of a tick: first attempts and retries.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
         let all = interval.whole().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
@@ -234,7 +242,8 @@ impl<'a> RunTimeline<'a> {
     fn in_time(self, figures: &RouteFigures) -> u64 {
         let Some(bound_ns) = self.bound_ns else { return figures.ledger.succeeded };
         let late = figures.response.to_histogram().count_above(bound_ns);
-        // Timeouts are among the response times: beyond the bound, unless they are shorter.
+        // The response times contain timeouts. A timeout counts as late unless it is shorter than
+        // the bound.
         let timeouts = figures.ledger.failed[RequestFailure::Timeout as usize];
         let is_beyond = self.run.plan.traffic.routes.iter().all(|route| route.timeout_ns >= bound_ns);
         figures.ledger.succeeded.saturating_sub(late.saturating_sub(if is_beyond { timeouts } else { 0 }))
@@ -256,7 +265,7 @@ impl<'a> RunTimeline<'a> {
             let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
             let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
             let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
-            // The status of a gRPC call contains the HTTP status and more detail.
+            // The status of a gRPC call contains the information of the HTTP status and more.
             let of_calls = !whole.grpc_statuses.is_empty();
             let ends = ends.map(|(end, times)| (end.is_refusal(), times));
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
@@ -271,7 +280,7 @@ impl<'a> RunTimeline<'a> {
         }
         refused.after_p50_ns = (failed.count() > 0).then(|| failed.quantile_ns(0.5));
         let goodput_rps = in_time as f64 / seconds;
-        // The longest of all times are those of timeouts.
+        // Timeouts are the longest of the recorded times, so successes are the shortest.
         let share_accepted = (succeeded as f64 / accepted.count().max(1) as f64).min(1.0);
         OverloadStep {
             factor,
@@ -285,7 +294,7 @@ impl<'a> RunTimeline<'a> {
         }
     }
 
-    /// Returns the counts of each whole second of an interval.
+    /// Returns the counts of each whole second of `stretch`.
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
@@ -298,19 +307,20 @@ impl<'a> RunTimeline<'a> {
         seconds
     }
 
-    /// Returns the time, in s after the start of `stretch`, from which every later second has
-    /// nearly all requests in time. Returns `None` if even the last two seconds do not.
+    /// Returns the time, in s after the start of `stretch`, from which on nearly all requests of
+    /// every second succeed in time. Returns `None` if that is not so for at least the last two
+    /// seconds.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.seconds(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_well()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Returns whether the backlog shrinks towards the end of an interval: then the server is about
+    /// Returns whether the backlog shrinks towards the end of `stretch`. Then the server is about
     /// to recover.
     fn grows_less(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
-        // The mean number of waiting requests, and the number of offered requests.
+        // The mean number of requests in flight, and the number of offered requests.
         let of = |from_ns: u64| {
             let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
                 (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)
@@ -328,8 +338,8 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
-    /// The counts of one second of a simulated server with a line of 100/s, from the number of the
-    /// second and the offered requests.
+    /// The outcomes of one second of a simulated server with a line of 100/s. They depend on the
+    /// number of the second and on the offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,
@@ -480,7 +490,7 @@ mod tests {
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
     }
 
-    /// What was refused gets no answer instead.
+    /// Turns the refused requests of a run into timeouts.
     fn with_timeouts(mut run: Run, timeout_ns: u64) -> Run {
         run.plan.traffic.routes[0].timeout_ns = timeout_ns;
         for interval in run.intervals.values_mut() {

@@ -1,9 +1,9 @@
-//! Quantiles of times over every request of the ledger ([`Quantile`]). A quantile with too few
+//! Quantiles of times over all requests of the ledger ([`Quantile`]). A quantile with too few
 //! requests beyond it is not stated.
 //!
 //! A request that failed, was not sent or got no response is slower than any bound. Otherwise a
-//! server that fails fast would look quick. A p99.9 of a hundred requests would be their maximum,
-//! not a p99.9.
+//! server that fails fast would look quick. With a hundred requests, a p99.9 would be their
+//! maximum, so it is not stated.
 //!
 //! Not here: SLOs and conditions, which compare counts of requests ([`crate::slo`],
 //! [`crate::condition`]).
@@ -12,9 +12,9 @@ use crate::format;
 use plimsoll_model::{Histogram, Ledger};
 use std::fmt;
 
-/// The minimum number of requests beyond a stated quantile. The standard deviation of a count of
-/// ten is about a third of ten. So the rank of the quantile is known to about a third, as exactly
-/// as a tail can be known.
+/// A quantile is stated if at least this number of requests lies beyond it. The standard deviation
+/// of a count of ten is about a third of ten. So the position of the quantile in the tail is known
+/// to about a third, which is as exact as a tail can be.
 pub const BEYOND_MIN: u64 = 10;
 
 /// One quantile of a distribution of times, if it is known.
@@ -22,27 +22,27 @@ pub const BEYOND_MIN: u64 = 10;
 pub enum Quantile {
     /// The quantile is this time, in ns.
     Time(u64),
-    /// The quantile is longer than this time, in ns, at which the request was given up.
+    /// The quantile is longer than this time, in ns, after which plimsoll gave up the request.
     Over(u64),
-    /// The quantile is slower than any bound: it lies among requests that failed, were not sent or
+    /// The quantile is slower than any bound, because too many requests failed, were not sent or
     /// got no response.
     Failed,
-    /// Fewer than [`BEYOND_MIN`] requests lie beyond it.
+    /// The quantile is not stated: fewer than [`BEYOND_MIN`] requests lie beyond it.
     #[default]
     Few,
 }
 
 impl Quantile {
     /// Computes the quantile `q` of `all` requests. The `succeeded` shortest entries of `times` are
-    /// successes. The other entries are requests that were given up. The remaining requests are
-    /// slower than any bound.
+    /// successes. The other entries are requests that plimsoll gave up. Requests without an entry
+    /// are slower than any bound.
     pub fn compute(times: &Histogram, (all, succeeded): (u64, u64), q: f64) -> Quantile {
         // The small subtraction compensates the rounding error of products such as 0.99 * 100.
         let rank = ((q * all as f64 - 1e-6).ceil().max(1.0) as u64).min(all);
         if all < rank + BEYOND_MIN {
             return Quantile::Few;
         }
-        // The quantile at the middle of the step that belongs to this rank.
+        // The quantile in the middle of the step of the distribution that belongs to this rank.
         let time_ns = || times.quantile_ns((rank as f64 - 0.5) / times.count() as f64);
         match rank {
             rank if rank <= succeeded.min(times.count()) => Quantile::Time(time_ns()),
@@ -134,8 +134,8 @@ mod tests {
             (20, 0, 0, 0.5, "10.0 ms"),
             (19, 0, 0, 0.5, "-"),
             (0, 0, 0, 0.5, "-"),
-            // A server that immediately fails one in twenty requests has no p99. Its p90 covers all
-            // requests.
+            // A server that immediately fails one in twenty requests has no p99. The p90 covers all
+            // requests, too.
             (950, 0, 50, 0.9, "900 ms"),
             (950, 0, 50, 0.99, "failed"),
             (950, 50, 0, 0.99, "> 30.0 s"),

@@ -1,5 +1,5 @@
-//! The capacity of a server: its completions while it was saturated. It comes from closed trials
-//! ([`Saturation`]) and from open trials that fell behind ([`saturated`]).
+//! Computes the capacity of a server from its completions while it was saturated: in closed trials
+//! ([`Saturation`]), and in open trials with a growing backlog ([`saturated`]).
 //!
 //! Not here: which trials are saturated ([`crate::judge()`]), and the capacity from several trials
 //! ([`crate::find`]).
@@ -14,20 +14,22 @@ pub struct Saturation {
     pub completed: f64,
     /// The length of the observation, in seconds.
     pub seconds: f64,
-    /// Dispersion of the completions in pieces of time: their variance divided by their mean. It is
-    /// 1 for exponential service, and 0 for constant service.
+    /// Dispersion of the completions: the variance divided by the mean of their counts in pieces of
+    /// equal length. It is 1 for exponential service times, and 0 for constant service times.
     pub dispersion: f64,
     /// The number of pieces from which `dispersion` is computed.
     pub pieces: f64,
 }
 
-/// The minimum number of pieces of a saturated trial: fewer pieces show no dispersion.
+/// Smallest number of pieces of a saturated trial. Fewer pieces show no dispersion.
 const PIECES_MIN: usize = 8;
 
-/// Computes the completions of a server while its queue was never empty. The first responses are
-/// left out, because users that start together get them in step. The pieces for the dispersion are
-/// as long as the bound, the time in which a queue evens out. They are shorter if there would be
-/// too few.
+/// Computes the completions of a server while its queue was never empty; `None` with too few
+/// responses.
+///
+/// The first responses are left out: they arrive in step, because the users start together. For the
+/// dispersion the time is divided into pieces as long as `piece_ns`, the latency bound, because
+/// queues even out within it. The pieces are shorter if there would be too few of them.
 pub(crate) fn saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -35,7 +37,7 @@ pub(crate) fn saturation(
     piece_ns: u64,
     requests_each: f64,
 ) -> Option<Saturation> {
-    // A server that still works on an earlier backlog sends no responses at first.
+    // A server that still works off an earlier backlog sends no responses at first.
     let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
     let in_step = ((response_mean_ns / tick_ns as f64).ceil() as usize).min(series.len() / 4);
     let skip = first.max(in_step);
@@ -56,9 +58,10 @@ pub(crate) fn saturation(
     })
 }
 
-/// Returns the capacity in successes a second, and its relative standard error. The server is
-/// saturated after its queue has filled, or after it has begun to reject. The highest and lowest
-/// tenth of the ticks are left out, so that a single stall does not count as capacity.
+/// Returns the capacity in successes a second, and its relative standard error; `None` if it is not
+/// known. A server that is `rejecting` requests is saturated from its first rejection on. Another
+/// server is saturated after a quarter of the series, when its queue has filled. The highest and
+/// the lowest tenth of the ticks are left out, so that a single stall does not count as capacity.
 pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -> Option<(f64, f64)> {
     let skip = match rejecting {
         true => series.iter().position(|s| s.failed > 0)? + 1,
@@ -68,12 +71,12 @@ pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -
     if ticks.len() < 2 {
         return None;
     }
-    // With few responses in a tick, responses come in lumps; then every tick counts.
+    // With few responses per tick, their counts vary strongly, so every tick counts.
     ticks.sort_unstable();
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];
     let per_tick = kept.iter().sum::<u64>() as f64 / kept.len() as f64;
-    // A server without completions showed no capacity.
+    // A server without completions shows no capacity.
     if per_tick <= 0.0 {
         return None;
     }

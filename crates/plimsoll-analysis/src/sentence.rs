@@ -1,5 +1,5 @@
-//! Sentences ([`Sentence`]) that name remedies ([`Remedy`]) by kind: only the renderer knows the
-//! flag for each remedy.
+//! Sentences ([`Sentence`]) that refer to remedies by kind ([`Remedy`]). Only the renderer knows
+//! the flag of each remedy and inserts it.
 //!
 //! Not here: the flag of a remedy.
 
@@ -24,7 +24,7 @@ pub enum Remedy {
     SourceAddresses,
     /// Connections closed by reset, so that they leave no port in TIME-WAIT.
     CloseByReset,
-    /// A comparison of sides in spite of different responses.
+    /// Permission to compare sides whose responses differ.
     DifferentAnswers,
     /// Builds that plimsoll starts for each load, instead of two running processes.
     Builds,
@@ -74,9 +74,8 @@ impl SentencePart {
     }
 }
 
-/// A sentence, or a part of a sentence, with places for the names of remedies.
-///
-/// A sentence is not yet text: the renderer inserts the names of remedies ([`Sentence::spelled`]).
+/// A sentence, or a part of a sentence, with placeholders for the names of remedies. The renderer
+/// turns it into text and inserts the names ([`Sentence::spelled`]).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sentence(Vec<SentencePart>);
 
@@ -117,7 +116,7 @@ impl Sentence {
         })
     }
 
-    /// Whether the sentence is empty.
+    /// Returns whether the sentence is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }

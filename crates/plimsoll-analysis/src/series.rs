@@ -1,5 +1,5 @@
-//! Runs over time and over their distributions, as numbers for charts: the figures of each
-//! interval, latencies over time, latencies by percentile, and the variation of the goodput.
+//! The figures of a run over time and by percentile, as numbers for charts: the figures of each
+//! interval, latencies over time, latencies by quantile, and the variation of the goodput.
 //!
 //! Not here: the charts.
 
@@ -31,7 +31,7 @@ pub struct IntervalFigures {
     pub max_ns: Option<f64>,
     /// Lag p99 of the generator.
     pub lag_p99_ns: Option<f64>,
-    /// Share of its time that the busiest worker spent working, 0..=1.
+    /// Share of its time that the busiest worker thread of plimsoll spent working, 0..=1.
     pub work_share: f64,
 }
 
@@ -52,8 +52,8 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
     out
 }
 
-/// Divides a run into at most `columns_max` intervals of equal length, in order. Intervals without
-/// any tick are left out.
+/// Divides a run into at most `columns_max` intervals of equal length, and returns the figures of
+/// each. Intervals without any tick are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
         let whole = interval.whole();
@@ -186,7 +186,8 @@ pub fn spread(run: &Run) -> Option<Spread> {
 
 /// The maximum number of batches whose means give the interval of a goodput.
 const BATCHES_MAX: usize = 10;
-/// Fewer intervals show nothing about the error of a mean.
+/// Smallest number of intervals for an error of the mean: fewer intervals show nothing about the
+/// error.
 const STRETCHES_MIN: usize = 5;
 
 /// Returns the error of a run's goodput: half its 95 % interval, as a share of the goodput. The
@@ -222,7 +223,7 @@ fn student(freedom: usize) -> f64 {
     FEW.get(freedom.saturating_sub(1)).copied().unwrap_or(1.96 + 2.4 / f + 3.2 / (f * f))
 }
 
-/// With fewer visits, the variation between visits of a level is not known.
+/// Smallest number of visits that shows the variation between visits of one load.
 pub const VISITS_MIN: usize = 3;
 
 /// Returns the error of a goodput from separate visits of one load, including the variation between
@@ -307,7 +308,8 @@ mod tests {
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
         // Alternating intervals compensate each other: all batches of two are equal.
         assert_eq!(goodput_error(&run(&[8, 12].repeat(10))), Some(0.0));
-        // Values that stay for long count less than an equal number of independent intervals.
+        // Values that stay constant for long contain less information than as many independent
+        // intervals.
         let slow: Vec<u64> = [8u64, 12].iter().flat_map(|level| [*level; 50]).collect();
         assert!(goodput_error(&run(&slow)).is_some_and(|error| error > 0.14));
     }

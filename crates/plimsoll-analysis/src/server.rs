@@ -1,7 +1,8 @@
-//! The server's CPU and memory during a load ([`ServerUse`]): CPU time of a request, requests a
-//! second of one core, cores, memory, and the busiest thread.
+//! The server's CPU and memory during a load ([`ServerUse`]): CPU time per request, requests a
+//! second per core, cores, memory, and the busiest thread.
 //!
-//! All requests with a response count, whatever the status: the server worked for all of them.
+//! All requests with a response count, whatever their status, because the server worked for all of
+//! them.
 //!
 //! Not here: the readings, and the bottleneck of the server.
 
@@ -24,7 +25,7 @@ pub struct FullestThread {
 /// The server's CPU and memory in the measured window of one or several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// The watched processes, by time; the last is the current process.
+    /// The watched processes in order of time; the last is the current one.
     pub servers: Vec<WatchedServer>,
     /// CPU time used by the server, ns.
     pub cpu_ns: f64,
@@ -49,7 +50,7 @@ impl ServerUse {
     }
 
     /// Returns the requests a second that one core sustains: the reciprocal of the CPU time of a
-    /// request.
+    /// request. `None` if that time is not known.
     pub fn rps_per_core(&self) -> Option<f64> {
         self.cpu_us_per_request().filter(|us| *us > 0.0).map(|us| 1e6 / us)
     }
@@ -78,7 +79,8 @@ impl ServerUse {
         if to_ns <= from_ns {
             return Err("the load had no measured window".into());
         }
-        // The ledger also contains responses of the grace period, so their CPU time is included.
+        // The ledger also contains responses of the grace period, so the CPU time of that period is
+        // included.
         let length = run.plan.load.interval_ns.max(1);
         let end_ns = run.intervals.keys().next_back().map_or(to_ns, |last| ((u64::from(*last) + 1) * length) as i64);
         let last_ns = cpu.samples.last().map_or(i64::MIN, |sample| sample.at_ns);
@@ -93,7 +95,7 @@ impl ServerUse {
         let mut window_cpu_ns = at(to_ns).ok_or_else(late)? - start;
         let window_ns = (to_ns - from_ns) as f64;
         if window_ns < SECOND as f64 {
-            // Readings a tenth of a second apart cannot resolve such a short window.
+            // Readings come every tenth of a second, which is too coarse for such a short window.
             window_cpu_ns = end - start;
         }
         let ledger = run.ledger();
@@ -105,7 +107,7 @@ impl ServerUse {
         Ok(ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
-            // Requests in flight at the start of the window were also processed inside the window.
+            // Requests in flight at the start of the window also had their response in the window.
             responses: ledger.answered() + run.carried_in(),
             window_ns,
             window_cpu_ns,
@@ -115,7 +117,7 @@ impl ServerUse {
         })
     }
 
-    /// Adds the use in another load on one and the same server.
+    /// Adds the use in another load on the same server.
     pub(crate) fn add(&mut self, other: ServerUse) {
         for seen in other.servers {
             if self.servers.iter().all(|known| known.pid != seen.pid) {
@@ -134,13 +136,15 @@ impl ServerUse {
     }
 }
 
-/// Returns the shares of a core that the server's busy threads used from `from_ns` to `to_ns`.
+/// Returns the busy threads of the server, with the share of a core that each used from `from_ns`
+/// to `to_ns`.
 pub(crate) fn thread_shares(probes: &Probes, from_ns: i64, to_ns: i64) -> Vec<FullestThread> {
     let threads = probes.series.iter().filter_map(|(name, series)| Some((table::THREAD.label(name)?, series)));
     let shares = threads.filter(|(_, series)| series.kind == SeriesKind::Counter).filter_map(|(name, series)| {
         let first = series.value_at(from_ns, REACH_NS).or_else(|| Some(series.samples.first()?.value))?;
         let last = series.value_at(to_ns, REACH_NS).or_else(|| Some(series.samples.last()?.value))?;
-        // One thread uses at most one core. A higher value is an error of readings at the edges.
+        // A thread uses at most one core. A higher value comes from errors of the readings at the
+        // edges.
         let share = ((last - first) / (to_ns - from_ns) as f64).clamp(0.0, 1.0);
         Some(FullestThread { name: name.to_owned(), share })
     });

@@ -1,5 +1,5 @@
-//! The observations of the server over the loads of an experiment ([`ServerView`]): CPU and memory,
-//! processes, and the readings of each series over all loads.
+//! What was observed of the server over all loads of an experiment ([`ServerView`]): CPU and
+//! memory, processes, and the readings of each series.
 //!
 //! Not here: the server's CPU in one load ([`crate::server`]), the probes, and the report.
 
@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct ServerView<'a> {
     /// The server's CPU and memory, or the reason why they are not known.
     pub usage: Result<ServerUse, String>,
-    /// The loads that the figures describe, in words, if the experiment had several loads.
+    /// The loads that the figures describe, in words; `None` if the experiment had one load.
     pub from: Option<String>,
     /// All loads during which the server was watched.
     pub runs: Vec<&'a Run>,
@@ -26,7 +26,7 @@ pub struct SeriesReadings<'a> {
     pub unit: String,
     /// The number of readings.
     pub samples: usize,
-    /// The number of times without a reading.
+    /// The number of gaps, times without a reading.
     pub gaps: usize,
     /// The reasons for missing readings.
     pub reasons: BTreeSet<&'a str>,
@@ -50,8 +50,8 @@ impl<'a> ServerView<'a> {
         self.runs.iter().find_map(|run| run.probes.host.as_deref())
     }
 
-    /// Returns the notes about the series of all loads: the cost of the readings, and the parts
-    /// that could not be observed.
+    /// Returns the sum of the notes about the probes of all loads: the cost of the readings, and
+    /// the parts that could not be observed. The result contains no series.
     pub fn around(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
@@ -72,8 +72,8 @@ impl<'a> ServerView<'a> {
         met
     }
 
-    /// Returns the readings of each series over all loads. Only values that do not depend on the
-    /// time within a load are joined.
+    /// Returns the readings of each series over all loads. It combines the values only, without
+    /// their times within the loads.
     pub fn readings(&self) -> BTreeMap<&'a str, SeriesReadings<'a>> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {
@@ -87,7 +87,7 @@ impl<'a> ServerView<'a> {
         all
     }
 
-    /// Returns the doubt about a server that restarted during a load.
+    /// Returns the doubt about a server that restarted during a load; `None` without a restart.
     pub fn doubt(&self) -> Option<Doubt> {
         let servers = self.servers();
         let times = servers.len().checked_sub(1).filter(|times| *times > 0)?;

@@ -1,8 +1,8 @@
-//! The SLO of a service ([`Slo`]), counted over all scheduled requests.
+//! The SLO of a service ([`Slo`]), in counts of scheduled requests.
 //!
 //! Every bound of an SLO becomes one number: how many of the scheduled requests may be bad. A
 //! request that failed, was never sent or got no response is slower than any latency bound. Such
-//! counts add up exactly over workers and machines, which percentiles do not.
+//! counts add up exactly over workers and machines; percentiles do not.
 //!
 //! Not here: judging a run (see [`crate::judge()`]).
 
@@ -38,9 +38,9 @@ impl LatencyBound {
 pub struct Slo {
     /// Minimum share of the scheduled requests that must succeed, 0..=1.
     pub success_min: f64,
-    /// Latency bounds, in the order of the text.
+    /// Latency bounds for all requests, in the order of the text.
     pub latency: Vec<LatencyBound>,
-    /// The SLOs of named requests, in the order of the names.
+    /// The SLOs of named requests, in the order in which the text first names them.
     pub by_route: Vec<RoutePromise>,
 }
 
@@ -62,7 +62,7 @@ pub struct Allowance {
     pub route: Option<String>,
     /// The time that is bounded.
     pub measure: TimeMeasure,
-    /// A response slower than this, in ns, is bad; `None`: only failures are bad.
+    /// A response slower than this, in ns, is bad; `None` if only failures are bad.
     pub bound_ns: Option<u64>,
     /// The share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,

@@ -1,5 +1,5 @@
-//! The figures of each stage of a staged load, computed from the recorded intervals. So a later
-//! reader of the run file gets equal figures.
+//! The figures of each stage of a staged load. They are computed from the recorded intervals, so
+//! that every reader of the run file gets the same figures.
 //!
 //! An interval belongs to the stage in which its middle lies. Scheduled requests count at their
 //! intended start, and responses at their arrival. So a request scheduled in one stage may count
@@ -24,8 +24,8 @@ pub struct StageFigures {
     pub ledger: Ledger,
     /// Successes a second inside the stage.
     pub achieved_rps: f64,
-    /// Share of the requests that succeeded, of all that ended in the stage, 0..=1. Failed, unsent
-    /// and unanswered requests count as not succeeded.
+    /// Share of the requests of the stage that succeeded, 0..=1. Failed, unsent and unanswered
+    /// requests count as not succeeded.
     pub success_rate: f64,
     /// Response time p50 of the requests that ended in the stage.
     pub p50: Quantile,
@@ -35,7 +35,7 @@ pub struct StageFigures {
     pub max_ns: u64,
 }
 
-/// Returns the stages that a run reached; empty if its load has a constant level.
+/// Returns the figures of the stages that a run reached; empty if the load has a constant level.
 pub fn stages(run: &Run) -> Vec<StageFigures> {
     let curve = run.plan.load.shape.curve();
     if curve.stages.iter().all(|stage| stage.from == stage.to) && curve.stages.len() < 2 {
@@ -117,8 +117,8 @@ mod tests {
 
     #[test]
     fn each_stage_has_its_own_figures_and_together_they_are_the_whole() {
-        // The run has two intervals of warm-up, three and four of the stages, and one of late
-        // responses.
+        // The run has two intervals of warm-up, three and four intervals in its two stages, and one
+        // interval of late responses.
         let staged = run("0..100@300ms,100@400ms", &[0, 0, 1, 2, 3, 10, 10, 10, 10, 1], 900_000_000);
         let figures = stages(&staged);
         let of = |s: &StageFigures| (s.from, s.to, s.start_ns, s.duration_ns, s.ledger.scheduled);

@@ -28,32 +28,34 @@ impl Stall {
     }
 }
 
-/// A stall of fewer ticks cannot be seen.
+/// A stall lasts at least this number of ticks. Shorter stalls cannot be detected.
 const TICKS_MIN: usize = 1;
-/// The minimum number of missing responses of a stall: a server that rarely responds is not silent.
+/// Smallest number of responses that a stall keeps back: a server that rarely responds is not
+/// silent.
 const MISSED_MIN: f64 = 5.0;
-/// A silence is not the server's if a worker of plimsoll wanted a core in vain for this share of
-/// it.
+/// A silence is not caused by the server if a worker of plimsoll waited for a core for more than
+/// this share of the silence.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
-/// Returns the stalls in the ticks of a load, each `tick_ns` long. The first responses come after
-/// an initial silence of about one response time. The caller, which knows the response time,
-/// discards such a stall.
+/// Returns the stalls in the ticks of a load, each `tick_ns` long.
+///
+/// The list may begin with the silence before the first responses, which lasts about one response
+/// time. The caller, which knows the response time, discards such a stall.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
-    // The requests that began to wait in the silence, or shortly before it (Little's law). Older
-    // requests were overtaken by later requests: the server has lost these requests, but is not
-    // silent.
+    // Returns the number of requests that began to wait in the silence or shortly before it
+    // (Little's law). Older requests were overtaken by later ones: the server has lost them, but is
+    // not silent.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
         before + series[from..to].iter().map(|seen| seen.scheduled).sum::<u64>() as f64
     };
     let mut stalls = Vec::new();
-    // The stall of the silent ticks from `from` to `to`, ended by a response or by the end of the
-    // load.
+    // Adds the stall of the silent ticks from `from` to `to`, if it is one. `answered` is the tick
+    // with the next response; `None` at the end of the load.
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
@@ -66,7 +68,7 @@ pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
         {
             return;
         }
-        // The slowest waiting request measures the stall more exactly than ticks.
+        // The response time of the slowest request measures the stall more exactly than ticks do.
         let slowest_ns = answered.map(|seen| seen.slowest_ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
         stalls.push(Stall {
             at_ns: from as u64 * tick_ns,
@@ -123,11 +125,10 @@ mod tests {
         // One stall lasts until the end of the load, and one stall begins with the load.
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
-        // At the capacity limit a backlog is never worked off, so each response is as late as the
+        // At the capacity limit the backlog never shrinks, so each later response is as late as the
         // first.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
-        // Some requests never get a response: later requests overtook those that are left at the
-        // end.
+        // Some requests never get a response: later requests overtook those that remain at the end.
         check(
             &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
             &[],

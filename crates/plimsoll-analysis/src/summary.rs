@@ -1,4 +1,4 @@
-//! All figures of one run ([`Summary`]), and whether the generator was its limit ([`Generator`]).
+//! All figures of one run ([`Summary`]), and whether the generator was the limit ([`Generator`]).
 //!
 //! Not here: the report of the figures, and any judgement.
 
@@ -14,29 +14,30 @@ use plimsoll_model::units::MS;
 use plimsoll_model::{Histogram, HttpChoice, LoadEnd, LoadFigures, RouteFigures, Run, Tally};
 use std::collections::BTreeMap;
 
-/// A worker that works for this share of its time is saturated.
+/// A worker thread of plimsoll is saturated if it works for at least this share of its time.
 pub const WORK_SHARE_MAX: f64 = 0.95;
-/// At least this share of the scheduled requests must have been sent.
+/// If plimsoll sent a smaller share of the scheduled requests, the generator may have been the
+/// limit.
 pub const SENT_SHARE_MIN: f64 = 0.995;
-/// The maximum lag p99 as a share of the latency bound, if it exceeds [`LAG_FLOOR_NS`].
+/// The largest allowed lag p99 as a share of the latency bound, unless [`LAG_FLOOR_NS`] is larger.
 const LAG_SHARE_MAX: f64 = 0.1;
-/// A lag p99 up to this, in ns, is always allowed.
+/// A lag p99 up to this value, in ns, is always allowed.
 const LAG_FLOOR_NS: u64 = MS;
-/// Responses may wait unread for this share of the response time without a warning, at the median
-/// and at p99 each.
+/// Responses may wait unread in plimsoll for this share of the response time without a warning, at
+/// the median and at p99 each.
 const READ_WAIT_SHARE_SAID: f64 = 0.1;
-/// Responses may always wait unread for this time, in ns: a busy worker handles about ten requests
-/// meanwhile.
+/// Responses may wait unread for this time, in ns, without a warning: a busy worker handles about
+/// ten requests in this time.
 const READ_WAIT_FLOOR_NS: u64 = 100_000;
-/// If responses wait unread for this share of the median response time, a closed load measures the
-/// generator more than the server.
+/// If responses wait unread for more than this share of the median response time, a closed load
+/// measures the generator more than the server.
 const READ_WAIT_SHARE_MAX: f64 = 0.5;
-/// From this share of its time on, a worker counts as busy. With random arrivals, a request then
-/// waits for nine earlier requests (M/D/1).
+/// A worker counts as busy if it works for at least this share of its time. With random arrivals, a
+/// request then waits for nine earlier requests on average (M/D/1).
 const WORK_SHARE_SAID: f64 = 0.9;
 
-/// The usual figures of a distribution of times, all in ns; 0 without a value. The named figures
-/// cover the measured times. Reports state the `quantiles`.
+/// The usual figures of a distribution of times, all in ns; 0 without a value. The single fields
+/// cover the measured times only. Reports state the `quantiles`.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 #[allow(missing_docs)]
 pub struct Latency {
@@ -92,8 +93,8 @@ impl Latency {
     }
 }
 
-/// Converts the histograms of routes into figures. Request times cover the whole ledger; other
-/// times cover only the measured values.
+/// Converts the histograms of routes into figures. The quantiles of request times cover all
+/// requests of the ledger; the quantiles of other times cover only the measured values.
 pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Latency> {
     let mut figures = sums.take(|times| Latency::from_histogram(times));
     for (latency, times) in [
@@ -109,7 +110,7 @@ pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Late
 /// The work of the generator, and whether the generator was the limit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generator {
-    /// CPU time of all workers in seconds, spinning included.
+    /// CPU time of all worker threads in seconds, including spinning.
     pub cpu_s: f64,
     /// Share of the measured window that the busiest worker spent working, 0..=1.
     pub work_share: f64,
@@ -121,10 +122,11 @@ pub struct Generator {
     pub sent_share: f64,
     /// Whether the generator, not the server, set the limit.
     pub limited: bool,
-    /// Why the generator was the limit, or another reason for unsent requests.
+    /// Why the generator was the limit, or otherwise why requests were not sent; `None` if neither
+    /// applies.
     pub reason: Option<Sentence>,
-    /// The part of a closed load's response times that the generator caused, in words, if it is
-    /// large.
+    /// A sentence about the part of a closed load's response times that the generator caused;
+    /// `None` if the part is small.
     pub own_wait: Option<Sentence>,
 }
 
@@ -133,14 +135,14 @@ pub struct Generator {
 pub struct Summary {
     /// Length of the measured window.
     pub duration_ns: u64,
-    /// Requests that ended with an answer or a failure.
+    /// Requests that ended with a response or a failure.
     pub requests: u64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
     /// Successes a second inside the measured window, whenever they were scheduled.
     pub throughput_rps: f64,
-    /// Mean number of requests in flight in the window, from their intended starts; `None` without
-    /// a window.
+    /// Mean number of requests in flight in the window, counted from their intended starts; `None`
+    /// without a window.
     pub in_flight_mean: Option<f64>,
     /// Bytes received and sent a second inside the window, on the wire.
     pub bytes_per_s: [f64; 2],
@@ -151,7 +153,7 @@ pub struct Summary {
     pub load: LoadFigures<Latency>,
     /// The totals over all routes.
     pub whole: RouteFigures<Latency>,
-    /// The addresses that the address numbers in the figures stand for, in order.
+    /// The target's addresses; the address numbers in the figures are indices into this list.
     addresses: Vec<String>,
     /// The generator's own figures.
     pub generator: Generator,
@@ -168,20 +170,21 @@ pub struct Summary {
 }
 
 impl Summary {
-    /// Computes the figures of a run without an SLO: lag is compared with 10 % of the run's
+    /// Computes the figures of a run without an SLO. The lag is compared with 10 % of the run's
     /// response p99.
     pub fn from_run(run: &Run) -> Summary {
         Summary::with_bound(run, None)
     }
 
-    /// Computes the figures of a run under an SLO whose shortest latency bound is `bound_ns`: lag
-    /// is compared with 10 % of that bound.
+    /// Computes the figures of a run under an SLO whose shortest latency bound is `bound_ns`. The
+    /// lag is compared with 10 % of that bound.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
         Summary::beside(run, bound_ns, Interference::from_run(run))
     }
 
-    /// Computes the figures of a run like [`Summary::with_bound`], with the interference `others`.
-    /// A `run` that was merged from several loads does not contain its interference.
+    /// Computes the figures like [`Summary::with_bound`], with the interference `others`. Use it
+    /// for a `run` that was merged from several loads, from which the interference cannot be
+    /// computed.
     pub fn beside(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
@@ -237,13 +240,14 @@ impl Summary {
         }
     }
 
-    /// Returns the successes a second in the unit of the offered load. For sessions, it is the
-    /// number of sessions that these requests make.
+    /// Returns the successes a second in the unit of the offered load. For a load of sessions, that
+    /// is the number of sessions a second.
     pub fn offered_unit_rps(&self) -> f64 {
         self.throughput_rps / self.requests_each
     }
 
-    /// Returns the address with this number. An address that is not in the plan was resolved later.
+    /// Returns the address with this number. An address that is not in the plan was resolved during
+    /// the load.
     pub fn address(&self, number: u16) -> &str {
         self.addresses
             .get(usize::from(number))
@@ -251,7 +255,7 @@ impl Summary {
     }
 }
 
-/// Collects the evidence against the figures of a load, the gravest first.
+/// Collects the evidence against the figures of a load, the most serious first.
 fn doubts(
     others: &Interference,
     generator: &Generator,
@@ -281,7 +285,7 @@ fn doubts(
     doubts
 }
 
-/// Formats a sentence about bytes that belong to no response, if there were any.
+/// Formats a sentence about bytes that belong to no response; `None` if there were none.
 fn surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
@@ -295,13 +299,13 @@ fn surplus(bytes: u64, connections: u64) -> Option<String> {
     ))
 }
 
-/// The error numbers (Linux) of connections that failed because plimsoll had no free local port or
-/// no free file descriptor.
+/// Error numbers (Linux) of connections that failed because plimsoll had no free local port, or no
+/// free file descriptor.
 const NO_PORT_LEFT: u16 = 99;
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
-/// Formats a sentence about connections that failed because this machine ran out of ports or files:
-/// the server is not the reason.
+/// Formats a sentence about connections that failed because this machine had no free port or file;
+/// `None` if there were none. Then plimsoll's machine, not the server, was the limit.
 fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
@@ -315,20 +319,20 @@ fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
     }
 }
 
-/// Returns the allowed lag p99 under a latency bound, in ns: max(1 ms, 10 % of the bound).
+/// Returns the largest allowed lag p99 under a latency bound, in ns: max(1 ms, 10 % of the bound).
 pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
     LAG_FLOOR_NS.max((bound_ns as f64 * LAG_SHARE_MAX) as u64)
 }
 
-/// Returns the maximum number of exchanges in flight at the end of any interval. Each exchange has
-/// a connection, or waits for the server to accept one. A stalled server accepts none, which is not
-/// the generator's fault.
+/// Returns the maximum number of exchanges (requests with their responses) in flight at the end of
+/// any interval. Each exchange has a connection, or waits for the server to accept one. A stalled
+/// server accepts no connection, which is not caused by the generator.
 fn under_way_max(run: &Run) -> u64 {
     run.intervals.values().map(|interval| interval.whole().in_flight_end).max().unwrap_or(0)
 }
 
-/// Evaluates the rules of the generator's doubt, strongest first. Returns whether the generator was
-/// the limit, and the sentence.
+/// Applies the rules for a generator that is too slow, the strongest evidence first. Returns
+/// whether the generator was the limit, and a sentence; `None` if no rule applies.
 fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u64) -> Option<(bool, Sentence)> {
     let open = run.plan.load.shape.is_open();
     if generator.work_share >= WORK_SHARE_MAX {
@@ -345,12 +349,12 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
         let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
         return Some(match waited {
-            // A wait for a slow server is the server's fault.
+            // A slow server caused this, not the generator.
             true => {
                 let waiting = format!("all {connections_max} connections were waiting for the server");
                 let text = format!("only {share} of the schedule was sent: {waiting} (");
                 let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
-                // Over HTTP/2 one connection can serve many exchanges.
+                // Over HTTP/2 one connection can carry many exchanges.
                 let carriage = &run.plan.carriage;
                 let shares = carriage.http == HttpChoice::H2 && carriage.streams_max <= 1;
                 let sentence = if shares { sentence.words(", ").remedy(Remedy::Streams) } else { sentence };
@@ -362,8 +366,8 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
     None
 }
 
-/// Returns whether responses wait unread for so long that a closed load measures the generator more
-/// than the server, and the sentence.
+/// Returns a sentence, with `true`, if responses wait unread for so long that a closed load
+/// measures the generator more than the server; otherwise `None`.
 fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
@@ -371,8 +375,8 @@ fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(b
     limited.then(|| (true, read_wait_text(generator).into()))
 }
 
-/// Formats the part of a closed load's response times that the generator caused, if this part is
-/// large or a worker was busy.
+/// Formats a sentence about the part of a closed load's response times that the generator caused;
+/// `None` if this part is small and no worker was busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
@@ -397,8 +401,8 @@ fn read_wait_text(generator: &Generator) -> String {
     }
 }
 
-/// Returns the share of its time that the busiest worker worked, over the intervals in the measured
-/// window.
+/// Returns the share of its time that the busiest worker thread worked, over the intervals in the
+/// measured window.
 fn work_share(run: &Run) -> f64 {
     let length = run.plan.load.interval_ns.max(1);
     let inside = |index: u32| {
@@ -422,8 +426,8 @@ mod tests {
     use super::*;
     use plimsoll_model::{Arrivals, Curve, Interval, LoadShape, Plan, WorkerTime};
 
-    /// A load whose requests all took `response_ns`, of which `wait_ns` unread, with a worker that
-    /// was busy for the share `busy`.
+    /// A load whose requests all took `response_ns` and waited unread for `wait_ns`. Its only
+    /// worker was busy for the share `busy` of the time.
     fn run(is_closed: bool, response_ns: u64, wait_ns: u64, busy: f64) -> Run {
         let level = Curve::constant(4.0);
         let shape = match is_closed {
@@ -455,7 +459,7 @@ mod tests {
         const US: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
             (true, 5_000 * US, 20 * US, 0.5, false, None),
-            // The wait is short, though it is a large part of a short response time.
+            // The wait is a large part of the response time, but it is short.
             (true, 200 * US, 60 * US, 0.5, false, None),
             (
                 true,

@@ -1,4 +1,4 @@
-//! The results of profiles that were taken with an experiment, as data.
+//! The results of the profiles that an experiment took, as data.
 //!
 //! Not here: reading the profile files, and how results look.
 
@@ -6,17 +6,17 @@ use crate::profile::{ProfileDiff, ProfiledTrial};
 use crate::{Assessment, Doubts};
 use serde::Serialize;
 
-/// The results of profiles that were taken with an experiment.
+/// The results of the profiles that an experiment took.
 #[derive(Debug, Clone)]
 pub enum ProfileFindings {
-    /// Profiles at a low load, and at the load in question.
+    /// Profiles of a single target: at a low load, and at the load under investigation.
     OfLoads(Assessment<Profiles>),
     /// Profiles of both sides of a comparison.
     OfSides(Assessment<ProveProfiles>),
 }
 
 impl ProfileFindings {
-    /// Returns the profiles of loads, if there are any.
+    /// Returns the profiles of a single target; `None` for profiles of two sides.
     pub fn of_loads(&self) -> Option<&Assessment<Profiles>> {
         match self {
             ProfileFindings::OfLoads(profiles) => Some(profiles),
@@ -24,7 +24,7 @@ impl ProfileFindings {
         }
     }
 
-    /// Returns the profiles of both sides, if there are any.
+    /// Returns the profiles of both sides; `None` for profiles of a single target.
     pub fn of_sides(&self) -> Option<&Assessment<ProveProfiles>> {
         match self {
             ProfileFindings::OfSides(profiles) => Some(profiles),
@@ -41,7 +41,7 @@ impl ProfileFindings {
     }
 }
 
-/// The profiles of one kind at both levels: the sum of one column.
+/// The profiles of one kind at both levels, as the sum of one column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KindSums {
     /// The kind of profile as in its URL: `allocs`, `mutex`, ...
@@ -50,13 +50,14 @@ pub struct KindSums {
     pub sample_type: String,
     /// Unit of the sums, in the spelling of pprof.
     pub unit: String,
-    /// The sums at the low load and at the load in question; `None` where the profile is missing.
+    /// The sums at the low load and at the load under investigation; `None` for a missing profile.
     pub sums: [Option<KindSum>; 2],
-    /// Whether the sum is a stock (memory in use, goroutines), which cannot be divided by requests.
+    /// Whether the sum is a stock (memory in use, goroutines). A stock cannot be divided by
+    /// requests.
     pub stock: bool,
 }
 
-/// The content of a profile of one kind.
+/// The sum of one profile, and the requests in its time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct KindSum {
     /// The sum of the values added while the profile was taken.
@@ -87,11 +88,11 @@ pub struct Profiles {
     pub level_name: String,
     /// The unit counted by rates: `requests` or `sessions`.
     pub counted: &'static str,
-    /// The profiled loads: the low load and the load in question, as far as they were made.
+    /// The profiled loads that were made: the low load and the load under investigation.
     pub levels: Vec<ProfiledTrial>,
     /// Requests completed while each CPU profile was taken.
     pub requests: Vec<f64>,
-    /// The CPU time of each request at the low load compared with the load in question; `None`
+    /// CPU time per request at the low load compared with the load under investigation; `None`
     /// unless both profiles exist.
     pub comparison: Option<ProfileDiff>,
     /// The sums of the other kinds of profiles.
@@ -114,7 +115,7 @@ pub struct ProveProfiles {
     pub bases: [String; 2],
     /// Requested length of a profile, s.
     pub seconds: u32,
-    /// The rate at which they were taken, 1/s.
+    /// The rate at which the profiles were taken, 1/s.
     pub rate_rps: f64,
     /// The unit counted by the rate: `requests` or `sessions`.
     pub counted: &'static str,
@@ -122,6 +123,6 @@ pub struct ProveProfiles {
     pub requests: [f64; 2],
     /// The stored profile files, by side.
     pub files: [Vec<String>; 2],
-    /// The CPU time of each request, A compared with B; `None` unless both sides have a profile.
+    /// CPU time per request, A compared with B; `None` unless both sides have a profile.
     pub comparison: Option<ProfileDiff>,
 }

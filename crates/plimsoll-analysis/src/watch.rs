@@ -1,7 +1,7 @@
-//! A watch over a running trial: it finds out when the verdict can no longer change ([`Watch`]).
+//! Watches a running trial and decides when its verdict can no longer change ([`Watch`]).
 //!
-//! The watch counts the figures that [`crate::judge()`] uses, which feeds a finished run through a
-//! watch. So a trial that was stopped early is judged from its record alone.
+//! [`crate::judge()`] passes a finished run through a watch too, and uses its counts. So a trial
+//! that was stopped early can be judged from its record alone.
 //!
 //! Not here: whether the server or the generator caused a failure.
 
@@ -16,24 +16,24 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// The minimum part of its window, in ns, that a trial shows before it is stopped, so that its
+/// A trial runs for at least this part of its window, in ns, before it is stopped, so that its
 /// throughput is known.
 const SHOWN_CLIMB_NS: u64 = 600 * MS;
 const SHOWN_LINE_NS: u64 = 1_500 * MS;
-/// A trial continues for this many ticks after the first bad request.
+/// After the first bad request, a trial continues for this number of ticks.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
-/// Clear overload: in each of the last ticks the backlog grew by at least this share of the
-/// arrivals.
+/// A server is clearly overloaded if the backlog grew by at least this share of the arrivals in
+/// each of the last ticks.
 const OVERLOAD_SHARE: f64 = 0.05;
 const OVERLOAD_TICKS_CLIMB: usize = 5;
 const OVERLOAD_TICKS_LINE: usize = 10;
-/// Growth of the backlog means nothing before this number of response times has passed.
+/// Growth of the backlog is ignored until this number of response times has passed.
 const FILLING_ANSWERS: f64 = 3.0;
-/// Number of consecutive ticks that show a calm (or a rejecting) server.
+/// Number of consecutive calm (or rejecting) ticks that show a calm (or rejecting) server.
 const SETTLED_TICKS: usize = 2;
 /// Minimum number of responses in a calm period.
 const CALM_ANSWERS: u64 = 3;
-/// Minimum number of responses before a first load is stopped.
+/// Smallest number of responses before the first load of a search is stopped.
 const ANSWERS_SHOWN: u64 = 3;
 
 /// Returns the judged part of a plan, in ns of schedule time: the last stage of its curve. Earlier
@@ -56,35 +56,35 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 enum EarlyStop {
     /// The verdict is certain.
     Certain,
-    /// The server responds within this time, in ns, again.
+    /// Every response takes at most this time, in ns, again.
     Calm(u64),
     /// The server rejects requests.
     Rejecting,
     /// The server completes a request successfully.
     Served,
-    /// Some requests have a response, and this part of the load, in ns, has passed.
+    /// Some requests have had a response, and the load has run for this time, in ns.
     Answered(u64),
     /// No event ends the load early.
     End,
 }
 
-/// The figures of one tick of the judged window.
+/// The figures of one tick (100 ms) of the judged window.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TickFigures {
     pub scheduled: u64,
     pub succeeded: u64,
     pub failed: u64,
     pub in_flight_end: u64,
-    /// Mean number of requests that wait only for the rest of their response
-    /// ([`crate::held_back`]).
+    /// Mean number of requests that wait only for the rest of their response, because an
+    /// acknowledgement is delayed ([`crate::held_back`]).
     pub held_back: f64,
     /// The longest response time in the tick, in ns.
     pub slowest_ns: u64,
     /// The mean response time in the tick, in ns; 0 without any response.
     pub mean_ns: f64,
-    /// The longest service time in the tick, in ns: the request had been sent that long before.
+    /// The longest service time in the tick, in ns: the time since a request was sent.
     pub slowest_service_ns: u64,
-    /// Time in which a worker was runnable and had no core, in ns.
+    /// Longest time for which one worker was runnable but had no core, in ns.
     pub without_core_ns: u64,
 }
 
@@ -110,19 +110,20 @@ impl TickFigures {
 #[derive(Debug, Clone)]
 struct WatchedBound {
     allowance: Allowance,
-    /// The named request that the bound applies to.
+    /// The index of the named request that the bound applies to; `None`: all requests.
     route: Option<RouteNumber>,
     /// Ended requests that broke the bound.
     ended_bad: u64,
-    /// The outcomes of all requests of the bound's route in the judged window.
+    /// The outcomes of all requests that the bound applies to, in the judged window; used only for
+    /// bounds of named requests and of connections.
     ledger: Ledger,
     /// The dispersion of the bad requests.
     bunches: Bunches,
 }
 
-/// The dispersion of events: counts in pieces of time, each as long as the bound. Late requests
-/// come in bunches, one for each time that the queue was long. A bunch is one observation, whatever
-/// its number of requests.
+/// The dispersion of bad requests: counts in pieces of time, each as long as the latency bound.
+/// Late requests come in bunches, one for each period with a long queue. A bunch is one
+/// observation, whatever its number of requests.
 #[derive(Debug, Clone, Default)]
 struct Bunches {
     ticks_each: usize,
@@ -149,8 +150,8 @@ impl Bunches {
         }
     }
 
-    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1: the
-    /// number of events that make one observation.
+    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. It is
+    /// the number of bad requests that count as one observation.
     fn size(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -171,7 +172,7 @@ pub struct Watch {
     to_ns: u64,
     tick_ns: u64,
     timeout_ns: u64,
-    /// The maximum number of requests that the trial schedules.
+    /// The largest number of requests that the trial can schedule.
     scheduled_max: u64,
     bounds: Vec<WatchedBound>,
     /// Ticks of the judged window and after, in order.
@@ -181,17 +182,19 @@ pub struct Watch {
     first_bad: Option<usize>,
     /// The smallest mean response time of any tick, in ns.
     quickest_ns: f64,
-    /// The progress of a calming load: consecutive calm ticks, and the responses in these ticks.
+    /// The progress of a calming load: the number of consecutive calm ticks, and of responses in
+    /// them.
     settled: (usize, u64),
 }
 
 impl WatchedBound {
-    /// Returns whether the bound applies to one named request, or to connections.
+    /// Returns whether the bound has its own ledger: it applies to one named request, or to
+    /// connections.
     fn has_own_ledger(&self) -> bool {
         self.route.is_some() || !self.allowance.measure.is_of_routes()
     }
 
-    /// Creates the bound with empty counts; `None` if the plan lacks the named request.
+    /// Creates the bound with empty counts; `None` if the plan does not contain the named request.
     fn for_plan(allowance: Allowance, plan: &PlanRecord) -> Option<WatchedBound> {
         let route = match &allowance.route {
             None => None,
@@ -332,11 +335,11 @@ impl Watch {
         }
     }
 
-    /// Returns the reason why the trial has certainly failed, if that is certain.
+    /// Returns the reason why the trial has certainly failed; `None` if the verdict is not certain.
     pub fn certain(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bad(at);
-            // At most all scheduled requests can belong to one named request.
+            // One named request can have at most all of the scheduled requests.
             let allowed = bound.allowance.count_of(self.scheduled_max);
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
@@ -353,7 +356,7 @@ impl Watch {
     /// in flight for longer than the bound.
     pub(crate) fn bad(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
-        // The names of the requests in flight are not known.
+        // It is not known which named request a request in flight belongs to.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
         bound.ended_bad
             + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }
@@ -364,19 +367,20 @@ impl Watch {
         self.bounds[at].ended_bad
     }
 
-    /// Returns how many bad requests of bound `at` make one independent observation, at least 1.
+    /// Returns how many bad requests of bound `at` count as one independent observation, at least
+    /// 1.
     pub(crate) fn bunch_size(&self, at: usize) -> f64 {
         self.bounds[at].bunches.size()
     }
 
-    /// Returns the outcomes of the requests that bound `at` applies to; `whole` are those of all
+    /// Returns the ledger of the requests that bound `at` applies to. `whole` is the ledger of all
     /// requests.
     pub(crate) fn ledger_of<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
         if self.bounds[at].has_own_ledger() { &self.bounds[at].ledger } else { whole }
     }
 
-    /// Returns the bounds in the order of [`Slo::allowances`], without bounds of requests that the
-    /// plan lacks.
+    /// Returns the bounds in the order of [`Slo::allowances`]. Bounds of requests that the plan
+    /// does not contain are missing.
     pub(crate) fn allowances(&self) -> impl Iterator<Item = &Allowance> {
         self.bounds.iter().map(|bound| &bound.allowance)
     }
@@ -386,8 +390,8 @@ impl Watch {
         &self.seen
     }
 
-    /// Returns a lower bound of the requests in flight for longer than `bound_ns`. Of the requests
-    /// scheduled that long ago, at most the number of all ended requests can have ended.
+    /// Returns a lower bound of the number of requests in flight for longer than `bound_ns`: the
+    /// requests scheduled before that time, minus all ended requests.
     fn overdue(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
         let old: u64 = self.seen.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
@@ -399,18 +403,21 @@ impl Watch {
         self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
 
-    /// Returns the sentence for a server that falls further behind in every single tick. A single
-    /// stall, however long, ends. Near the line, where growth is slight, the whole window is used.
+    /// Returns a sentence if the server falls further behind in every single tick; otherwise
+    /// `None`. So a single stall, however long, is no overload. Slight growth near the load line
+    /// needs the whole window.
     fn overload(&self) -> Option<String> {
         let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
         let inside = self.seen.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
-        // On any server the number in flight takes some response times to reach its level.
+        // On any server the number of requests in flight takes some response times to reach its
+        // level.
         let filling = (FILLING_ANSWERS * self.quickest_ns / self.tick_ns as f64) as usize;
         if inside <= ticks.saturating_add(filling) || self.seen.len() > inside {
             return None;
         }
         let last = &self.seen[inside - ticks - 1..inside];
-        // A silence is a stall until it has broken a bound: its length is worth knowing.
+        // A silence counts as a stall until it has broken a bound, so that its length becomes
+        // known.
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
             return None;
         }
@@ -438,7 +445,7 @@ impl Watch {
                 let waiting = whole.in_flight_end as f64 > 1.0 + arriving * stay_ticks;
                 let slow = whole.response.max_ns() > calm_ns;
                 if ledger.requests() == 0 && !waiting {
-                    // The tick lies between two responses of a slow server.
+                    // This tick lies between two responses of a slow server.
                     return ControlFlow::Continue(());
                 }
                 (!slow && !waiting && ledger.failed_total() == 0, "the server's backlog is drained again")
@@ -453,8 +460,8 @@ impl Watch {
     }
 }
 
-/// Counts the successes in a tick whose time was longer than `bound_ns`. The histograms of response
-/// and service times contain timeouts, which are already counted as failures.
+/// Counts the successes in a tick that took longer than `bound_ns`. The histograms of response and
+/// service times also contain timeouts, which are already counted as failures.
 fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, timeout_ns: u64) -> u64 {
     let holds_timeouts = std::ptr::eq(times, &whole.response) || std::ptr::eq(times, &whole.service);
     let timeouts = match holds_timeouts && timeout_ns > bound_ns {
@@ -464,7 +471,7 @@ fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, tim
     times.count_above(bound_ns).saturating_sub(timeouts)
 }
 
-/// Formats the sentence for a bound that `bad` of `scheduled` requests broke.
+/// Formats a sentence about a bound that `bad` of `scheduled` requests broke.
 pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
     let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
     let allowed = format::rough_share(allowance.share);

@@ -22,6 +22,7 @@ use std::collections::BTreeMap;
 /// Up to this number of blocks all halves are used. For more blocks, [`HALVES`] random halves are
 /// used.
 const EXACT_BLOCKS_MAX: usize = 12;
+/// Number of random halves: as many as [`EXACT_BLOCKS_MAX`] blocks have in all.
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// The smallest order statistic that is used directly. Farther out, few random halves would decide
 /// by chance, so the tail is a normal one through this point. Sums of random signs have lighter

@@ -1,5 +1,5 @@
-//! A comparison or a ladder as a study: first the load of each arm, then block after block until
-//! the result is certain or the budget ends.
+//! A comparison or a ladder as a study. First come the loads that find the load level of each arm.
+//! Then blocks of one load per arm follow, until the result is certain or the budget ends.
 
 use super::climb::{self, ArmLoad, LoadRules};
 use super::profiling;
@@ -8,7 +8,7 @@ use crate::prove::{self, Block, Blocks, InterimEstimate, Ladder, Rules};
 use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
-/// Before this number of blocks the required number is not estimated.
+/// The required number of blocks is not estimated from fewer blocks than this.
 const ENOUGH_FROM: usize = 14;
 
 /// The state of a running comparison.
@@ -21,15 +21,16 @@ pub struct Comparison {
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
-    /// The load of each arm, and when the last climb ended, ns; `None` before that.
+    /// The load of each arm, and the end of the last climb in ns; `None` while the climb (the
+    /// search for each arm's load) continues.
     loads: Option<(Vec<ArmLoad>, u64)>,
 }
 
 /// The interim result of a comparison or ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// The interim result of a comparison, and the budget that would probably decide it, ns, if the
-    /// present budget is too small.
+    /// An estimate for a comparison. The second value is the budget that would probably decide it,
+    /// in ns, if the present budget is too small.
     Proof(InterimEstimate, Option<u64>),
     /// The interim result of a ladder.
     Ladder(Ladder),
@@ -63,7 +64,7 @@ impl Comparison {
         Tag { purpose, arm: Some(arm), turn: turn as u32 }
     }
 
-    /// Returns the time within which every block must end, ns.
+    /// Returns the time after the start of the study within which every block must end, ns.
     pub fn budget_ns(&self) -> u64 {
         self.spec.budget_ns
     }
@@ -90,8 +91,8 @@ impl Comparison {
         Step::measure(self.tag(Purpose::Block, arm, number), plan, StopRule::End)
     }
 
-    /// Returns the next profile, if profiles were requested. There are none after blocks that ended
-    /// early.
+    /// Returns the step that takes the next profile, if the user requested profiles. No profiles
+    /// are taken if the blocks ended early.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         match &self.profiles {
             Some(profiles) if self.blocks.broken.is_none() => {
@@ -101,7 +102,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the load of each arm, and when it was known, ns; or the next step of the climb.
+    /// Returns the load of each arm, and the time in ns when the climb had found them. The error is
+    /// the next step of the climb.
     fn loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
         if let Some(known) = &self.loads {
             return Ok(known.clone());
@@ -120,7 +122,7 @@ impl Comparison {
         Ok(known)
     }
 
-    /// Returns whether this number of blocks suffices, or no further block would end in time.
+    /// Returns whether the blocks suffice, or no further block would end within the budget.
     fn is_over(&self, number: usize, climbed_ns: u64, elapsed_ns: u64) -> bool {
         if number == 0 {
             return false;
@@ -137,7 +139,7 @@ impl Comparison {
         enough || elapsed_ns + block_ns * 21 / 20 > self.spec.budget_ns
     }
 
-    /// Returns the interim result after `trials`, for display; `None` before the first block.
+    /// Returns the interim result for display; `None` before the first block.
     pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {

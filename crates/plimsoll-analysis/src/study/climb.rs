@@ -1,5 +1,6 @@
-//! The load of a comparison's blocks: the number of users or the rate of each arm, and the length.
-//! If no flag gives the load, a short climb on each arm finds it.
+//! Finds the load of a comparison's blocks: the number of users or the rate of each arm, and the
+//! length. If no flag gives the load, a short climb finds it: loads with rising numbers of users on
+//! each arm.
 //!
 //! Not here: the blocks.
 
@@ -11,48 +12,50 @@ use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Ta
 
 /// Numbers of users that the climb tries, in order.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Length of each load of the climb, ns. If responses take long, it is this number of response
-/// times, up to the maximum.
+/// Length of each load of the climb, ns. If responses take long, a load lasts this number of
+/// response times, up to the maximum.
 const CLIMB_NS: u64 = 250 * MS;
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
-/// All climbs together take at most this part of the budget, except for the load that crosses the
-/// limit.
+/// All climbs together take at most one part in this number of the budget. The load that crosses
+/// this limit is completed.
 const CLIMB_PART: u64 = 3;
 /// Goodput has grown if it exceeds the previous maximum by this factor. Such short loads vary by
-/// some percent. A smaller factor would take chance for growth, and end at far more users than
-/// saturate the server.
+/// some percent. A smaller factor would take chance for growth, so the climb would end at far more
+/// users than saturate the server.
 const GROWN: f64 = 1.08;
-/// The fewest users whose goodput has this share of the peak are enough.
+/// The climb selects the fewest users whose goodput is at least this share of the maximum.
 const ENOUGH: f64 = 0.93;
-/// This multiple of the users that saturate a server is more than enough.
+/// This multiple of the number of users that saturate a server is more than enough.
 const FILLING_TIMES: f64 = 8.0;
-/// This multiple is more than enough for a server whose peak has few responses. There, a few
-/// responses more are no growth, and each superfluous user waits for long.
+/// The same multiple for a slow server, which has few responses at its peak. There, a few more
+/// responses are no growth, and each superfluous user waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
 const SLOW_ANSWERS: f64 = 200.0;
-/// For such a server, this multiple of the users that saturate it is enough. More users would only
-/// wait, longest on the slower side.
+/// For a slow server, this multiple of the number of users that saturate it is enough. More users
+/// would only wait, longest on the slower side.
 const ENOUGH_TIMES_SLOW: f64 = 1.5;
-/// Minimum warm-up before each load, ns: after a new start, and on a running target. Each warm-up
-/// has a number of consecutive responses, but takes at most this part of the load.
+/// Shortest warm-up before each load on a newly started target, ns.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
+/// Shortest warm-up before each load on a running target, ns.
 const WARMUP_NS: u64 = 30 * MS;
+/// A warm-up lasts this number of response times, if that is longer than the shortest warm-up.
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
+/// To contain so many response times, a warm-up takes at most one part in this number of the load.
 const WARMUP_PART: u64 = 3;
 /// The fixed rate as a share of the slower side's capacity.
 const RATE_SHARE: f64 = 0.6;
 /// Minimum length of a load, ns.
 const LOAD_NS: u64 = 400 * MS;
-/// Minimum length of a load, in consecutive response times.
+/// Shortest length of a load, as a multiple of the response time.
 const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
-/// Minimum number of responses in a load, on the slower side. The load is shorter if the budget
+/// Smallest number of responses in a load on the slower side. The load is shorter if the budget
 /// would otherwise hold too few blocks.
 const LOAD_ANSWERS: f64 = 100.0;
 const BLOCKS_MIN: u64 = 16;
-/// The minimum number of consecutive responses, and of blocks, for a slow server that cannot meet
-/// the limits above. A load shorter than its slowest response has no information, so fewer blocks
-/// are better.
+/// The smallest multiple of the response time, and the smallest number of blocks, for a slow server
+/// that cannot meet the limits above. A load shorter than its slowest response has no information,
+/// so fewer blocks are better.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 const BLOCKS_FEW: u64 = 11;
 /// Maximum number of connections that are opened before a load with a fixed rate.
@@ -61,9 +64,9 @@ const READY_MAX: f64 = 2048.0;
 /// The requirements of a comparison on its loads, in addition to [`BlocksSpec`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LoadRules {
-    /// Whether the loads have a fixed rate, instead of that at the peak.
+    /// Whether the loads have a fixed rate, instead of enough users to reach the peak.
     pub fixed_rate: bool,
-    /// Whether every arm has a separate load, because the arms do different work.
+    /// Whether every arm has a load of its own, because the arms do different work.
     pub apart: bool,
 }
 
@@ -76,7 +79,7 @@ pub struct ArmPeak {
     pub rps: f64,
     /// Mean service time at the peak, ns.
     pub mean_ns: f64,
-    /// Number of responses from which the peak is known.
+    /// Number of responses in the load that showed the peak.
     pub answers: f64,
 }
 
@@ -115,8 +118,9 @@ impl ArmLoad {
     }
 }
 
-/// Returns the capacity of an arm and its number of users, or the next load of the climb. A number
-/// of users from a flag is the only one tried. `tag`: the tag of the climb's loads.
+/// Returns the capacity of an arm and its number of users; the error is the next load of the climb.
+/// If a flag gives the number of users, only that number is tried. `tag`: the tag of the climb's
+/// loads.
 pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // With a given rate, only the response time is needed.
@@ -140,7 +144,8 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
-            // A load shorter than its first response has no information; a rejected load has.
+            // A load shorter than its first response has no information. A load with rejected
+            // requests has.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -159,7 +164,8 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
         let rps = summary.offered_unit_rps();
         flat = if rps > best * GROWN { 0 } else { flat + 1 };
         tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
-        // A slow server would still process the requests of many users when the next load begins.
+        // With more users, a slow server would still process their requests when the next load
+        // begins.
         if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
             break;
         }
@@ -172,7 +178,8 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
 }
 
 /// Returns the fewest tried users that are more than enough by Little's law. The law uses the
-/// fastest response of a single user. A disturbance may hide that few users were enough.
+/// response time of a single user. This limit is needed because a disturbance may hide that few
+/// users were enough.
 fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
@@ -180,7 +187,7 @@ fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
-/// Returns the capacity of an arm with the fewest users that saturate it.
+/// Returns the capacity of an arm, with the fewest users that saturate it.
 fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
@@ -192,8 +199,8 @@ fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
     Some(peak)
 }
 
-/// Computes the load of each arm from its capacity and the time left for all blocks. Compared sides
-/// have equal loads.
+/// Computes the load of each arm from its capacity and the time left for all blocks. Sides that are
+/// compared have equal loads.
 pub fn loads(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u64) -> Vec<ArmLoad> {
     if wanted.apart {
         return loads_of(spec, wanted, peaks, left_ns);
@@ -215,7 +222,8 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    // A load also takes its warm-up, which is a part of it, and the last responses.
+    // Beside its measured time, a load takes its warm-up, which is a part of it, and waits for the
+    // last responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
@@ -234,8 +242,8 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
     peaks.iter().zip(lengths).map(load).collect()
 }
 
-/// Returns the maximum part for each element of `wanted` such that all parts sum up to `sum`. A
-/// smaller element leaves more to the other elements.
+/// Divides `sum` among the elements of `wanted`, and returns the largest part that an element may
+/// have. Elements that want less leave the rest to the others. Returns `u64::MAX` if all fit.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);
@@ -269,7 +277,8 @@ mod tests {
 
     #[test]
     fn a_server_is_filled_with_few_users() {
-        // Each level: (users, requests/s, mean service time in ms, seconds); then the chosen users.
+        // Each level: (users, requests/s, mean service time in ms, seconds). Then the expected
+        // number of users.
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
             let tried: Vec<ArmPeak> = levels
                 .iter()

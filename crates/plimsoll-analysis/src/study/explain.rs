@@ -1,9 +1,9 @@
-//! The study of a load line's limit. First, a search uses a part of the budget. Then steady loads
-//! run at a low rate, half the line, the line and just above. Their differences show the cause; all
-//! have one length, so that they are comparable.
+//! The study of the cause of a load line. First, a search uses a part of the budget. Then steady
+//! loads run at a low rate, half the line, the line and just above. Their differences show the
+//! cause. All steady loads have one length, so that they are comparable.
 //!
-//! For the remaining causes, loads with one change follow, between two loads without a change. Last
-//! come loads with other values of a server's setting.
+//! Then follow experiments that separate the remaining causes: loads with one change, between two
+//! loads without a change. Last come loads with other values of a server's setting.
 //!
 //! Not here: the meaning of the loads (`explain`).
 
@@ -61,8 +61,8 @@ impl HoldLevel {
         }
     }
 
-    /// Returns the rate of the level after a search, 1/s; `None`: the load would have no
-    /// information, or is not allowed.
+    /// Returns the rate of the level after a search, 1/s. `None`: the load would have no
+    /// information, or the rate is not allowed.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
         let level = level_of(findings);
         let share = match self {
@@ -70,14 +70,15 @@ impl HoldLevel {
             HoldLevel::Half => 0.5,
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
-                // Without a failed load there is no rate above the line, and a limit of plimsoll is
-                // none of the server.
+                // Without a failed load there is no known rate above the line. If plimsoll or the
+                // maximum rate was the limit, the server was not.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // For a wide bracket, the rate is at most the rate that the server has reached.
+                // If the line is known only roughly, the rate is at most the highest rate that the
+                // server has reached.
                 let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
@@ -86,20 +87,20 @@ impl HoldLevel {
     }
 }
 
-/// The load above the line has this multiple of the rate that was not sustained.
+/// The rate of the load above the line, as a multiple of the rate that was not sustained.
 const PAST: f64 = 1.1;
-/// A load whose responses reach this share of its rate was not above the line. The next load has
-/// this multiple of the rate, for at most this number of times. Without a rate known to fail, it is
-/// at most this multiple of the highest earlier throughput.
+/// A load whose throughput reaches this share of its rate was not above the line. The next load has
+/// [`FURTHER`] times the rate, at most [`FURTHER_MAX`] times in a row. If no rate is known to fail,
+/// the rate is at most [`FURTHER_TIMES`] times the highest earlier throughput.
 const ANSWERED: f64 = 0.97;
 const FURTHER: f64 = 1.4;
 const FURTHER_MAX: usize = 3;
 const FURTHER_TIMES: f64 = 3.0;
-/// The range of the length of a steady load, ns.
+/// Shortest and longest steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
-/// Warm-up before a steady load, ns, in which the backlog of the load before disappears.
+/// Warm-up before a steady load, ns, in which the backlog of the load before drains.
 const WARMUP_NS: u64 = 500 * MS;
-/// Minimum time in addition to the schedule, ns: connecting, and the transfer of the result.
+/// Smallest time of a load beside its schedule, ns: connecting, and the transfer of the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Maximum number of attempts of a disturbed load, or of an experiment in which plimsoll was late.
 const TRIES_MAX: usize = 2;
@@ -107,35 +108,37 @@ const TRIES_MAX: usize = 2;
 const READY_MAX: f64 = 2048.0;
 /// Length of a load with a change, ns.
 const CHANGED_NS: u64 = 2 * SECOND;
-/// The part of the budget reserved for experiments, and the maximum of this time, ns.
+/// Experiments get one part in [`CHANGED_PART`] of the budget, and at most this time, ns.
 const CHANGED_PART: u64 = 4;
 const CHANGED_NS_MAX: u64 = 30 * SECOND;
-/// Minimum number of loads with experiments: one with a change between two without.
+/// Smallest number of loads for an experiment: one with a change between two without.
 const CHANGED_LEAST: u64 = 3;
-/// If time is reserved, steady loads are at least this long, ns.
+/// Steady loads keep at least this length, ns, when time is reserved for experiments.
 const KEPT_FROM_NS: u64 = 1200 * MS;
-/// Users of a load with a change: this multiple of the users at the peak, within these bounds. They
-/// certainly saturate the server.
+/// Users of a load with a change: this multiple of the users at the peak, within these bounds. So
+/// many users certainly saturate the server.
 const USERS_TIMES: u64 = 2;
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
-/// More users than the server serves in this time, s, or in twice the time of a single request,
-/// would only wait.
+/// Limits the users of such a load. More users than the server serves in this time, s, or in twice
+/// the service time of a single request, would only wait.
 const USERS_WAIT_S: f64 = 0.25;
 /// Maximum number of users that continue while a dependency is paused.
 const BRIDGING_MAX: u64 = 1024;
-/// Bursts: this time, ns, at four times the rate, then three times as long without requests.
+/// Bursts: requests arrive for this time, ns, at four times the rate, then none for three times as
+/// long.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
-/// Simultaneous requests leave within this time, ns. Then follows a pause of a multiple of the
-/// service time of one request. All requests complete before the next ones, even one after another,
-/// and a token bucket fills up.
+/// Simultaneous requests are sent within this time, ns. Then follows a pause, as a multiple of the
+/// service time of one request. In the pause all requests complete, even one after another, and a
+/// token bucket refills.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
-/// With few simultaneous requests, a mean needs more of them: the load is this multiple as long.
+/// The length of a load with few simultaneous requests, as a multiple of the other loads. It is
+/// longer because each mean needs enough requests.
 const ABREAST_TIMES: u64 = 2;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
-/// Returns the length of the load with this tag, as a multiple of the other loads.
+/// Returns the length of the load with this tag, as a multiple of [`CHANGED_NS`].
 fn times_as_long(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
 }
@@ -147,9 +150,9 @@ pub struct Explain {
     pub search: Search,
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
-    /// The possible experiments.
+    /// The experiments that are possible with this target.
     pub interventions: Vec<Intervention>,
-    /// The experiments that a flag requests.
+    /// The experiments that the user requests by a flag.
     pub flagged: Vec<Intervention>,
     /// Values of a server's setting that are tried after the experiments.
     pub varied: Vec<f64>,
@@ -192,8 +195,9 @@ impl Explain {
         }
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
-        // If there is not enough time for all loads, half the line is the least informative. The
-        // search has measured the line itself.
+        // If there is not enough time for all loads, the load at half the line is dropped first: it
+        // is the least informative. The load at the line follows, since the search has measured the
+        // line.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -225,16 +229,16 @@ impl Explain {
         }
     }
 
-    /// Returns a higher load above the line. For a wide bracket, and without a line, that rate is
-    /// not known beforehand. A load that was sustained is followed by a higher one: without a load
-    /// above capacity all loads look alike.
+    /// Returns another load above the line with a higher rate, if the last one was sustained. That
+    /// happens if the line is known only roughly, or not at all. Without a load above capacity the
+    /// loads do not differ.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // If the first load was too low and the second was disturbed, another one follows.
+        // If the first load was too low and the second was disturbed, the second is repeated.
         let again = past.len() > 1 && sight.disturbed.is_some();
         let answered = got >= ANSWERED * offered && sight.limited.is_none();
         if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
@@ -243,7 +247,7 @@ impl Explain {
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
         let made = rate.max();
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
-        // If a rate that failed before is sustained now, the old bound no longer counts.
+        // If a rate that failed before is sustained now, the earlier bound no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
         let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
@@ -259,13 +263,13 @@ impl Explain {
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
 
-    /// Returns the next load with another value of the setting. A value that could not be set is
-    /// not tried again.
+    /// Returns the next load with another value of the setting (`--vary`). A value that could not
+    /// be set is not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
-            // The load has twice the users of the other experiments: the users must not be the
+            // The load has twice the users of the other experiments, so that the users are not the
             // limit.
             Some(tag) if left_ns >= self.changed_ns() => {
                 self.loaded(tag, self.filling(Intervention::MoreUsers, findings))
@@ -279,7 +283,8 @@ impl Explain {
         WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns()
     }
 
-    /// Returns the next load with a change, or a control before or after all of them.
+    /// Returns the next load of the experiments: a load with a change, or a control (a load without
+    /// a change) before or after them.
     fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
@@ -298,7 +303,7 @@ impl Explain {
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);
-        // An experiment needs its control, so the time for the last load is reserved.
+        // An experiment needs a control after it, so the time for that load is reserved.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,
             (0, Some(_)) if left_ns >= CHANGED_LEAST * needs_ns => Intervention::Control,
@@ -310,7 +315,7 @@ impl Explain {
         self.changed(next, history.trials, findings)
     }
 
-    /// Returns the experiments that separate the causes remaining after the steady loads.
+    /// Returns the experiments that distinguish the causes remaining after the steady loads.
     pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
@@ -321,7 +326,7 @@ impl Explain {
         interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
     }
 
-    /// Returns the effects that the remaining causes predict for an experiment, in words. They are
+    /// Returns what each remaining cause predicts for an experiment, in words. The predictions are
     /// recorded before the experiment.
     pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
         let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
@@ -377,7 +382,8 @@ impl Explain {
         closed(base, users)
     }
 
-    /// Returns the plan of `count` simultaneous requests, repeated after their responses.
+    /// Returns the plan of `count` simultaneous requests, which repeat after all have had their
+    /// response.
     fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
@@ -409,9 +415,9 @@ impl Explain {
         PlanRecord { load: Load { shape, connections_ready, ..base.load.clone() }, ..base.clone() }
     }
 
-    /// Returns the part of the budget reserved for experiments, ns.
+    /// Returns the time reserved for experiments and for other values of the setting, ns.
     fn kept_ns(&self) -> u64 {
-        // An experiment and its control are the minimum: a smaller reserve would be useless.
+        // The reserve is enough for one experiment and its controls: less would be useless.
         let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
@@ -423,9 +429,11 @@ impl Explain {
         (self.varied.len() as u64 * (self.changed_ns() + SECOND)).min(self.budget_ns / 2)
     }
 
-    /// Returns the length of each of `loads` steady loads, ns. Experiments get time as long as
-    /// steady loads do not become too short; a setting of `--vary` always does. For a wide bracket
-    /// a higher load above the line may follow, in reserved time or in that of the experiments.
+    /// Returns the length of each of `loads` steady loads, ns; `None` if the time is too short.
+    ///
+    /// Time is reserved for experiments if the steady loads do not become too short. Time for
+    /// `--vary` is always reserved. If the line is known only roughly (`is_wide`), a higher load
+    /// above the line may follow, so there is time for one more load if possible.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept =
@@ -435,16 +443,16 @@ impl Explain {
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
     }
 
-    /// Returns the maximum length of a load that takes `all_ns` in total, ns; `None`: too short to
-    /// have information.
+    /// Returns the longest load that takes at most `all_ns` in total, ns; `None` if it is too short
+    /// to have information.
     fn length_ns(&self, all_ns: u64, overhead_ns: u64) -> Option<u64> {
         let length_ns = all_ns.checked_sub(WARMUP_NS + overhead_ns + self.grace_ns())?;
         let length_ns = length_ns.min(*HOLD_NS.end()) / Plan::TICK_NS * Plan::TICK_NS;
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
 
-    /// Returns the grace period, ns: a request that waits longer than the longest bound is already
-    /// bad.
+    /// Returns the grace period, ns. It is at most the longest latency bound: a request that waits
+    /// longer is bad in any case.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)
@@ -471,8 +479,8 @@ impl Explain {
     }
 }
 
-/// Returns the time of the last load in addition to its schedule, ns: before its start, and after
-/// its end.
+/// Returns the time that the last load took beside its schedule, ns: before its start and after its
+/// end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
     let (before, last) = match history.trials {
@@ -484,30 +492,30 @@ fn overhead_ns(history: &History) -> u64 {
     beside_ns.max(OVERHEAD_NS)
 }
 
-/// Returns whether the server's capacity is not known closely: no rate is known to be sustained, or
-/// none to fail, or the two are far apart.
+/// Returns whether the server's capacity is known only roughly. Then no rate is known to be
+/// sustained, or none to fail, or the two rates are far apart.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
     rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)
 }
 
-/// Returns the loads that ran to their end.
+/// Returns the loads that the user did not interrupt.
 fn whole(trials: &[Trial]) -> impl Iterator<Item = &Trial> {
     let whole = |trial: &&Trial| !matches!(trial.run.ending, Some(LoadEnd::Stopped(Stop::Interrupted)) | None);
     trials.iter().filter(whole)
 }
 
-/// Returns the finished loads of a level.
+/// Returns the uninterrupted loads of a level.
 fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
-/// Returns the finished loads with this change.
+/// Returns the uninterrupted loads with this change.
 fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
 }
 
-/// Returns whether a remark says that a load cannot be made.
+/// Returns whether a remark says that the load with this tag cannot be made.
 pub(crate) fn is_unheld(remarks: &[Remark], tag: Tag) -> bool {
     remarks.iter().filter_map(Remark::unheld).any(|(other, _)| other == tag)
 }
@@ -516,8 +524,7 @@ fn has_changed(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
 }
 
-/// Returns the loads of a record's experiments. `varied`: the values of the setting that were
-/// planned.
+/// Returns the recorded loads of the experiments. `varied`: the planned values of the setting.
 pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
@@ -535,15 +542,15 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     }
 }
 
-/// Returns the steady loads of a record.
+/// Returns the recorded steady loads, one per level.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
-    // The first undisturbed load counts. If all were disturbed, the first load counts: a later one
-    // may meet the backlog of the load above the line.
+    // The first undisturbed load of a level counts. If all were disturbed, the first load counts: a
+    // later load may meet the backlog of the load above the line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
-    // Loads above the line have rising rates: the last valid one counts.
+    // Loads above the line have rising rates, so the last undisturbed one counts.
     let calm =
         trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
     let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);

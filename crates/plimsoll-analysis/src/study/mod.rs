@@ -1,9 +1,9 @@
-//! Studies: from the spec and the measured loads to the next load ([`Study::next`]). Equal
-//! histories always give equal steps, whoever makes the loads: this machine, a simulated server in
-//! a test, or several machines.
+//! Studies: each computes the next load from its spec and the loads measured so far
+//! ([`Study::next`]). Equal histories always give equal steps, whoever makes the loads: this
+//! machine, a simulated server in a test, or several machines.
 //!
-//! Requested profiles are taken in separate loads, which are the last steps of any study
-//! ([`profiling`]).
+//! Profiles that the user requested are taken in separate loads, which are the last steps of a
+//! study ([`profiling`]).
 //!
 //! A [`Study`] remembers the results of earlier loads, so that each load is read only once. It
 //! contains nothing that cannot be computed from the history.
@@ -46,9 +46,9 @@ pub enum Study {
     Sweep(SweepSpec),
     /// A search for the load line.
     Find(Box<Search>),
-    /// A search, and steady loads after it.
+    /// A search for the load line, then steady loads that show its cause.
     Explain(Box<Explain>),
-    /// A search, and a load above the line.
+    /// A search for the load line, then a load above the line.
     Overload(Box<Overload>),
     /// A comparison, or a ladder.
     Blocks(Box<Comparison>),
@@ -93,10 +93,10 @@ impl Study {
         }
     }
 
-    /// Returns the next step after the history of the last call and new trials.
+    /// Returns the next step. `history` is that of the last call, with any new loads appended.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
-        // Once profiles are being taken, no load is measured again.
+        // After the first profile no load is measured again.
         if profiling::began_ns(history).is_none() {
             match self.next_measured(history) {
                 Step::Stop => {}
@@ -146,13 +146,13 @@ impl Study {
         }
     }
 
-    /// Returns whether all measurements are complete and profiles are being taken.
+    /// Returns whether all measurements are complete and the study takes profiles.
     pub fn is_profiling(&self, history: &History) -> bool {
         profiling::began_ns(history).is_some()
     }
 
-    /// Returns the profile of one target that would be taken next, if the user stops the study
-    /// before.
+    /// Returns the tag of the next profile of a study with one target: the profile that is missing
+    /// if the user stops the study now. `None` if no profile is missing.
     pub fn left_unprofiled(&self, history: &History) -> Option<Tag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),

@@ -1,6 +1,7 @@
-//! The study of a server above its line: a search if no line is given, then one load in steps of
-//! the line. A single load keeps the backlog of one step for the next, which is the only way to see
-//! whether a server recovers. If another target is named, a similar load follows on that target.
+//! The study of a server above its load line. If the line is not given, a search finds it first.
+//! Then one load rises in steps, each a multiple of the line. A single load passes the backlog of
+//! one step on to the next, which is the only way to see whether a server recovers. If a second
+//! target is named, the same load follows on that target.
 //!
 //! Not here: the meaning of the load (`overload`).
 
@@ -11,15 +12,15 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
-/// Range of the length of a step, ns; the recovery step is twice as long.
+/// Shortest and longest step, ns; the last step, which tests the recovery, is twice as long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
-/// Time for connecting and for transferring the result, ns.
+/// Time beside the schedule for connecting and for transferring the result, ns.
 const OVERHEAD_NS: u64 = SECOND;
 
-/// Returns the minimum budget for all steps, ns, on `targets` targets, including the search if the
-/// line is not given (`has_line`).
+/// Returns the smallest budget in which all steps fit, ns, on `targets` targets. Without a given
+/// line (`has_line`) it includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
-    // The sum contains the grace period and the time before the first load.
+    // The sum contains the grace period and the time before the first load, 2 s together.
     let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
     let (searched, all) = if has_line { (0, 1) } else { SEARCH_PART };
     (steps_ns * targets * all).div_ceil(all - searched).next_multiple_of(SECOND)
@@ -30,15 +31,15 @@ pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
 pub struct Overload {
     /// The search for the line.
     pub search: Search,
-    /// The given line, 1/s; `None`: the search finds it.
+    /// The given line, 1/s; `None`: the search finds the line.
     pub line_rps: Option<f64>,
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
-    /// The plan of a second target for the load.
+    /// The plan of the second target, on which the load is repeated.
     pub against: Option<PlanRecord>,
 }
 
-/// Returns the tag of the load on the first target, or `against` the second target.
+/// Returns the tag of the load: on the first target, or on the second target if `against`.
 pub fn overload_tag(against: bool) -> Tag {
     Tag { arm: against.then_some(ArmIndex::AGAINST), ..Tag::for_purpose(Purpose::Overload) }
 }

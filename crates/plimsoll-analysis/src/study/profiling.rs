@@ -1,7 +1,7 @@
-//! Loads under which profiles of the target are taken. These are the last steps of a study with
-//! requested profiles, after all measurements, so that no figure includes the cost of a profile.
-//! One target is profiled at a low rate and at the rate in question. Two sides are profiled
-//! alternately, several times each, at one rate.
+//! Loads under which profiles of the target are taken. They are the last steps of a study with
+//! requested profiles, after all measurements, so that no other figure includes the cost of
+//! profiling. A single target is profiled at a low rate and at the rate under investigation. Two
+//! sides are profiled alternately, several times each, at one rate.
 //!
 //! Not here: how profiles are fetched and stored (the binary), and their meaning (`profile`).
 
@@ -16,56 +16,59 @@ use plimsoll_model::{
     ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
-/// The sides of successive profiles: a drift of the machine affects both sides equally.
+/// The side of each profile in turn. With this order, drift of the machine affects both sides
+/// equally.
 const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
 /// Number of profiles of both sides together.
 pub const TURNS_OF_SIDES: usize = TURNS.len();
 /// Warm-up before a profile of a side, ns; a newly started build gets its usual warm-up in
 /// addition.
 const WARMUP_NS: u64 = SECOND;
-/// Time in which a server stops and writes a profile, ns.
+/// Time for the server to stop and write a profile, ns.
 const GAP_NS: u64 = SECOND / 2;
-/// The rate as a share of the slower side's capacity, low enough that both sides are steady.
+/// The rate as a share of the slower side's capacity. It is low enough that both sides are steady.
 const RATE_SHARE: f64 = 0.6;
 /// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 512.0;
 
-/// Returns the tag of a profile at the low level (0) or at the load in question (1).
+/// Returns the tag of a profile of a single target: at the low rate (0), or at the rate under
+/// investigation (1).
 pub fn level_tag(turn: u32) -> Tag {
     Tag { turn, ..Tag::for_purpose(Purpose::Profile) }
 }
 
-/// Returns the tag of a profile of a side.
+/// Returns the tag of the profile number `turn` when two sides are profiled.
 fn side_tag(turn: usize) -> Tag {
     let repetition = TURNS[..turn].iter().filter(|arm| **arm == TURNS[turn]).count();
     Tag { purpose: Purpose::Profile, arm: Some(ArmIndex::Side(TURNS[turn])), turn: repetition as u32 }
 }
 
-/// Returns the index of a tag among the profiles of two sides.
+/// Returns the index of a tag in [`TURNS`]; `None` if it is not the tag of a profile of a side.
 pub fn turn_of_sides(tag: &Tag) -> Option<usize> {
     (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
 }
 
-/// Returns when the first profiled load began, ns since the start of the experiment. If the record
-/// only says why a profile is missing, it is the present time.
+/// Returns when the first load for a profile began, in ns since the experiment began. If there are
+/// only remarks about missing profiles, it is the present time. `None` before profiling.
 pub(super) fn began_ns(history: &History) -> Option<u64> {
     let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
     let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));
     first.map(|trial| trial.start_ns).or(remarked.then_some(history.elapsed_ns))
 }
 
-/// Returns whether a profile with this tag was taken, or the record says why not.
+/// Returns whether the profile with this tag is done: it was taken, or a remark says why not.
 fn is_done(history: &History, tag: Tag) -> bool {
     let remarked = |remark: &Remark| matches!(remark, Remark::Profile(taken) if taken.tag == tag);
     history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
 }
 
-/// Returns the next level of one target without a profile.
+/// Returns the tag of the next profile of a single target; `None` if both are done.
 pub(super) fn level_left(history: &History) -> Option<Tag> {
     [0, 1].map(level_tag).into_iter().find(|tag| !is_done(history, *tag))
 }
 
-/// Returns the next load of one target, similar to `base`: a low rate, then `level_rps`.
+/// Returns the next step of profiling a single target: at a low rate, then at `level_rps`, 1/s.
+/// Loads are similar to `base`.
 pub(super) fn levels(
     spec: &ProfilesSpec,
     base: &PlanRecord,
@@ -87,7 +90,7 @@ pub(super) fn levels(
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
-        // As many connections as responses of 10 ms keep busy; the warm-up opens more if needed.
+        // Enough connections for responses of 10 ms; the warm-up opens more if needed.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
@@ -96,10 +99,10 @@ pub(super) fn levels(
     Step::measure(tag, PlanRecord { load, ..base.clone() }, StopRule::End)
 }
 
-/// Returns the next profiled load of two sides, after these blocks.
+/// Returns the next step of profiling two sides. The rate comes from the complete blocks `whole`.
 pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
-        // The first profile of each side.
+        // No rate: record this once per side, in place of the first profile.
         let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_done(history, *tag));
         return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NothingCommon));
     };
@@ -120,8 +123,8 @@ pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], h
     Step::measure(side_tag(turn), PlanRecord { load, ..arm.plan.clone() }, StopRule::End)
 }
 
-/// Returns the rate at which both sides are profiled, 1/s: that of the blocks, or a rate that both
-/// sides sustain easily.
+/// Returns the rate at which both sides are profiled, 1/s: the rate of the blocks, or a rate that
+/// both sides sustain easily. `None` if there is none.
 fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
@@ -153,7 +156,7 @@ mod tests {
         assert_eq!(names, ["A0", "B0", "B1", "A1", "A2", "B2", "B3", "A3"]);
     }
 
-    /// Each level has one load, or the record says why not; then profiling ends.
+    /// Each level has one load, or the record says why not. Then profiling ends.
     #[test]
     fn levels_follow_each_other_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();

@@ -1,4 +1,4 @@
-//! The search for the load line as a study: every load is judged once, by the SLO, when it arrives.
+//! The search for the load line as a study. Each load is judged once, by the SLO, when it is read.
 
 use super::profiling;
 use super::step::{History, Step, StopRule};
@@ -20,7 +20,7 @@ pub struct Search {
     pub outcomes: Vec<TrialOutcome>,
     /// Profiles to be taken after the search.
     pub profiles: Option<ProfilesSpec>,
-    /// The requested headroom and rate for planning.
+    /// The headroom below the line and the soak that the user requested.
     planning: Planning,
     planned_ns: u64,
     /// The outcomes of the measured segments of the soak.
@@ -28,14 +28,15 @@ pub struct Search {
     read: usize,
 }
 
-/// The part of the budget of the load with headroom, and the maximum of this time, ns.
+/// The load with headroom gets one part in [`PLANNED_PART`] of the budget, within these limits, ns.
 const PLANNED_PART: u64 = 6;
 const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
-/// Warm-up of the load with headroom, and its time in addition to the schedule, ns.
+/// Warm-up of the load with headroom, and its time beside the schedule, ns.
 const PLANNED_WARMUP_NS: u64 = 500 * MS;
 const OVERHEAD_NS: u64 = 150 * MS;
 
-/// The part of the budget of the search, if the study continues after the search.
+/// The search may use this part of the budget (a fraction), and at most this time, ns, if the study
+/// continues after the search.
 pub(super) const SEARCH_PART: (u64, u64) = (2, 5);
 const SEARCH_NS_MAX: u64 = 60 * SECOND;
 
@@ -50,7 +51,7 @@ fn planned_ns(spec: &FindSpec) -> u64 {
     if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
-/// Returns the total time of a load with headroom of that length, ns.
+/// Returns the total time of a load with headroom of length `length_ns`, ns.
 fn takes_ns(length_ns: u64) -> u64 {
     if length_ns == 0 { 0 } else { length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS }
 }
@@ -72,8 +73,8 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }
 
-/// A load of such a purpose, judged by the SLO; `None` of any other, and of one that the user cut
-/// short.
+/// Judges a load by the SLO if `is_meant` is true for its purpose. Returns `None` for other
+/// purposes, and for a load that the user interrupted.
 fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
         Some(LoadEnd::Stopped(stop)) => *stop != Stop::Interrupted,
@@ -83,28 +84,28 @@ fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<
     (whole && is_meant(trial.tag.purpose)).then(|| judge(trial.tag.purpose, trial.start_ns, &trial.run, slo))
 }
 
-/// Whether loads of this purpose come after a search.
+/// Returns whether loads of this purpose come after a search.
 pub(crate) fn is_after_search(purpose: Purpose) -> bool {
     matches!(purpose, Purpose::Profile | Purpose::Hold | Purpose::Overload | Purpose::Soak)
 }
 
-/// The settings of a search under this SLO.
+/// Returns the settings of a search for this spec and SLO.
 pub fn settings(spec: &FindSpec, slo: Slo) -> Settings {
     let FindSpec { base, budget_ns, max_rate, arrivals, first_answer_ns, .. } = spec.clone();
-    // The load below the line is part of the budget.
+    // The budget includes the load with headroom.
     let budget_ns = budget_ns.saturating_sub(takes_ns(planned_ns(spec))).max(budget_ns / 2);
     Settings { base, slo, budget_ns, max_rate, arrivals, first_answer_ns }
 }
 
 impl Search {
-    /// Nothing is measured yet.
+    /// Creates the search before its first load.
     pub fn new(spec: &FindSpec, slo: Slo) -> Search {
         let (settings, planned_ns, profiles) = (settings(spec, slo), planned_ns(spec), spec.profiles.clone());
         let planning = spec.planning;
         Search { settings, outcomes: Vec::new(), profiles, planning, planned_ns, soak_trials: Vec::new(), read: 0 }
     }
 
-    /// Time for all of it, with the load below the line and the soak, ns.
+    /// Returns the time for the whole study, ns: the search, the load with headroom, and the soak.
     pub fn whole_ns(&self) -> u64 {
         self.settings.budget_ns + takes_ns(self.planned_ns) + self.planning.soak_ns.unwrap_or(0)
     }
@@ -129,7 +130,7 @@ impl Search {
         }
     }
 
-    /// The next piece of the long load at the line.
+    /// Returns the next segment of the soak, the long load at the line.
     fn soak(&self, history: &History) -> Step {
         let Some(soak_ns) = self.planning.soak_ns else { return Step::Stop };
         let began_ns = history.trials.iter().find(|trial| is_after_search(trial.tag.purpose)).map(|it| it.start_ns);
@@ -142,14 +143,15 @@ impl Search {
         }
         let piece_ns = soak_pieces(soak_ns).0;
         let number = self.soak_trials.len() as u64;
-        // The first piece has no queue before it; the others go on where the last one ended.
+        // The first segment starts without a queue. Each later segment continues where the one
+        // before ended.
         let warmup_ns = if number == 0 { PLANNED_WARMUP_NS } else { 0 };
         let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
         Step::measure(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
     }
 
-    /// A steady load at this rate.
+    /// Returns the plan of a steady load at `rate`, 1/s. `number` changes the seed.
     fn steady(&self, rate: f64, length_ns: u64, warmup_ns: u64, number: u64) -> PlanRecord {
         let base = &self.settings.base;
         let alone_s = self.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
@@ -168,7 +170,7 @@ impl Search {
         PlanRecord { load, ..base.clone() }
     }
 
-    /// The load with the requested headroom, once.
+    /// Returns the load with the requested headroom below the line, if it has not been made yet.
     fn planned(&self, history: &History) -> Step {
         let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
@@ -185,12 +187,12 @@ impl Search {
         profiling::levels(profiles, &self.settings.base, self.settings.arrivals, line_rps, history)
     }
 
-    /// The line as it would be stated after `elapsed_ns`.
+    /// Returns the load line that the search would report after `elapsed_ns`.
     pub fn so_far(&self, elapsed_ns: u64) -> LoadLine {
         self.findings(elapsed_ns).load_line_rps
     }
 
-    /// All that was found until now.
+    /// Returns the results of the search after `elapsed_ns`.
     pub fn findings(&self, elapsed_ns: u64) -> Findings {
         find::conclude(&self.settings, &self.outcomes, elapsed_ns)
     }

@@ -8,38 +8,39 @@ use std::ops::ControlFlow;
 /// The measurements so far.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
-    /// The loads, in order.
+    /// The loads so far, in order.
     pub trials: &'a [Trial],
-    /// The remarks beside them.
+    /// The remarks recorded between the loads, such as skipped loads.
     pub remarks: &'a [Remark],
-    /// Time since the experiment began, ns.
+    /// Time since the experiment began, in ns.
     pub elapsed_ns: u64,
 }
 
-/// A load to be carried out.
+/// A load that the study asks its caller to make.
 #[derive(Debug, Clone)]
 pub struct TrialPlan {
-    /// The purpose of the load.
+    /// The purpose of the load, and its arm and number where there are several.
     pub tag: Tag,
     /// The plan of the load.
     pub plan: PlanRecord,
-    /// When to end it early.
+    /// The rule that may end the load early.
     pub until: StopRule,
 }
 
-/// The rule that ends a load before its schedule does; it reads every tick.
+/// The rule that ends a load before the end of its schedule. It receives every tick of the load.
 #[derive(Debug, Clone)]
 pub enum StopRule {
-    /// Never.
+    /// The load runs to the end of its schedule.
     End,
-    /// When its verdict is certain.
+    /// The load ends when its verdict is certain.
     Shown(Box<Watch>),
-    /// When a condition becomes true.
+    /// The load ends when a condition becomes true.
     Condition(Box<ConditionWatch>),
 }
 
 impl StopRule {
-    /// Takes in what happened from `start_ns` to `end_ns` of schedule time.
+    /// Passes a tick to the rule: the recorded `interval` from `start_ns` to `end_ns` of schedule
+    /// time. `Break` contains the reason to end the load.
     pub fn push(&mut self, start_ns: u64, end_ns: u64, interval: &Interval) -> ControlFlow<Stop> {
         match self {
             StopRule::End => ControlFlow::Continue(()),
@@ -52,32 +53,32 @@ impl StopRule {
     }
 }
 
-/// The next step.
+/// The next step of a study. After each step but the last two, the caller asks for the next one.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Carry this out, and ask again.
+    /// Make this load.
     Measure(Box<TrialPlan>),
-    /// Record that there is no time for this load, and ask again.
+    /// Record that there is no time for the load with this tag.
     Skip(Tag),
-    /// Record that no profile with this tag is taken, and why, and ask again.
+    /// Record that no profile with this tag is taken, and why.
     Unprofiled(Tag, NoProfile),
-    /// It is over.
+    /// The study is complete.
     Stop,
-    /// It cannot go on.
+    /// The study cannot continue.
     Break(StudyFailure),
 }
 
-/// Why there is no load to take profiles under.
+/// Why there is no load under which profiles can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProfile {
-    /// The target holds none.
+    /// The target sustains no load.
     NothingHeld,
-    /// There is none that both sides hold.
+    /// There is no load that both sides sustain.
     NothingCommon,
 }
 
 impl NoProfile {
-    /// In words.
+    /// Returns the reason in words.
     pub fn text(self) -> &'static str {
         match self {
             NoProfile::NothingHeld => "there is no load that the server sustains",
@@ -86,14 +87,15 @@ impl NoProfile {
     }
 }
 
-/// Why a study cannot go on.
+/// Why a study cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StudyFailure {
-    /// A target answers nothing successfully: A, B, ..., and the statuses of its answers.
+    /// A target has no successful response: the letter of the target, and the statuses of its
+    /// responses.
     NoSuccess(char, Vec<u16>),
-    /// A target was not reached.
+    /// A target could not be reached: the letter of the target.
     NotReached(char),
-    /// A load was ended from outside: in words.
+    /// The user or the machine ended a load, with the reason in words.
     Ended(String),
 }
 
@@ -103,7 +105,7 @@ impl Step {
     }
 }
 
-/// `base` with so many users.
+/// Returns the plan `base` with the load replaced by a closed loop of `users` users.
 pub fn closed(base: &PlanRecord, users: u64) -> PlanRecord {
     let mut plan = base.clone();
     plan.load.shape = LoadShape::Closed { users: Curve::constant(users as f64) };
@@ -111,7 +113,7 @@ pub fn closed(base: &PlanRecord, users: u64) -> PlanRecord {
     plan
 }
 
-/// When the last that is recorded of a load happened, ns since the experiment began.
+/// Returns the end of the recorded part of a load, in ns since the experiment began.
 pub fn end_ns(trial: &Trial) -> u64 {
     let Run { intervals, plan, window_ns, .. } = &trial.run;
     let last_ns = intervals.keys().next_back().map_or(0, |last| (u64::from(*last) + 1) * plan.load.interval_ns);

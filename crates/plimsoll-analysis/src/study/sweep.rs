@@ -1,10 +1,10 @@
-//! The study of a sweep: the next concurrency to visit, and the length of the visit.
+//! The study of a sweep: which concurrency level to visit next, and the length of the visit.
 //!
 //! Each level is visited several times, in rounds with different starting levels. So drift of
-//! machine and server affects all levels equally, and differences between visits of one level show
-//! the precision of its figure. With a budget, a level has a short trial first: its response times
-//! decide the length of a visit. That trial counts for nothing else. Disturbed visits count as they
-//! are.
+//! machine and server affects all levels equally. Differences between the visits of one level show
+//! the precision of its figure. With a budget, each level begins with a short pilot trial, whose
+//! response times decide the length of a visit. The pilot trial counts for nothing else. Disturbed
+//! visits count like other visits.
 
 use super::step::{History, Step, StopRule, closed};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -12,35 +12,36 @@ use crate::summary::Summary;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial};
 
-/// Least wait for responses to open requests at the end of a visit, ns.
+/// Shortest wait for responses to open requests at the end of a visit, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
-/// The part of a budget for the time between visits and after the last, ns.
+/// The part of a budget reserved for the time between visits and after the last visit, ns.
 const END_NS: u64 = 200 * MS;
 /// The time from one load to the next, ns.
 const BETWEEN_NS: u64 = 50 * MS;
-/// A visit measures for at least so long, if there is time.
+/// Shortest measured time of a visit, ns, if the budget permits.
 const VISIT_NS_MIN: u64 = 600 * MS;
-/// Fewer visits than this have no interval that is worth the time of going away and coming back:
-/// then there is one.
+/// With fewer visits than this, a level is visited once: so few visits give no useful interval, and
+/// each change of level costs time.
 const VISITS_MIN: u64 = 3;
-/// Visits of a level with a budget: more would narrow the interval by less than each of them costs
-/// to begin.
+/// Largest number of visits of a level with a budget. Another visit would improve the interval by
+/// less than its start costs.
 const VISITS_MAX: u64 = 8;
-/// Visits of a level with a time of its own...
+/// Number of visits of a level with a fixed length ...
 const VISITS_FIXED: u64 = 4;
-/// ... if each is at least so long.
+/// ... if each visit has at least this length, ns. Otherwise there is one visit.
 const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
-/// Whole intervals: a part of one shows nothing of its variation.
+/// Visits consist of whole intervals of this length, ns: a part of an interval shows nothing of the
+/// variation.
 const STEP_NS: u64 = 100 * MS;
 
-/// The next load of a sweep.
+/// Returns the next load of a sweep.
 pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
     let levels: Vec<VisitedLevel> =
         (0..spec.levels.len()).map(|turn| VisitedLevel::from_history(spec, history, turn)).collect();
     let open = || levels.iter().filter(|level| level.done < level.visits);
     let Some(round) = open().map(|level| level.done).min() else { return Step::Stop };
-    // Each round begins further on, so that what drifts falls on all levels alike, and a level
-    // comes again when the ports of its connections are free.
+    // Each round begins with a different level, so that drift affects all levels equally. A level
+    // is visited again only when the ports of its connections are free.
     let (count, rounds) = (levels.len(), levels.iter().map(|level| level.visits).max().unwrap_or(1));
     let first = round as usize * count / rounds as usize;
     let due = open().filter(|level| level.done == round);
@@ -67,15 +68,15 @@ fn tag(purpose: Purpose, turn: usize) -> Tag {
     Tag { turn: turn as u32, ..Tag::for_purpose(purpose) }
 }
 
-/// The state of a level.
+/// The state of a level of the sweep.
 struct VisitedLevel {
     turn: usize,
-    /// Number of planned and completed visits.
+    /// Number of planned visits, and of completed visits.
     visits: u64,
     done: u64,
-    /// How long its answers take on average and at most, ns; `None` before its first trial.
+    /// Mean and longest response time at this level, ns; `None` before its first trial.
     answers_ns: Option<(u64, u64)>,
-    /// The warm-up of a visit, and its shortest measured time, ns.
+    /// The warm-up of a visit, and the shortest measured time of a visit, ns.
     warmup_ns: u64,
     length_ns_min: u64,
 }
@@ -85,7 +86,7 @@ impl VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
         let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
-        // A trial without a measurement means that the next is to be longer.
+        // If a trial has no response, the next trial must be longer.
         let answers = |trial: &Trial| {
             let response = Summary::from_run(&trial.run).whole.response;
             let known = || (response.mean_ns as u64, response.max_ns);
@@ -94,7 +95,7 @@ impl VisitedLevel {
         let answers_ns = of(Purpose::Settle).chain(of(Purpose::Level)).last().map(answers);
         let mean_ns = answers_ns.map_or(0, |(mean_ns, _)| mean_ns);
         let length_ns_min = VISIT_NS_MIN.max((ANSWERS_MIN * mean_ns as f64) as u64);
-        // Users that start together have spread out by then. Without a warm-up there is none.
+        // After this warm-up, users that started together are spread out. A warm-up of 0 stays 0.
         let warmup_ns = match spec.warmup_ns {
             0 => 0,
             asked_ns => asked_ns.max((2 * mean_ns).div_ceil(STEP_NS) * STEP_NS),
@@ -114,12 +115,12 @@ impl VisitedLevel {
         VisitedLevel { turn, visits, done, answers_ns, warmup_ns, length_ns_min }
     }
 
-    /// The time that a visit needs, ns.
+    /// Returns the least time that a visit needs, ns.
     fn need_ns(&self) -> u64 {
         self.warmup_ns + self.length_ns_min
     }
 
-    /// Time for the remaining visits, ns, if the level may take `level_ns` in all.
+    /// Returns the time for the remaining visits, ns. `level_ns`: the time of the level in total.
     fn left_ns(&self, level_ns: u64) -> u64 {
         let visits = self.visits.saturating_sub(self.done);
         let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
@@ -127,7 +128,7 @@ impl VisitedLevel {
         pilot_ns + visits * self.need_ns() + loads * BETWEEN_NS
     }
 
-    /// A visit, but for its length.
+    /// Returns the plan of a visit, without its length.
     fn plan(&self, spec: &SweepSpec) -> PlanRecord {
         let mut plan = closed(&spec.base, spec.levels[self.turn]);
         plan.load.warmup_ns = self.warmup_ns;
@@ -135,7 +136,8 @@ impl VisitedLevel {
     }
 }
 
-/// A visit that takes `share_ns` in all, or the trial before the first.
+/// Returns the step for a visit that takes `share_ns` in total, or for the pilot trial before the
+/// first visit.
 fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget_ns): (u64, u64)) -> Step {
     let mut plan = level.plan(spec);
     if share_ns < SHARE_MIN_NS / 2 {

@@ -1,8 +1,8 @@
-//! Fuzzes a whole connection of plimsoll-wire by coverage, with the driver of its tests: any bytes
-//! after a request, in many splits.
+//! Coverage-guided fuzzing of a whole connection of plimsoll-wire, with the driver of its tests:
+//! any bytes after a request, in many splits.
 //!
-//! The first byte says whether the request was a HEAD and seeds the splits; the others are what the
-//! server sent.
+//! The first byte says whether the request was a HEAD, and seeds the splits. The other bytes are
+//! those that the server sent.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! Fuzzes the reader of `.dat` files of plimsoll-analysis by coverage, with the driver of its
+//! Coverage-guided fuzzing of plimsoll-analysis' parser of `.dat` files, with the driver of its
 //! tests: any text.
 
 #![no_main]

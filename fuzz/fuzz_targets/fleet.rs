@@ -1,5 +1,5 @@
-//! What machines of a fleet say to each other: any bytes are refused, or are messages that are
-//! written and read again as they are.
+//! Coverage-guided fuzzing of messages between machines of a fleet. Any bytes are refused, or are
+//! messages that stay the same when they are encoded and decoded again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -7,7 +7,7 @@ use plimsoll_fleet::frame::{MessageReader, GREETING};
 use plimsoll_fleet::message::{ToAgent, ToCoordinator};
 
 fuzz_target!(|bytes: &[u8]| {
-    // Most inputs are worth more behind a greeting.
+    // Most inputs reach more code after a greeting.
     let stream = [&GREETING, bytes].concat();
     let mut reader = MessageReader::default();
     stream.chunks(7).for_each(|piece| reader.push(piece));

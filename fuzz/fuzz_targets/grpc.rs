@@ -1,6 +1,6 @@
-//! Fuzzes what plimsoll-traffic understands of gRPC by coverage: content of answers as messages,
-//! answers of a server's reflection, sets of descriptors, bodies of JSON for a message with fields
-//! of every kind. Nothing may panic.
+//! Coverage-guided fuzzing of plimsoll-traffic's gRPC parsers: messages in responses, a server's
+//! reflection responses, descriptor sets, and JSON bodies for a message with fields of every type.
+//! Nothing may panic.
 
 #![no_main]
 
@@ -34,7 +34,7 @@ fn schema() -> &'static Schema {
 fuzz_target!(|data: &[u8]| {
     let method = schema().method("/p.S/Call").expect("a method");
     if let Ok(content) = method.content(data, false) {
-        // What is made of a body is read back.
+        // Messages that were made from a body must be readable again.
         for message in Messages::of(&content) {
             let mut text = Vec::new();
             method.write_text(message.expect("whole"), &mut text).expect("a message");

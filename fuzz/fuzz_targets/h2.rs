@@ -1,8 +1,8 @@
-//! Fuzzes a connection of plimsoll-wire that speaks HTTP/2 by coverage, with the driver of its
-//! tests: any bytes after three requests, in many splits; and any bytes as a client's, on the
-//! server's side.
+//! Coverage-guided fuzzing of an HTTP/2 connection of plimsoll-wire, with the driver of its tests.
+//! Any bytes follow three requests, in many splits. The same bytes are also passed to the server's
+//! side.
 //!
-//! The first byte seeds the splits; the others are what the other side sent.
+//! The first byte seeds the splits. The other bytes are those that the other side sent.
 
 #![no_main]
 

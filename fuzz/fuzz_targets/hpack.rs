@@ -1,7 +1,7 @@
-//! Fuzzes HPACK's reader by coverage: any blocks in a row, with a table of any size; what is read
-//! and written again reads the same.
+//! Coverage-guided fuzzing of the HPACK decoder: any consecutive blocks, with a table of any size.
+//! Decoded fields that are encoded again must decode to the same fields.
 //!
-//! The first byte is the table's size in units of 32 bytes; blocks are apart by the byte 0xfe.
+//! The first byte is the size of the table in units of 32 bytes. The byte 0xfe separates blocks.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes the importers of plimsoll-traffic by coverage: each is given the same file. It is
-//! understood or refused, and what is made of it is TOML.
+//! Coverage-guided fuzzing of plimsoll-traffic's importers; each gets the same file. The file is
+//! imported or refused, and the result of an import is valid TOML.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes the parsers of what the kernel tells of processes, host, control groups and sockets, with
-//! the driver of their tests: any bytes.
+//! Coverage-guided fuzzing of the parsers of kernel files (processes, host, control groups,
+//! sockets), with the driver of their tests: any bytes.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes the readers of access logs of plimsoll-traffic by coverage: a format, a blank line, and
-//! lines that it is to read.
+//! Coverage-guided fuzzing of plimsoll-traffic's parsers of access logs. The input is a format, an
+//! empty line, and the lines of the log.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes what `request()` of a script returns by coverage: its messages are counted, or the first
-//! place that is no HTTP is named.
+//! Coverage-guided fuzzing of the text that a script's `request()` returns. Its messages are
+//! counted, or the first place that is no HTTP is reported.
 
 #![no_main]
 
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
             assert!((1..=lines).contains(&flaw.line) && (1..=data.len() + 1).contains(&flaw.column), "{flaw:?}");
         }
     }
-    // What is sent has an answer that is waited for, whatever it is.
+    // Every message that is sent must have a response that is waited for.
     count(&mut batch);
     assert_eq!(batch.heads_only.len(), messages.max(1));
     assert_eq!(batch.bytes, data);

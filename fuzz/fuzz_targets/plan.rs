@@ -1,5 +1,5 @@
-//! A plan from another machine: any bytes are refused, or are a plan that is written and read again
-//! as it is.
+//! Coverage-guided fuzzing of a plan from another machine. Any bytes are refused, or are a plan
+//! that stays the same when it is encoded and decoded again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,5 @@
-//! Fuzzes the profile readers of plimsoll-analysis by coverage, with the driver of their tests: any
-//! bytes.
+//! Coverage-guided fuzzing of plimsoll-analysis' profile parsers, with the driver of their tests:
+//! any bytes.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-//! Fuzzes the response parser of plimsoll-wire by coverage, with the driver of its tests: any
+//! Coverage-guided fuzzing of plimsoll-wire's response parser, with the driver of its tests: any
 //! bytes, in many splits.
 //!
-//! The first byte says whether the request was a HEAD and seeds the splits; the others are what the
-//! server sent.
+//! The first byte says whether the request was a HEAD, and seeds the splits. The other bytes are
+//! those that the server sent.
 
 #![no_main]
 

@@ -1,5 +1,5 @@
-//! Fuzzes the client's side of TLS: any bytes from a server give a reason or wait for more, and
-//! never a request's way free.
+//! Coverage-guided fuzzing of the client's side of TLS. Any bytes from a server lead to a failure
+//! or to a wait for more bytes, and never to an open connection.
 
 #![no_main]
 
@@ -14,7 +14,7 @@ fuzz_target!(|data: &[u8]| {
     let client = CLIENT.get_or_init(|| Client::new(&spec()).expect("a client"));
     let mut session = client.session().expect("a session");
     let mut plain = Vec::new();
-    // Without the key exchange's answer nothing can be established, nor any text come out.
+    // Without a valid key exchange no session can be established, and no plain text can appear.
     let _ = session.receive(data, &mut plain);
     assert!(plain.is_empty() && !session.is_established());
 });

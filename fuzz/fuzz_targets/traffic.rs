@@ -1,4 +1,4 @@
-//! Fuzzes files of traffic by coverage, each file in every format. It is understood or refused.
+//! Coverage-guided fuzzing of traffic files, each in every format. A file is parsed or refused.
 
 #![no_main]
 
@@ -13,7 +13,7 @@ impl FileContext for Nothing {
     }
 
     fn rows(&mut self, path: &str) -> Result<String, String> {
-        // Rows are given by their own name.
+        // Files of rows are given by their own name.
         Ok(path.to_owned())
     }
 

@@ -1,5 +1,5 @@
-//! Fuzzes results of vegeta by coverage, in whichever encoding their first bytes say: they are read
-//! or refused; what was read and is written in any encoding is read again.
+//! Coverage-guided fuzzing of vegeta results, in the encoding that their first bytes indicate. They
+//! are parsed or refused. Parsed results that are written in any encoding must be readable again.
 
 #![no_main]
 

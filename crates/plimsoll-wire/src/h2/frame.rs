@@ -13,11 +13,11 @@ use crate::error::ProtocolError;
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 /// Longest payload that is accepted, in bytes: the largest without another agreement (4.2).
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
-/// The most bytes of a head's block.
+/// Longest block of a head, in bytes.
 pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// The most frames that one head may be cut into.
+/// Most frames into which one head may be split.
 const FRAGMENTS_MAX: u32 = 1024;
-/// The largest window there is (6.9.1).
+/// The largest permitted window, in bytes (6.9.1).
 pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
 const HEADER_BYTES: usize = 9;
 

@@ -1,4 +1,5 @@
-//! A connection as a whole: the facts of answers one by one, whatever the cuts, plain and over TLS.
+//! Tests of whole connections, plain and over TLS: the facts of responses, for any split of the
+//! bytes.
 
 use crate::driver::{Heard, Random, hear, request, same_facts_in_all_splits};
 use crate::tls::{spec, world};
@@ -57,24 +58,25 @@ fn a_connection_goes_on_while_both_sides_let_it() {
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
         assert!(received.is_empty() && !conn.is_over());
     }
-    // Answered before the request was sent: its rest would be taken for the next one.
+    // The response came before the request was sent completely: the rest of the request would be
+    // taken for the next one.
     conn.start(4, &asked);
     let mut received = conn.receive(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", &mut plain);
     assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange: 4, status: 413, .. })));
     assert!(conn.is_over() && conn.room() == 0);
-    // What is no longer waited for may still be answered: nothing can follow it.
+    // A cancelled exchange may still get a response, so no further exchange can follow.
     let mut conn = Conn::new();
     conn.start(5, &asked);
     conn.cancel(5);
     assert!(conn.is_over() && conn.room() == 0 && conn.give_up().is_none());
-    // Nor after bytes that nobody asked for.
+    // No exchange can follow unsolicited bytes either.
     let mut conn = Conn::new();
     let mut received = conn.receive(b"HTTP/1.1 408 Timeout\r\n\r\n", &mut plain);
     assert_eq!(conn.next(&mut received), Some(Fact::Surplus(b"HTTP/1.1 408 Timeout\r\n\r\n")));
     assert!(conn.is_over() && received.is_empty());
 }
 
-/// How an answer over TLS ends.
+/// How a response over TLS ends.
 #[derive(Clone, Copy, PartialEq)]
 enum End {
     Open,
@@ -82,8 +84,8 @@ enum End {
     Cut,
 }
 
-/// Asks over TLS; the network takes and brings pieces of up to `longest` bytes. What was told in
-/// all.
+/// Sends a request over TLS. The network accepts and delivers pieces of up to `longest` bytes.
+/// Returns all that the connection reported.
 fn over_tls(
     client: &Client,
     asked: &EncodedRequest,
@@ -133,7 +135,7 @@ fn over_tls(
                         assert!(!std::mem::replace(&mut stands, true) && conn.room() == 1);
                         conn.start(7, asked);
                     }
-                    // What is owed is sent with the rest.
+                    // The due bytes are sent with the rest.
                     Fact::Owes => owed += 1,
                     Fact::Ended => {
                         if let Some(fact) = conn.end() {
@@ -176,7 +178,7 @@ fn over_tls_the_same_is_told_whatever_the_cuts() {
             (&chunks, End::Open, whole),
             (&length, End::Notified, whole),
             (&close, End::Notified, whole),
-            // Anybody could have cut it there.
+            // An attacker could have cut the connection there.
             (&close, End::Cut, Err(EndError::Truncated.into())),
         ] {
             let heard = over_tls(&client, &asked, answer.as_bytes(), end, &mut random, longest);

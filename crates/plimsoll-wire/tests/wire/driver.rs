@@ -1,16 +1,16 @@
-//! Runs a response parser, or a whole connection, over bytes in many splits and tells when the
-//! answer depends on the split or makes no sense.
+//! Runs a response parser, or a whole connection, over bytes in many splits. An error is returned
+//! if the result depends on the split, or is inconsistent.
 //!
-//! Why it is apart from the tests: the same driver serves the tables, the properties, the seeded
-//! fuzz tests and the cargo-fuzz targets in `fuzz/`, which include this file. For parsers it is
-//! generic over the parser only so that a broken one can be put in to see that the driver notices.
+//! The driver is a separate file because several users share it: the tables, the properties, the
+//! seeded fuzz tests, and the cargo-fuzz targets in `fuzz/`, which include this file. It is generic
+//! over the parser so that a test can pass a broken one, to prove that the driver notices.
 //!
-//! Not here: what the right answer is. That is the tables' and the generators' business.
+//! Not here: the right result, which tables and generators know.
 
 use plimsoll_wire::h1::{Expect, FeedResult, Reply, RequestParts, ResponseParser};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
-/// What the driver drives: [`ResponseParser`], or something broken on purpose.
+/// A parser under test: [`ResponseParser`], or a deliberately broken one.
 pub trait Parser {
     fn begin(&mut self, head_request: bool);
     fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError>;
@@ -36,20 +36,20 @@ impl Parser for ResponseParser {
     }
 }
 
-/// What came of bytes that were followed by a close.
+/// The result of parsing bytes that are followed by a close.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A reply of this many bytes.
+    /// A response of this number of bytes.
     Reply(Reply, usize),
-    /// A reply that the close ended.
+    /// A response that the close completed.
     ReplyAtClose(Reply),
-    /// No reply: the close came too early.
+    /// No response: the close came too early.
     Cut(EndError),
-    /// No reply: not HTTP as we speak it.
+    /// No response: the bytes are invalid.
     Refused(ProtocolError),
 }
 
-/// Feed `pieces`, then close. An error says how the parser broke its word, whatever the bytes were.
+/// Feeds `pieces` to the parser, then closes. An error describes a contract that the parser broke.
 pub fn outcome<'a>(
     parser: &mut impl Parser,
     head_request: bool,
@@ -79,7 +79,7 @@ pub fn outcome<'a>(
     })
 }
 
-/// Judge a reply that took so many bytes.
+/// Checks that a response of `taken` bytes is consistent.
 fn sensible(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
     if !(200..1000).contains(&reply.status) || reply.body_bytes >= taken as u64 {
         return Err(format!("of {taken} bytes: {reply:?}"));
@@ -90,9 +90,9 @@ fn sensible(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outc
     Ok(Outcome::Reply(reply, taken))
 }
 
-/// The outcome of `bytes`, if it is the same in one piece, byte by byte and in a few random splits;
-/// otherwise, what differs. The parser is used again for each, so that nothing may be left over in
-/// it either.
+/// Returns the outcome of `bytes`, if it is the same in one piece, byte by byte and in some random
+/// splits. Otherwise describes the difference. The parser is reused each time, so that left-over
+/// state is noticed, too.
 pub fn same_in_all_splits(
     parser: &mut impl Parser,
     head_request: bool,
@@ -107,7 +107,7 @@ pub fn same_in_all_splits(
     Ok(whole)
 }
 
-/// Has `compare` look at `bytes` byte by byte and in a few random splits.
+/// Calls `compare` for `bytes` split into single bytes, and for some random splits.
 pub fn in_all_splits(
     bytes: &[u8],
     random: &mut Random,
@@ -116,7 +116,7 @@ pub fn in_all_splits(
     compare("byte by byte", &mut bytes.chunks(1))?;
     for _ in 0..3 {
         let mut rest = bytes;
-        // Pieces of up to so many bytes, so that short and long ones both occur; empty ones, too.
+        // Pieces are limited to a random length, so that short, long and empty ones all occur.
         let longest = 1 + random.below(bytes.len().min(64) + 1);
         let mut pieces = std::iter::from_fn(|| {
             let (piece, after) = rest.split_at(random.below(longest + 1).min(rest.len()));
@@ -129,16 +129,16 @@ pub fn in_all_splits(
     Ok(())
 }
 
-/// All that a connection has told of the bytes that followed one request, and of the close after
-/// them.
+/// Everything that a connection reported about the bytes after one request, and about the close
+/// after them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Heard {
-    /// Status and content length of the answer, or why there is none.
+    /// Status and content length of the response, or the reason why there is none.
     pub answer: Option<Result<(u16, u64), ExchangeError>>,
-    /// The answer's bytes, and those of them that were told to be content.
+    /// The bytes of the response, and those of them that were reported as content.
     pub bytes: Vec<u8>,
     pub content: Vec<u8>,
-    /// Bytes beyond the answer.
+    /// Number of bytes after the response.
     pub surplus: usize,
 }
 
@@ -149,7 +149,7 @@ pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
     if content { request.with_content() } else { request }
 }
 
-/// Takes over what a connection tells; whether it goes on.
+/// Records a fact of a connection. Returns whether the connection continues.
 pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
     match fact {
         Fact::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
@@ -172,8 +172,8 @@ pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
     Ok(true)
 }
 
-/// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error says how the
-/// connection broke its word.
+/// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error describes a
+/// contract that the connection broke.
 fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Heard, String> {
     let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
     conn.start(7, request);
@@ -214,8 +214,8 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
     Ok(heard)
 }
 
-/// What is told of `bytes`, if it is the same in one piece, byte by byte and in a few random
-/// splits, with the content asked for or not; otherwise, what differs.
+/// Returns the facts of `bytes`, if they are the same in one piece, byte by byte and in some random
+/// splits, with and without wanted content. Otherwise describes the difference.
 pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<Heard, String> {
     let asked = request(method, b"", true);
     let whole = facts(&asked, [bytes])?;
@@ -229,7 +229,7 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
     }
     in_all_splits(bytes, random, |what, pieces| {
         let other = facts(&asked, pieces)?;
-        // Of an answer that fails more or less may have been shown before.
+        // Before a response fails, a different number of its bytes may have been reported.
         let same = other == whole || (matches!(whole.answer, Some(Err(_))) && other.answer == whole.answer);
         if same { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;
@@ -240,8 +240,8 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
     Ok(whole)
 }
 
-/// Valid replies, for mutations to start from; each framing and each branch of the parser is among
-/// them.
+/// Valid responses, from which mutations start. Each framing and each branch of the parser occurs
+/// in them.
 const CORPUS: &[&str] = &[
     "HTTP/1.1 200 OK\r\nServer: nginx\r\nContent-Length: 5\r\nConnection: keep-alive\r\n\r\nhello",
     "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n1A;x=\"y\"\r\nabcdefghijklmnopqrstuvwxyz\r\n0\r\n\r\n",
@@ -256,7 +256,7 @@ const CORPUS: &[&str] = &[
     "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\n",
 ];
 
-/// What mutations like to put in.
+/// Bytes that mutations insert.
 const MORSELS: &[&str] = &[
     "\r",
     "\n",
@@ -278,7 +278,7 @@ const MORSELS: &[&str] = &[
     "Connection: close\r\n",
 ];
 
-/// Run so many random cases; the first that breaks the parser is described.
+/// Runs this number of random cases. The error describes the first one that breaks the parser.
 pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {
@@ -291,7 +291,7 @@ pub fn fuzz(parser: &mut impl Parser, seed: u64, cases: u32) -> Result<(), Strin
     Ok(())
 }
 
-/// The same for connections.
+/// Runs this number of random cases on connections. The error describes the first failure.
 pub fn fuzz_conn(seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {
@@ -303,7 +303,7 @@ pub fn fuzz_conn(seed: u64, cases: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Random bytes now and then; mostly a reply with a few mutations.
+/// Returns a response with some mutations, or sometimes random bytes.
 fn random_bytes(random: &mut Random) -> Vec<u8> {
     if random.below(16) == 0 {
         return (0..random.below(200)).map(|_| random.next() as u8).collect();
@@ -332,7 +332,7 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
     bytes
 }
 
-/// SplitMix64 (Steele, Lea and Flood, 2014): a full-period generator that any seed will do for.
+/// The generator SplitMix64 (Steele, Lea and Flood, 2014): it has the full period with any seed.
 pub struct Random(pub u64);
 
 impl Random {
@@ -343,7 +343,8 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// A number below `bound`, which is small enough for the bias of the remainder not to matter.
+    /// Returns a number below `bound`. `bound` is so small that the bias of the remainder is
+    /// negligible.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }

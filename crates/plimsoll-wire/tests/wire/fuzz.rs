@@ -1,12 +1,12 @@
-//! The seeded fuzz tests of the response parser and of whole connections, and the canary: a driver
-//! that cannot fail proves nothing.
+//! Seeded fuzz tests of the response parser and of whole connections. Broken parsers prove that the
+//! driver can fail.
 
 use crate::driver::{Parser, fuzz, fuzz_conn};
 use crate::h2_driver::fuzz_h2;
 use plimsoll_wire::h1::{Expect, FeedResult, Reply, ResponseParser};
 use plimsoll_wire::{EndError, ProtocolError};
 
-/// About a second's worth.
+/// Number of cases for about one second.
 const CASES: u32 = 250_000;
 
 #[test]
@@ -24,20 +24,20 @@ fn no_split_changes_what_becomes_of_exchanges_over_http2() {
     fuzz_h2(crate::seed(), CASES / 10).unwrap_or_else(|what| panic!("{what}"));
 }
 
-/// A parser with one of the mistakes that parsers make.
+/// A parser with a typical mistake.
 struct Broken {
     inner: ResponseParser,
     mistake: Mistake,
 }
 
 enum Mistake {
-    /// A line feed is lost if its carriage return was the end of the read before.
+    /// A line feed is lost if its carriage return ended the previous read.
     LosesLineFeed,
     /// Only the content of the last read is counted.
     CountsLastReadOnly,
     /// A new reply starts with what was left of the old one.
     KeepsOldState,
-    /// More is consumed than was given.
+    /// The parser reports more consumed bytes than it was given.
     ConsumesTooMuch,
 }
 

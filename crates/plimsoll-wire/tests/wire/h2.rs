@@ -1,5 +1,5 @@
-//! HTTP/2 against a server of frames written by hand: what RFC 9113 asks of a client, each case
-//! with its outcome in its name, in all splits.
+//! Tests of the HTTP/2 client against frames written by hand, in all splits: what RFC 9113 demands
+//! of a client. The name of each case tells its outcome.
 
 use crate::driver::{Random, request};
 use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_splits};
@@ -9,7 +9,8 @@ use plimsoll_model::H2Error;
 use plimsoll_wire::h2::{Content, H2Server, HpackDecoder, PREFACE, ServerFact};
 use plimsoll_wire::{Conn, EncodedRequest, EndError, ExchangeError, Fact, ProtocolError};
 
-/// Answers to the requests of the driver: a GET on stream 1, a HEAD on 3, a POST on 5.
+/// The responses on streams 3 and 5. The driver's requests are a GET on stream 1, a HEAD on 3 and a
+/// POST on 5.
 fn others() -> Vec<u8> {
     [ok(3), ok(5)].concat()
 }
@@ -18,7 +19,8 @@ fn hear(bytes: &[u8]) -> H2Heard {
     same_h2_facts_in_all_splits(bytes, &mut Random(1)).unwrap_or_else(|what| panic!("{what}"))
 }
 
-/// The first exchange is answered so, the others as well, and nothing is complained of.
+/// Checks that the first exchange has this status and length, that the other exchanges succeed, and
+/// that the client reports no error.
 fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
     let heard = hear(&[begun(), bytes.concat(), others()].concat());
     let ok = Some(Answered(200, 0));
@@ -26,8 +28,8 @@ fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
     assert_eq!((heard.resets.as_slice(), heard.went_away), (&[][..], None));
 }
 
-/// The first exchange fails, its stream is reset with this code, and the others are answered all
-/// the same.
+/// Checks that the first exchange fails and its stream is reset with this code, and that the other
+/// exchanges succeed.
 fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), others()].concat());
     let ok = Some(Answered(200, 0));
@@ -35,7 +37,7 @@ fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     assert_eq!((heard.resets.as_slice(), heard.went_away), (&[(1, code as u32)][..], None));
 }
 
-/// All exchanges fail, and the connection is ended with this code.
+/// Checks that all exchanges fail, and that the connection is ended with this code.
 fn connection_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), ok(1), others()].concat());
     assert_eq!(heard.outcomes, [Some(Failed(error.into())), Some(Failed(error.into())), Some(Failed(error.into()))]);
@@ -52,7 +54,7 @@ const PE: H2Error = H2Error::ProtocolError;
 const FRAME_SIZE: H2Error = H2Error::FrameSizeError;
 
 cases! {
-    // What is well.
+    // Valid responses.
     a_head_that_ends_its_stream_is_an_answer: answered([ok(1)], 200, 0);
     a_head_and_content_are_an_answer:
         answered([head(1, 0, &[STATUS, ("content-length", "5")]), frame(DATA, END, 1, b"hello")], 200, 5);
@@ -99,7 +101,7 @@ cases! {
         answered([frame(HEADERS, WHOLE | PADDED, 1, &[&[0][..], &block(&[STATUS])].concat())], 200, 0);
     the_largest_frame_is_taken: answered([head(1, 0, &[STATUS]), frame(DATA, END, 1, &[0; 16_384])], 200, 16_384);
 
-    // What is wrong with one answer.
+    // Errors of a single response.
     a_priority_of_another_length_fails_the_stream:
         stream_fails([frame(2, 0, 1, &[0; 4])], ProtocolError::FrameSize, FRAME_SIZE);
     content_of_an_answer_that_has_none_fails_the_stream: stream_fails(
@@ -159,7 +161,7 @@ cases! {
     a_window_of_a_stream_above_the_largest_fails_it: stream_fails(
         [frame(WINDOW_UPDATE, 0, 1, &0x7fff_ffffu32.to_be_bytes())], ProtocolError::Window, H2Error::FlowControlError);
 
-    // What is wrong with the connection.
+    // Errors of the connection.
     a_frame_above_the_largest_ends_the_connection:
         connection_fails([frame(DATA, 0, 1, &[0; 16_385])], ProtocolError::FrameSize, FRAME_SIZE);
     a_head_above_the_largest_ends_the_connection:
@@ -236,7 +238,7 @@ cases! {
     compression_that_is_broken_in_a_stream_that_has_ended_ends_the_connection: connection_fails_late(
         [ok(1), frame(HEADERS, WHOLE, 1, &[0xff; 8])], ProtocolError::Compression, H2Error::CompressionError);
 
-    // Floods, each ended while little is kept and done.
+    // Floods: each is ended while only little is stored and done.
     a_flood_of_pings_ends_the_connection:
         connection_fails([frame(PING, 0, 0, &[0; 8]).repeat(10_001)], ProtocolError::Flood, H2Error::EnhanceYourCalm);
     a_flood_of_settings_ends_the_connection:
@@ -256,7 +258,7 @@ cases! {
         ProtocolError::HeadTooLarge, H2Error::EnhanceYourCalm);
 }
 
-/// As [`connection_fails`], after the first exchange was answered.
+/// Checks like [`connection_fails`], after the first exchange got its response.
 fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat()].concat());
     let failed = Some(Failed(error.into()));
@@ -266,13 +268,13 @@ fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error)
 
 #[test]
 fn heads_that_fill_a_table_are_each_read() {
-    // The same block twice: two entries, of which the third head names the older.
+    // The same block twice makes two entries, of which the third head refers to the older one.
     let fills = b"\x88\x40\x01a\x01b";
     let heads =
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, fills), frame(HEADERS, WHOLE, 5, &[0x88, 0xbf])];
     let ok = Some(Answered(200, 0));
     assert_eq!(hear(&[begun(), heads.concat()].concat()).outcomes, [ok.clone(), ok.clone(), ok.clone()]);
-    // Until the table is given up.
+    // The table works until the encoder gives it up.
     let gives_up = [&[0x20, 0x88][..], &fills[1..]].concat();
     let heads =
         [frame(HEADERS, WHOLE, 1, fills), frame(HEADERS, WHOLE, 3, &gives_up), frame(HEADERS, WHOLE, 5, &[0x88, 0xbe])];
@@ -398,7 +400,7 @@ fn a_server_may_take_content_in_very_small_pieces() {
     let asked = request("POST", &body, false);
     let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
     conn.start(0, &asked);
-    // Ours is not sent before its window of one byte is known.
+    // The client's content is not sent before its window of one byte is known.
     let first = settings(&[(4, 1)]);
     let mut received = conn.receive(&first, &mut plain);
     while conn.next(&mut received).is_some() {}
@@ -456,7 +458,7 @@ fn the_content_of_requests_keeps_to_the_servers_windows() {
         let mut received = conn.receive(bytes, &mut plain);
         std::iter::from_fn(|| conn.next(&mut received)).any(|fact| fact == Fact::Owes)
     };
-    // Smaller windows than are used already, and room for one alone.
+    // The server's windows become smaller than the used part, with room for one stream only.
     assert!(
         told(&mut conn, &[settings(&[(4, 1_000)]), window(0, 1_000_000)].concat()),
         "the settings are acknowledged"
@@ -493,7 +495,7 @@ fn an_exchange_that_is_given_up_is_reset_and_the_others_go_on() {
     let count = conn.out(|_| &requests[0], &mut scratch).len();
     conn.sent(count, &scratch);
     conn.start(2, &requests[0]);
-    // One whose request is sent, and one whose is not.
+    // One exchange whose request is sent, and one whose request is not.
     conn.cancel(0);
     conn.cancel(2);
     assert!(conn.wants_to_send() && conn.room() == 2);
@@ -514,7 +516,8 @@ fn the_fields_of_an_answer_are_told_with_its_first_fact_where_content_is_asked_f
     let a = [STATUS, ("x", "a"), ("set-cookie", "s=1")];
     let long = "b".repeat(2_000);
     let b = [STATUS, ("x", &long)];
-    // The same head again is not read again, nor one after a head that is too long to be kept.
+    // A head with equal bytes is not parsed again, nor is one that follows a head too long to be
+    // stored.
     type Told<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
     let answers: [Told; 6] = [
         (&plain_asked, &a, ""),
@@ -564,12 +567,12 @@ fn there_are_never_more_streams_than_the_server_takes() {
     let mut received = conn.receive(&none, &mut plain);
     while conn.next(&mut received).is_some() {}
     assert!(conn.room() == 0 && !conn.is_over());
-    // One that says nothing of it takes any number.
+    // A server that does not announce a limit accepts any number of streams.
     let (mut conn, begun) = (Conn::h2(1_000), begun());
     let mut received = conn.receive(&begun, &mut plain);
     while conn.next(&mut received).is_some() {}
     assert_eq!(conn.room(), 1_000);
-    // What is started while facts are asked for goes with what is sent after them.
+    // A request that is started while facts are taken is sent with the bytes after them.
     conn.start(0, &asked);
     let count = conn.out(|_| &asked, &mut scratch).len();
     assert!(conn.sent(count, &scratch));
@@ -581,7 +584,7 @@ fn there_are_never_more_streams_than_the_server_takes() {
     assert!(conn.start(2, &asked) && conn.next(&mut received).is_none());
 }
 
-/// Streams that the frames open: how many heads there are.
+/// Number of streams that the frames open, counted by heads.
 fn opened(bytes: &[u8]) -> usize {
     let mut rest = bytes.strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n").unwrap_or(bytes);
     let mut heads = 0;
@@ -605,7 +608,8 @@ fn a_limit_that_was_lowered_holds_for_what_waits() {
     conn.start(0, &asked);
     conn.start(1, &asked);
     assert_eq!(send(&mut conn, &mut scratch), 2);
-    // Two more are started before the limit comes, and are not opened after it is acknowledged.
+    // Two more exchanges start before the limit arrives. Their streams are not opened after the
+    // limit is acknowledged.
     conn.start(2, &asked);
     conn.start(3, &asked);
     let lowered = [begun(), settings(&[(3, 2)])].concat();
@@ -621,7 +625,7 @@ fn a_limit_that_was_lowered_holds_for_what_waits() {
     }
 }
 
-/// A connection with one exchange, of whose answer the head has come.
+/// A connection with one exchange, whose response has its head but no end.
 fn half_answered(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     conn.start(0, asked);

@@ -1,5 +1,5 @@
-//! Calls of gRPC over HTTP/2, against a server of frames written by hand: what they say, how they
-//! end, and messages that are sent in turn.
+//! Tests of gRPC calls over HTTP/2 against frames written by hand: the fields of calls, their ends,
+//! and messages that are sent in turn.
 
 use crate::driver::request;
 use crate::h2_frames::{DATA, END, END_HEADERS, HEADERS, STATUS, begun, frame, frames, head, post, sent_now};
@@ -11,7 +11,7 @@ use plimsoll_wire::{Conn, EncodedRequest, Fact};
 fn the_status_of_a_call_is_told_with_its_answer() {
     let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
         let asked = request("GET", b"", false);
-        // Twice: the second time heads are known.
+        // Twice, because heads are cached the second time.
         for _ in 0..2 {
             let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
             for (number, id) in [(0, 1u8), (1, 3)] {
@@ -50,20 +50,20 @@ fn the_status_of_a_call_is_told_with_its_answer() {
     let twice = |first: &str, second: &str| head(1, END, &[("grpc-status", first), ("grpc-status", second)]);
     check(&[head(1, 0, &[STATUS]), message.clone(), twice("13", "0")], None);
     check(&[head(1, 0, &[STATUS]), message.clone(), twice("0", "0")], Some(0));
-    // Without content the head says it.
+    // Without content, the head has the gRPC status.
     check(&[head(1, END, &[STATUS, ("grpc-status", "5")])], Some(5));
     check(&[head(1, 0, &[STATUS]), frame(DATA, END, 1, b"no gRPC")], None);
 }
 
-/// The field that makes a call of a request.
+/// The header field that makes a request a gRPC call.
 const KIND: (&str, &str) = ("content-type", "application/grpc");
 
-/// A message of so many bytes of content, as it stands there.
+/// A message with this number of bytes, with its prefix.
 fn message(bytes: usize) -> Vec<u8> {
     [&[0][..], &(bytes as u32).to_be_bytes(), &vec![b'm'; bytes]].concat()
 }
 
-/// A call with these messages.
+/// A gRPC call with these messages.
 fn call(messages: &[Vec<u8>]) -> EncodedRequest {
     post("h", "/shop.Items/Chat", &[KIND], &messages.concat(), false)
 }
@@ -95,7 +95,8 @@ fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
         (call(), vec![STATUS, ("content-type", "text/html")], one(0), Some(CallFault::Content)),
         (call(), vec![STATUS, ("content-type", "Application/grpc+proto")], one(0), None),
     ] {
-        // What the server says of itself stands, and so does what nobody called.
+        // A status that the server reports itself stays, and so does one of a request that is no
+        // call.
         for (asked, status, fault) in
             [(&asked, "0", fault), (&asked, "5", None), (&request("GET", b"", false), "0", None)]
         {
@@ -141,7 +142,7 @@ fn messages_in_turn_are_each_sent_when_one_more_has_come() {
         assert_eq!(content, *message, "{number}");
         assert_eq!(data.iter().any(|frame| frame.1 & END != 0), number + 1 == messages.len());
         assert!(!conn.wants_to_send(), "{number}: what waits for an answer does not want to be sent");
-        // Half of an answer is none.
+        // A part of a response message permits no further message.
         for piece in [&[0, 0, 0, 0, 2, 7][..], &[7]] {
             answer.extend(frame(DATA, 0, 1, piece));
             let mut received = conn.receive(&answer, &mut plain);
@@ -171,7 +172,7 @@ fn answers_to_messages_that_were_not_sent_let_as_many_go() {
         let mut received = conn.receive(&two, &mut plain);
         while conn.next(&mut received).is_some() {}
         assert_eq!(content(&sent_now(&mut conn, asked)), expect(then));
-        // An end before all were asked is an end.
+        // A response that ends before all messages are sent ends the call.
         let end = head(1, END, &[("grpc-status", "0")]);
         let mut received = conn.receive(&end, &mut plain);
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
@@ -195,7 +196,7 @@ fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
             &[KIND, ("te", "trailers"), timeout],
             &["te=trailers", "grpc-timeout=1S", "content-type=application/grpc", user_agent],
         ),
-        // What the user gives is in its place, once, and the metadata after it in the order given.
+        // The user's fields appear once, in their place, and metadata follow in the given order.
         (
             &[
                 ("X-B", "1"),
@@ -222,7 +223,7 @@ fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
         ),
         (&[("Content-Type", " application/grpc+proto")], &["content-type=application/grpc+proto", user_agent]),
         (&[("content-type", "application/grpc;x=y")], &["content-type=application/grpc;x=y", user_agent]),
-        // Other protocols are none of gRPC's.
+        // Other protocols do not count as gRPC.
         (
             &[("content-type", "application/grpc-web")],
             &[user_agent, "accept=*/*", "content-type=application/grpc-web", "content-length=6"],
@@ -242,7 +243,7 @@ fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
     }
 }
 
-/// The head of a call byte for byte: nothing of it depends on what was sent before.
+/// The exact bytes of a call's head, which do not depend on earlier heads.
 #[test]
 fn the_head_of_a_call_has_these_bytes() {
     let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &message(1), false);

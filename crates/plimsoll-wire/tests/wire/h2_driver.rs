@@ -1,30 +1,30 @@
-//! Runs a connection that speaks HTTP/2, with three exchanges under way, over bytes in many splits,
-//! and tells when what becomes of them depends on the split or makes no sense.
+//! Runs an HTTP/2 connection with three exchanges over bytes in many splits. An error is returned
+//! if the results of the exchanges depend on the split, or are inconsistent.
 //!
-//! Apart from the tests, as [`crate::driver`] is: `fuzz/` includes this file too. Not here: what
-//! the right outcome is.
+//! It is a separate file like [`crate::driver`], since `fuzz/` includes it, too. Not here: the
+//! right result.
 
 use crate::driver::{Random, in_all_splits, request};
 use plimsoll_wire::h2::{Content, H2Server, ServerFact};
 use plimsoll_wire::{Conn, EncodedRequest, ExchangeError, Fact};
 
-/// What became of an exchange.
+/// The result of an exchange.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum H2Outcome {
-    /// Status and length of the content.
+    /// The exchange has a response, with this status and content length.
     Answered(u16, u64),
     Failed(ExchangeError),
     Refused,
 }
 
-/// What the bytes, and the end after them, have come to.
+/// The results of the bytes, and of the close after them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct H2Heard {
-    /// Of a GET on stream 1, a HEAD on 3 and a POST on 5.
+    /// The results of the GET on stream 1, the HEAD on stream 3 and the POST on stream 5.
     pub outcomes: [Option<H2Outcome>; 3],
-    /// Streams that were reset by the client, and with which code.
+    /// The streams that the client reset, with the error codes.
     pub resets: Vec<(u32, u32)>,
-    /// The code of the client's GOAWAY.
+    /// The error code of the client's GOAWAY, if it sent one.
     pub went_away: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ pub fn h2_requests() -> [EncodedRequest; 3] {
     [request("GET", b"", true), request("HEAD", b"", true), request("POST", b"n=1", true)]
 }
 
-/// Takes what is to be sent, and notes what of it matters.
+/// Takes the bytes that the connection sends, and appends them to `sent`.
 fn drain(
     conn: &mut Conn,
     requests: &[EncodedRequest; 3],
@@ -52,7 +52,7 @@ fn drain(
     Err("there is always more to be sent".into())
 }
 
-/// What the client has sent: whole frames, beginning with the preface.
+/// Checks the bytes that the client sent: the preface, then whole frames.
 fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
     let mut rest = sent.strip_prefix(plimsoll_wire::h2::PREFACE).ok_or("no preface")?;
     while let [a, b, c, kind, _, stream @ ..] = rest {
@@ -69,8 +69,8 @@ fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
     if rest.is_empty() { Ok(()) } else { Err("a frame that is cut".into()) }
 }
 
-/// Sends the requests, feeds `pieces`, then closes. An error says how the connection broke its
-/// word.
+/// Sends the requests, feeds `pieces`, then closes. An error describes a contract that the
+/// connection broke.
 fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, String> {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain, mut sent) = (Conn::h2(3), Vec::new(), Vec::new(), Vec::new());
@@ -139,8 +139,8 @@ fn hear(heard: &mut H2Heard, content: &mut [u64; 3], fact: Fact) -> Result<(), S
     }
 }
 
-/// What becomes of the exchanges, if it is the same in one piece, byte by byte and in a few random
-/// splits; otherwise, what differs.
+/// Returns the results of the exchanges, if they are the same in one piece, byte by byte and in
+/// some random splits. Otherwise describes the difference.
 pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Heard, String> {
     let whole = facts([bytes])?;
     in_all_splits(bytes, random, |what, pieces| {
@@ -150,8 +150,8 @@ pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<
     Ok(whole)
 }
 
-/// Feeds `bytes`, in random pieces, to the server's side, which answers every request. An error
-/// says how it broke its word.
+/// Feeds `bytes` in random pieces to the server's side, which responds to every request. An error
+/// describes a contract that it broke.
 pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
     let (mut server, mut out, mut answered) = (H2Server::new(), Vec::new(), 0);
     let mut rest = bytes;
@@ -182,10 +182,10 @@ pub fn serve(bytes: &[u8], random: &mut Random) -> Result<usize, String> {
     Ok(answered)
 }
 
-/// Frames of a good server, for mutations to start from.
+/// Frames of a correct server, from which mutations start.
 const CORPUS: &[&[u8]] = &[
-    // Settings, and an answer on each stream; heads of literals, with content, padding, trailers,
-    // in pieces.
+    // Settings, and a response on each stream. There are heads of literals, content, padding,
+    // trailers, and heads in pieces.
     b"\0\0\0\x04\0\0\0\0\0\0\0\0\x04\x01\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88\0\0\x01\x01\x05\0\0\0\x03\x89\0\0\x01\x01\x05\0\0\0\x05\x8d",
     b"\0\0\x06\x04\0\0\0\0\0\0\x03\0\0\0\x64\0\0\x06\x01\x04\0\0\0\x01\x88\x0f\x0d\x01\x35\x88\0\0\x05\0\x01\0\0\0\x01hello",
     b"\0\0\x06\x04\0\0\0\0\0\0\x04\0\0\0\x01\0\0\x01\x01\0\0\0\0\x05\x88\0\0\x03\x09\x04\0\0\0\x05\0\x01a\0\0\x05\0\x08\0\0\0\x05\x02xx\0\0",
@@ -194,7 +194,7 @@ const CORPUS: &[&[u8]] = &[
     b"\0\0\0\x04\0\0\0\0\0\0\0\x05\x01\x04\0\0\0\x01\x08\x03100\0\0\x01\x01\x04\0\0\0\x01\x88\0\0\x01\0\0\0\0\0\x01x\0\0\x07\x01\x05\0\0\0\x01\0\x03sum\x011",
 ];
 
-/// Run so many random cases; the first that breaks the connection's word is described.
+/// Runs this number of random cases. The error describes the first failure.
 pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
     let mut random = Random(seed);
     for case in 0..cases {
@@ -206,7 +206,7 @@ pub fn fuzz_h2(seed: u64, cases: u32) -> Result<(), String> {
     Ok(())
 }
 
-/// Frames with a few mutations.
+/// Returns valid frames with some mutations.
 fn random_bytes(random: &mut Random) -> Vec<u8> {
     let some = |random: &mut Random| CORPUS[random.below(CORPUS.len())];
     let mut bytes = some(random).to_vec();

@@ -1,4 +1,4 @@
-//! Frames of HTTP/2 written and read by hand, and requests to send in them.
+//! Encoders and decoders of HTTP/2 frames written by hand, and requests for tests.
 
 use plimsoll_wire::h1::RequestParts;
 use plimsoll_wire::h2::{Secrecy, write_field};
@@ -45,7 +45,7 @@ pub fn ok(stream: u32) -> Vec<u8> {
     head(stream, END, &[(":status", "200")])
 }
 
-/// The beginning of every good server.
+/// The first bytes of every correct server.
 pub fn begun() -> Vec<u8> {
     [settings(&[]), frame(SETTINGS, 1, 0, &[])].concat()
 }
@@ -53,7 +53,7 @@ pub fn begun() -> Vec<u8> {
 /// The first field of most answers.
 pub const STATUS: (&str, &str) = (":status", "200");
 
-/// The frames in `bytes`: kind, flags, stream, payload.
+/// Parses the frames in `bytes`: type, flags, stream, payload.
 pub fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
     let mut found = Vec::new();
     while let [a, b, c, kind, flags, w, x, y, z, rest @ ..] = bytes {
@@ -64,7 +64,7 @@ pub fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
     found
 }
 
-/// All that is to be sent now.
+/// Returns all bytes that the connection has to send now.
 pub fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
     let (mut scratch, mut all) = (Vec::new(), Vec::new());
     loop {
@@ -78,7 +78,7 @@ pub fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
     }
 }
 
-/// A POST with these fields besides its own, over TLS or not.
+/// A POST request with these additional fields, over TLS or not.
 pub fn post(host: &str, target: &str, fields: &[(&str, &str)], body: &[u8], is_https: bool) -> EncodedRequest {
     let headers: Vec<(String, String)> =
         fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -1,8 +1,8 @@
-//! What plimsoll-wire promises, from the outside: tables of single cases, properties over generated
-//! replies, and a seeded fuzz driver with the proof that it can fail. One binary, so that it links
-//! once.
+//! Tests of plimsoll-wire from outside: tables of single cases, properties over generated
+//! responses, and a seeded fuzz driver with a proof that it can fail. They are one executable, so
+//! that it is linked once.
 //!
-//! Random tests start from a seed that they print (cargo shows it when a test fails); the
+//! Random tests start from a seed that they print (cargo shows it when a test fails). The
 //! environment variable `PLIMSOLL_SEED` repeats a run.
 
 mod conn;
@@ -19,7 +19,7 @@ mod tls;
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The seed of this run: from the environment, or a new one; printed either way.
+/// The seed of this run, from the environment or new. It is printed in both cases.
 #[expect(clippy::print_stderr, reason = "a random test must say how to repeat it")]
 fn seed() -> u64 {
     let seed = match std::env::var("PLIMSOLL_SEED") {

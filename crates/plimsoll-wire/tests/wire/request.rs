@@ -1,4 +1,4 @@
-//! What `encode` puts on the wire, and what it refuses.
+//! Tests of `encode`: the bytes of requests, and the requests that it refuses.
 
 use plimsoll_wire::h1::{RequestError, RequestParts, encode};
 
@@ -15,7 +15,7 @@ fn headers(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
     pairs.iter().map(|&(name, value)| (name.to_owned(), value.to_owned())).collect()
 }
 
-/// `expect` with `VERSION` for the version of plimsoll.
+/// Checks the encoded request; `VERSION` in `expect` stands for plimsoll's version.
 #[track_caller]
 fn check(parts: RequestParts, expect: &str) {
     let bytes = encode(&parts).expect("the request is valid");
@@ -73,7 +73,7 @@ fn what_the_user_says_replaces_the_default() {
         "POST / HTTP/1.1\r\nhost: example.org\r\nUSER-AGENT: me\r\naccept: text/html\r\ncontent-length: 3\r\n\
          X-Twice: 1\r\nX-Twice: 2\r\n\r\nabc",
     );
-    // Given without a value they are not sent.
+    // A field that is given without a value is not sent.
     let none = headers(&[("Accept", ""), ("user-agent", ""), ("X-Empty", "")]);
     check(
         RequestParts { target: "/", headers: &none, ..GET },

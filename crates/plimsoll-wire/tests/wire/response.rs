@@ -1,7 +1,8 @@
-//! Replies one by one: what each part of RFC 9112 that we rely on means for us, and each lenience
-//! and refusal.
+//! Tests of single responses: what each used part of RFC 9112 means for the client, and every
+//! lenience and refusal.
 //!
-//! Every case runs whole, byte by byte and in random splits; short ones in every split into two.
+//! Every case runs in one piece, byte by byte and in random splits; short ones in every split into
+//! two.
 
 use crate::driver::{Outcome, Random, outcome, same_in_all_splits};
 use plimsoll_wire::EndError::{NothingReceived, Truncated};
@@ -14,7 +15,7 @@ use plimsoll_wire::h1::{
     Reply, ResponseParser,
 };
 
-/// Inputs up to this length are tried in every split into two.
+/// Longest input, in bytes, that is tried in every split into two.
 const SHORT: usize = 400;
 
 #[track_caller]
@@ -33,12 +34,12 @@ fn reply(status: u16, keep_alive: bool, body_bytes: u64) -> Reply {
     Reply { status, keep_alive, body_bytes }
 }
 
-/// The whole input is one reply.
+/// Checks that the whole input is one response.
 #[track_caller]
 fn check(input: impl AsRef<[u8]>, expect: Reply) {
     let input = input.as_ref();
     run(input, false, Outcome::Reply(expect, input.len()));
-    // And what follows it is left alone.
+    // Bytes after the response are not consumed.
     run(&[input, b"HTTP/1.1 200 OK\r\n\r\n"].concat(), false, Outcome::Reply(expect, input.len()));
 }
 
@@ -62,7 +63,7 @@ fn check_truncated(input: &str) {
     run(input.as_bytes(), false, Outcome::Cut(Truncated));
 }
 
-/// A reply without content and with these header lines.
+/// A response without content and with these header lines.
 fn with(lines: &str) -> String {
     format!("HTTP/1.1 200 OK\r\n{lines}\r\n")
 }
@@ -160,7 +161,7 @@ fn content_lengths() {
         check_refused(with(&format!("Content-Length: {value}\r\n")), BadContentLength);
     }
     check_refused(with("Content-Length: 5\r\nContent-Length: 6\r\n"), BadContentLength);
-    // Names that only look like it.
+    // Names that only resemble it.
     for name in ["Content-Lengtn", "XContent-Length", "Content_Length", "Content\u{2d}Lengths", "Content.Length"] {
         check_until_close(&with(&format!("{name}: x\r\n")), reply(200, false, 0));
     }
@@ -219,7 +220,7 @@ fn connections() {
 fn interim_replies() {
     let last = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
     check(format!("HTTP/1.1 100 Continue\r\n\r\n{last}"), reply(200, true, 1));
-    // What an interim reply says is about itself only.
+    // The fields of an interim response concern only that response.
     check(
         format!(
             "HTTP/1.0 102\r\nContent-Length: 9\r\nConnection: close\r\n\r\n\r\nHTTP/1.1 103 Early Hints\r\n\
@@ -266,13 +267,13 @@ fn header_lines() {
 
 #[test]
 fn every_byte_in_names_and_values() {
-    // Long enough that names and values are read by words as well as by bytes.
+    // Names and values are long enough to be read by words as well as by bytes.
     for byte in 0..=255u8 {
         let line = |before: &[u8], after: &[u8]| [b"HTTP/1.1 204 X\r\n", before, &[byte], after, b"\r\n\r\n"].concat();
         for (before, after) in [("", "X-A-Long-Name: x"), ("X-A", "Long-Name: x"), ("X-A-Long-Name-", "x: x")] {
             let input = line(before.as_bytes(), after.as_bytes());
             match byte {
-                // Ends the name; or starts a line without one.
+                // The colon ends the name, or starts a line without a name.
                 b':' if !before.is_empty() => check(input, reply(204, true, 0)),
                 b'\n' if before.is_empty() => run(&input, false, Outcome::Reply(reply(204, true, 0), 17)),
                 b if b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b) => check(input, reply(204, true, 0)),
@@ -283,7 +284,7 @@ fn every_byte_in_names_and_values() {
             let input = line(before.as_bytes(), after.as_bytes());
             match byte {
                 0 | b'\r' => check_refused(input, BadHeader),
-                // The rest is a line of its own: a bad one, or the last.
+                // The rest is a separate line: an invalid one, or the last one.
                 b'\n' if after.is_empty() => run(&input, false, Outcome::Reply(reply(204, true, 0), input.len() - 2)),
                 b'\n' => check_refused(input, BadHeader),
                 _ => check(input, reply(204, true, 0)),
@@ -329,7 +330,7 @@ fn chunked_bodies() {
     ] {
         check(with(lines) + "1\r\nx\r\n0\r\n\r\n", reply(200, true, 1));
     }
-    // Signs of a smuggled or garbled reply: the connection is not trusted further.
+    // Signs of a smuggled or garbled response: the connection is not used again.
     let both = "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n";
     check(with(both) + "1\r\nx\r\n0\r\n\r\n", reply(200, false, 1));
     check(
@@ -375,19 +376,20 @@ fn limits_of_a_head() {
     check_refused(sized(HEAD_BYTES_MAX + 1), HeadTooLarge);
     check_refused(sized(HEAD_BYTES_MAX + 2), HeadTooLarge);
     check_refused(sized(HEAD_BYTES_MAX * 2), HeadTooLarge);
-    // An endless line is refused although its end never comes; so is an endless status line.
+    // An endless header line is refused although its end never comes, and so is an endless status
+    // line.
     check_refused(format!("{start}A: {}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("{start}{}", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 200 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
     check_refused(format!("HTTP/1.1 099 {}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), BadStatusLine);
-    // The larger fault hides the smaller one in every split.
+    // In every split the larger error takes precedence over the smaller one.
     check_refused(format!("{start}A: \0{}\r\n\r\n", "x".repeat(HEAD_BYTES_MAX)), HeadTooLarge);
 
     let most = usize::from(HEAD_LINES_MAX);
     check(format!("{start}{}\r\n", "A: b\r\n".repeat(most)), reply(204, true, 0));
     check_refused(format!("{start}{}\r\n", "A: b\r\n".repeat(most + 1)), HeadTooLarge);
     check_refused(format!("{start}A: b\r\n{}\r\n", " c\r\n".repeat(most)), HeadTooLarge);
-    // Each head has its own allowance.
+    // Each head has its own limit.
     let interim = format!("HTTP/1.1 103 X\r\n{}\r\n", "A: b\r\n".repeat(most));
     check(format!("{interim}{interim}{}", sized(HEAD_BYTES_MAX)), reply(204, true, 0));
 }
@@ -436,12 +438,12 @@ fn one_parser_for_all_replies_of_a_connection() {
             reply: Some(reply(200, true, body.len() as u64)),
         };
         assert_eq!(parser.feed(&input.as_bytes()[9..]), Ok(expect));
-        // Between replies: a close is nothing to do with a reply, and bytes were not asked for.
+        // Between responses a close belongs to no response, and bytes are unsolicited.
         assert_eq!(parser.clone().finish(), Err(NothingReceived));
         assert_eq!(parser.clone().feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
         assert_eq!(parser.clone().feed(b"x"), Err(Surplus));
     }
-    // Given up in the midst of a line, of a body, and after an error.
+    // A response that is abandoned within a line, within a body, and after an error.
     for left_behind in ["HTTP/1.1 200 OK\r\nConte", "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nabc", "garbage"] {
         parser.begin(Expect { head_request: true, ..Expect::default() });
         let _ = parser.feed(left_behind.as_bytes());
@@ -474,7 +476,7 @@ fn a_big_body_is_counted_and_not_kept() {
 #[test]
 fn errors_are_sentences() {
     assert_eq!(BadStatusLine.to_string(), "the answer does not start with an HTTP/1.0 or HTTP/1.1 status line");
-    // The sentence states the limits in figures.
+    // The text of the error states these limits as numbers.
     assert_eq!((HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX), (64 << 10, 256, 64));
     assert!(HeadTooLarge.to_string().contains("64 KiB or 256 lines"));
     assert!(TooManyInterim.to_string().contains("64 interim"));

@@ -1,4 +1,4 @@
-//! TLS between two ends in memory: whatever the cuts, the same plain text; whatever the damage, a
+//! Tests of TLS between two ends in memory. Any split gives the same plain text; any damage gives a
 //! reason and no panic.
 
 use plimsoll_model::rng::Rng;
@@ -35,16 +35,16 @@ pub fn spec() -> TlsSpec {
     TlsSpec { server_name: "api.test".into(), roots: vec![world().certificate.clone()], ..TlsSpec::default() }
 }
 
-/// How a direction of the wire cuts or damages what passes.
+/// A function that splits or damages the bytes sent in one direction.
 type Wire<'a> = &'a mut dyn FnMut(Vec<u8>) -> Vec<Vec<u8>>;
 
-/// The client asks and the server answers; what the client reads, with what the wire does to the
-/// server's bytes.
+/// Sends a question from the client and an answer from the server. `wire` splits or damages the
+/// server's bytes. Returns the text that the client received, and its session.
 fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(Vec<u8>, Session), TlsFailure> {
     let mut session = client.session()?;
     let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
     let (mut heard, mut plain, mut asked) = (Vec::new(), Vec::new(), 0);
-    // A handshake is four flights; the rest is the question, sent in pieces when it is long.
+    // A handshake has four flights; the other rounds send the question, in pieces if it is long.
     for _ in 0..200 {
         let mut out = Vec::new();
         if session.is_established() && asked < question.len() {
@@ -54,7 +54,7 @@ fn talk(client: &Client, question: &[u8], answer: &[u8], wire: Wire) -> Result<(
         let mut from = &out[..];
         while !from.is_empty() {
             server.read_tls(&mut from).expect("memory");
-            // What the server thinks of damage is not the matter here.
+            // The server's error about damaged bytes does not matter here.
             if server.process_new_packets().is_err() {
                 return Err(TlsFailure::Other);
             }
@@ -154,14 +154,14 @@ fn any_bytes_from_a_server_have_a_reason() {
     ] {
         let mut session = client.session().expect("a session");
         assert_eq!(session.receive(bytes, &mut Vec::new()), Err(reason), "{bytes:?}");
-        // What is over stays over.
+        // A session that has ended stays ended.
         let _ = session.receive(bytes, &mut Vec::new());
         session.take_cipher(&mut Vec::new());
     }
     for _ in 0..2_000 {
         let mut session = client.session().expect("a session");
         let mut bytes: Vec<u8> = (0..rng.below(100)).map(|_| rng.next_u64() as u8).collect();
-        // Mostly something that begins like a record.
+        // Most inputs begin like a TLS record.
         if bytes.len() > 5 && rng.below(4) > 0 {
             let rest = (bytes.len() - 5) as u8;
             bytes[..5].copy_from_slice(&[20 + rng.below(5) as u8, 3, 3, 0, rest]);
@@ -178,7 +178,7 @@ fn sessions_are_taken_up_again_only_where_asked() {
         let client = Client::new(&TlsSpec { resume, ..spec() }).expect("a client");
         let resumed = [0; 3].map(|_| talk(&client, b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
         assert_eq!(resumed, expect);
-        // Another thread begins with none.
+        // The client of another thread begins without sessions.
         assert!(!talk(&client.for_thread(), b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
     }
 }
@@ -197,7 +197,7 @@ fn whom_to_trust_is_decided_before_anything_is_sent() {
         let talked = talk(&Client::new(&spec).expect("a client"), b"q", b"a", &mut whole);
         match expect {
             None => assert!(talked.is_ok(), "{}", spec.server_name),
-            // The server's end is in this process: its complaint about the protocol comes first.
+            // The server runs in this process, so its own error about the protocol comes first.
             Some(expect) => {
                 let got = talked.err();
                 assert!(got == Some(expect) || got == Some(TlsFailure::Other), "{}: {got:?}", spec.server_name);
@@ -221,7 +221,7 @@ fn both_sides_of_ours_agree_whatever_the_pieces() {
     let key = KeyPair::generate().expect("a key");
     let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
     let certificate = parameters.self_signed(&key).expect("signed").pem();
-    // Both in one file, or each in its own.
+    // Certificate and key in one file, or each in its own file.
     let both = format!("{certificate}{}", key.serialize_pem());
     let one = ServerTls::new(both.as_bytes(), None).expect("a server");
     let two = ServerTls::new(certificate.as_bytes(), Some(key.serialize_pem().as_bytes())).expect("a server");
@@ -245,7 +245,7 @@ fn both_sides_of_ours_agree_whatever_the_pieces() {
                 bytes.chunks(piece_bytes).for_each(|piece| _ = served.receive(piece, &mut asked).expect("is taken"));
                 bytes.clear();
                 if asked == b"question" && !std::mem::replace(&mut is_answered, true) {
-                    // More than a client's session would hold back.
+                    // More bytes than a client's session would accept at once.
                     assert_eq!(served.send(&vec![b'x'; 100_000]), 100_000);
                     served.end();
                 }

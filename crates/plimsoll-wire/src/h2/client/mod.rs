@@ -395,7 +395,7 @@ impl H2 {
                 continue;
             }
             stuck = 0;
-            // A window update that permits more content counts as progress, however small it is.
+            // Sending content is progress: small window updates do not count as idle frames then.
             self.idle_frames = 0;
             stream.body_left -= count;
             if stream.expect.call.has(CallState::IN_TURN) {

@@ -20,7 +20,7 @@ pub enum Gate {
 
 impl Gate {
     /// Judges the conditions that are true of one load. In a void load (generator limit or
-    /// interference), most conditions stay undecided. Also returns a note for each condition.
+    /// interference) only conditions about errors decide. Also returns a note for each condition.
     pub fn judge(crossed: &[Crossing], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.limited {
             Some("the generator was the limit")

@@ -1,25 +1,25 @@
-//! Which file of a crate uses which, by the paths that stand in them.
+//! Determines which files of a crate use which other files, by the paths in their code.
 //!
-//! A file uses another where it names something that the other declares; what a third file merely
-//! passes on (`pub use`) is looked for where it is declared. To declare a child module or to pass
-//! its items on is no use of it.
+//! A file uses another file if it names an item that the other file declares. Re-exports (`pub
+//! use`) are followed to the declaration. Declaring a child module, or re-exporting its items, does
+//! not count as use.
 
 use crate::rust::{File, words};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A path as it stands in a file, and under which name its `use` brings it in.
+/// A path in a file's code, and the name under which `use` imports it.
 #[derive(Debug, Clone, PartialEq)]
 struct Named {
     path: Vec<String>,
-    /// As what it is known in the file; `None` in an expression.
+    /// The name under which the path is known in the file; `None` for a path in an expression.
     known_as: Option<String>,
     public: bool,
 }
 
-/// The files that a file uses, by their numbers, with what it takes from each.
+/// The files that a file uses, by number, each with the names that it takes from there.
 pub type Uses = BTreeMap<usize, BTreeSet<String>>;
 
-/// What each file uses.
+/// Returns for each file which other files it uses.
 pub fn uses(files: &[File]) -> Vec<Uses> {
     let modules: BTreeMap<&[String], usize> =
         files.iter().enumerate().map(|(number, file)| (&file.module[..], number)).collect();
@@ -30,7 +30,7 @@ pub fn uses(files: &[File]) -> Vec<Uses> {
     for (number, file) in files.iter().enumerate() {
         for one in &named[number] {
             let Some((target, word)) = crate_files.resolve(number, &one.path, 0) else { continue };
-            // Passed on only: the name stands nowhere else in the file.
+            // A name that occurs only once in the file is only re-exported, and not used.
             let known_as = one.known_as.as_deref().unwrap_or_default();
             let mentioned = counts[number].get(known_as).copied().unwrap_or(0);
             if target != number && !(one.public && is_child(file, &files[target]) && mentioned <= 1) {
@@ -52,7 +52,7 @@ struct Crate<'a> {
 }
 
 impl Crate<'_> {
-    /// The file that declares what a path in a file names, and the last word of it.
+    /// Returns the number of the file that declares the item of a path, and the item's name.
     fn resolve(&self, from: usize, path: &[String], depth: usize) -> Option<(usize, String)> {
         let mut module = self.files[from].module.clone();
         let mut rest = path;
@@ -81,14 +81,14 @@ impl Crate<'_> {
             self.named[number].iter().find(|named| named.known_as.as_ref() == Some(name) && named.path != path)
         });
         match passed_on {
-            // Of another crate, or declared further on.
+            // The name is imported from another crate, or re-exported from a further file.
             Some(named) if depth < 8 => self.resolve(number, &named.path, depth + 1),
             _ => Some((number, word)),
         }
     }
 }
 
-/// How often each word stands in a file's code.
+/// Counts how often each word occurs in a file's code.
 fn counts(file: &File) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for (_, word) in words(&file.code.chars().collect::<Vec<_>>()) {
@@ -97,12 +97,13 @@ fn counts(file: &File) -> BTreeMap<String, usize> {
     counts
 }
 
-/// All paths of a file: of its `use` declarations, and those in its code that begin at a module.
+/// Returns all paths of a file: those of `use` declarations, and those in code that begin at a
+/// module.
 fn names(file: &File) -> Vec<Named> {
     let words: Vec<String> = words(&file.code.chars().collect::<Vec<_>>()).into_iter().map(|word| word.1).collect();
     let (mut named, mut at) = (Vec::new(), 0);
     while at < words.len() {
-        // `use<'a>` stands in a bound and names no path.
+        // `use<'a>` in a bound names no path.
         if words[at] == "use" && words.get(at + 1).is_some_and(|next| next != "<") {
             let public = at > 0 && (words[at - 1] == "pub" || words[at - 1] == ")");
             at = tree(&words, at + 1, &[], public, &mut named);
@@ -122,7 +123,7 @@ fn names(file: &File) -> Vec<Named> {
     named
 }
 
-/// One branch of a `use`; gives the place after it.
+/// Parses one branch of a `use` declaration. Returns the position after it.
 fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: &mut Vec<Named>) -> usize {
     let mut path = above.to_vec();
     while at < words.len() {
@@ -156,7 +157,8 @@ fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: 
     at
 }
 
-/// Files that use each other, directly or by others: each group once.
+/// Returns the groups of files that use each other in a circle, directly or indirectly, each group
+/// once.
 pub fn circles(uses: &[Uses]) -> Vec<Vec<usize>> {
     let reach: Vec<BTreeSet<usize>> = (0..uses.len())
         .map(|from| {
@@ -190,9 +192,9 @@ fn uses_are_found_and_what_is_passed_on_is_none() {
     ];
     let uses = uses(&files);
     let of = |number: usize| uses[number].keys().copied().collect::<Vec<_>>();
-    // The root passes on only; a/mod.rs calls x and names Two.
+    // lib.rs only re-exports. a/mod.rs calls x and names Two.
     assert_eq!((of(0), of(1)), (vec![], vec![2, 3]));
-    // x takes Own from a/mod.rs, and Two from where it is declared; y takes One from x.
+    // x takes Own from a/mod.rs, and Two from y, where it is declared. y takes One from x.
     assert_eq!((of(2), of(3), of(4)), (vec![1, 3], vec![2, 4], vec![0]));
     assert_eq!(circles(&uses), [vec![1, 2, 3]]);
 }

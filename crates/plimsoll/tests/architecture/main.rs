@@ -1,5 +1,5 @@
-//! ARCHITECTURE.md as a test: which crate may depend on which, which file on which, and what may be
-//! written where.
+//! Tests the rules of ARCHITECTURE.md: which crates may depend on which, which files on which, and
+//! which words may not occur where.
 
 #![forbid(unsafe_code)]
 
@@ -10,7 +10,7 @@ use rust::{File, words};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Crate, and the crates of this workspace that it may depend on.
+/// The crates of this workspace, each with the crates that it may depend on.
 const ARROWS: [(&str, &[&str]); 15] = [
     ("plimsoll-model", &[]),
     ("plimsoll-sys", &[]),
@@ -73,7 +73,7 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates folder").to_owned()
 }
 
-/// The files of a crate, as far as they are not seen by tests only.
+/// Returns the source files of a crate, without those that only tests use.
 fn sources(name: &str) -> Vec<File> {
     let files = rust::files(&crates().join(name).join("src"));
     assert!(files.len() > 5, "the sources of {name} were found");
@@ -107,22 +107,24 @@ fn each_crate_keeps_to_what_it_may_know() {
         ("std::net::Tcp", pure.to_vec()),
         ("std::thread", pure.to_vec()),
         ("Instant::now", pure.to_vec()),
-        // The command line has one parser, and one crate that knows it.
+        // Only one crate knows the parser of the command line.
         ("clap::", everywhere_but("plimsoll").collect()),
-        // The index of run files is derived: nothing that measures or decides knows of a database.
+        // The index of run files is derived data, so code that measures or decides must not use a
+        // database.
         ("rusqlite", everywhere_but("plimsoll-history").collect()),
-        // Pages and the connection to a bus have a small runtime; nothing that carries a load has
-        // one.
+        // Only web pages and the bus connection use a small async runtime. Code that generates load
+        // does not.
         ("tokio", everywhere_but("plimsoll-web").filter(|name| *name != "plimsoll-fleet").collect()),
-        // Numbers of errors are the operating system's: what they mean is said where they come
-        // from.
+        // Error numbers belong to the operating system, so only the crates close to it interpret
+        // them.
         ("raw_os_error", ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis"].to_vec()),
     ];
     for (name, _) in ARROWS {
         let words: Vec<&str> = rules.iter().filter(|rule| rule.1.contains(&name)).map(|rule| rule.0).collect();
         for file in sources(name) {
             for word in &words {
-                // A state of Lua with every library: the one line, and the reason beside it.
+                // The one unsafe line, which creates a Lua state with all libraries, is allowed;
+                // the reason stands beside it.
                 if *word == "unsafe {" && file.path.ends_with("plimsoll-script/src/script/state.rs") {
                     assert_eq!(file.code.matches(word).count(), 1, "one line is unsafe");
                     continue;
@@ -139,8 +141,8 @@ fn each_crate_keeps_to_what_it_may_know() {
     }
 }
 
-/// The command line has its flags, and who computes does not know their names: what to do about a
-/// finding is a type, and its flag is named by the binary, or where findings become text.
+/// Only the command line and the report name flags. Code that computes describes a remedy as a
+/// type, which the program or the report converts to a flag.
 #[test]
 fn flags_are_named_where_they_are_understood() {
     let names_a_flag = |text: &str| {
@@ -159,7 +161,7 @@ fn flags_are_named_where_they_are_understood() {
     }
 }
 
-/// One word, one meaning: who reads a type's name anywhere knows where it is declared.
+/// Type names must be unique in the workspace, so that a name identifies its declaration.
 #[test]
 fn no_two_types_have_one_name() {
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -168,7 +170,8 @@ fn no_two_types_have_one_name() {
             for (number, line) in file.code.lines().enumerate() {
                 for pair in words(&line.chars().collect::<Vec<_>>()).windows(2) {
                     let [(_, keyword), (_, word)] = pair else { continue };
-                    // A type of a trait's implementation is the trait's: it stands indented.
+                    // An indented `type` belongs to an implementation of a trait and declares no
+                    // new name.
                     let declares = ["struct", "enum", "union", "trait"].contains(&&**keyword)
                         || keyword == "type" && !line.starts_with(' ');
                     if declares && word.starts_with(|c: char| c.is_ascii_uppercase()) {
@@ -184,7 +187,7 @@ fn no_two_types_have_one_name() {
     assert!(twice.is_empty(), "declared twice, rename one: {twice:#?}");
 }
 
-/// Files build on each other: none uses what uses it.
+/// Files must not use each other in a circle.
 #[test]
 fn no_circle_of_files() {
     let mut found = Vec::new();
@@ -211,8 +214,8 @@ fn no_circle_of_files() {
     assert!(found.is_empty(), "files that use each other:\n{}", found.join("\n"));
 }
 
-/// The first command of the README: with several programs in the workspace, `cargo run` runs the
-/// one that is named so.
+/// `cargo run`, the README's first command, must run plimsoll, although the workspace has several
+/// programs.
 #[test]
 fn a_bare_cargo_run_is_this_program() {
     let named = |manifest: PathBuf| {

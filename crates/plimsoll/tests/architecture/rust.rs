@@ -1,25 +1,25 @@
-//! Rust source as far as the rules of this test need it: what of a file is code and what is a
-//! string, without comments and without the parts that only tests see.
+//! Splits Rust source into code and strings as far as the architecture tests need it, without
+//! comments and without code that only tests use.
 //!
-//! Not a parser: strings, comments, braces and attributes are told apart, and nothing else.
+//! This is no parser: it only recognises strings, comments, braces and attributes.
 
 use std::path::{Path, PathBuf};
 
-/// One file of a crate's `src`.
+/// A source file of a crate.
 pub struct File {
     pub path: PathBuf,
-    /// The modules from the crate's root down to it.
+    /// The modules from the crate's root down to this file.
     pub module: Vec<String>,
-    /// Its code, character for character: comments, the content of strings and what only tests see
-    /// are blanks.
+    /// The file's code, character for character. Comments, contents of strings and test code are
+    /// replaced by blanks.
     pub code: String,
-    /// Strings outside tests: line and content.
+    /// The strings outside tests: line number and content.
     pub strings: Vec<(usize, String)>,
-    /// Modules of it in files of their own, with what only tests see left out.
+    /// The names of its child modules in files of their own, without test modules.
     pub children: Vec<String>,
 }
 
-/// All files of a crate, without those that only tests see.
+/// Returns all files of a crate, without those that only tests use.
 pub fn files(source: &Path) -> Vec<File> {
     let root = ["lib.rs", "main.rs"].into_iter().map(|name| source.join(name)).find(|path| path.exists());
     let mut files = Vec::new();
@@ -30,7 +30,8 @@ pub fn files(source: &Path) -> Vec<File> {
 fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = File::read(path.to_owned(), module, &text);
-    // A root or a mod.rs has its children beside it, any other file in a folder of its name.
+    // The children of a root or mod.rs lie beside it. Those of any other file lie in a folder of
+    // its name.
     let name = path.file_stem().expect("a name").to_string_lossy();
     let mut folder = path.parent().expect("a folder").to_owned();
     if !["lib", "main", "mod"].contains(&&*name) {
@@ -54,14 +55,15 @@ impl File {
             .filter(|window| window[0].1 == "mod" && window[2].1 == ";")
             .map(|window| window[1].1.to_owned())
             .collect();
-        // Twins have one name: the file of that name is the one with the feature.
+        // A module with a replacement for builds without a feature is declared twice. The file of
+        // the module's own name counts.
         children.dedup();
         File { path, module, children, code: split.code.iter().collect(), strings: split.strings }
     }
 }
 
-/// Words and single signs of code, each with the place (in characters) where it begins; `::` is one
-/// sign.
+/// Splits code into words and single characters, each with its position in characters; `::` is kept
+/// together.
 pub fn words(code: &[char]) -> Vec<(usize, String)> {
     let of_word = |c: char| c.is_alphanumeric() || c == '_';
     let (mut out, mut at) = (Vec::new(), 0);
@@ -82,11 +84,11 @@ pub fn words(code: &[char]) -> Vec<(usize, String)> {
 struct Split {
     code: Vec<char>,
     strings: Vec<(usize, String)>,
-    /// Where each of the strings begins.
+    /// The position at which each string begins.
     places: Vec<usize>,
 }
 
-/// Tells code, comments and strings apart.
+/// Separates code, comments and strings.
 fn split(text: &str) -> Split {
     let text: Vec<char> = text.chars().collect();
     let mut split = Split { code: text.clone(), strings: Vec::new(), places: Vec::new() };
@@ -99,7 +101,7 @@ fn split(text: &str) -> Split {
     while at < text.len() {
         let began = at;
         let in_word = at > 0 && of_word(text[at - 1]);
-        // The hashes of a raw string, where one begins.
+        // Counts the hashes of a raw string that begins here.
         let raw = ["r", "br", "cr"].into_iter().filter(|_| !in_word).find_map(|prefix| {
             let hashes = text.get(at + prefix.len()..)?.iter().take_while(|c| **c == '#').count();
             let opens = starts(at, prefix) && text.get(at + prefix.len() + hashes) == Some(&'"');
@@ -139,7 +141,7 @@ fn split(text: &str) -> Split {
             blank(&mut split.code, began + 1, at);
             at += 1;
         } else if text[at] == '\'' {
-            // A character; else a lifetime, which is code.
+            // A quotation mark begins either a character literal or a lifetime, which is code.
             let length = if starts(at + 1, "\\") {
                 text[at + 2..].iter().skip(1).position(|c| *c == '\'').map(|n| n + 4)
             } else {
@@ -157,12 +159,11 @@ fn split(text: &str) -> Split {
     split
 }
 
-/// Blanks each item under an attribute that asks for a test: up to its end, which is the brace that
-/// closes it or a semicolon.
+/// Replaces each item under a test attribute by blanks, up to its closing brace or semicolon.
 fn blank_tests(split: &mut Split) {
     let words = words(&split.code);
     let sign = |at: usize| words.get(at).map_or("", |word| &*word.1);
-    // The place after the bracket that closes the one at `at`.
+    // Returns the position after the bracket that closes the one at `at`.
     let closed = |mut at: usize, open: &str, close: &str| {
         let mut depth = 0;
         loop {
@@ -195,7 +196,7 @@ fn blank_tests(split: &mut Split) {
                 }
                 "(" => end = closed(end, "(", ")"),
                 "[" => end = closed(end, "[", "]"),
-                // The end of an item, of a field, a variant or an arm, or of what holds it.
+                // The end of an item, field, variant or match arm, or of the surrounding block.
                 ";" | "," => {
                     end += 1;
                     break;

@@ -1,6 +1,7 @@
-//! The steps of the CI action (`ci/plimsoll.sh`, `ci/comment.sh`), as a runner carries them out.
+//! Tests the steps of the CI action (`ci/plimsoll.sh`, `ci/comment.sh`) as a CI runner executes
+//! them.
 //!
-//! Not here: what reports look like (`report`).
+//! Not here: the content of reports (`report`).
 
 use crate::rig::{baseline, folder};
 use std::os::unix::fs::PermissionsExt;
@@ -32,15 +33,15 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     assert!(read("out/comment.md").starts_with("<!-- plimsoll -->\n") && read("summary").contains("no baseline"));
     assert!(read("outputs").contains("exit-code=0\n"), "{}", read("outputs"));
     std::fs::rename(out.join("out/run.plimsoll"), &baseline).expect("moved");
-    // A busy machine makes the load void, which decides nothing about a time.
+    // On a busy machine the load may be void, which decides nothing about times.
     let gate = [("BASELINE", baseline.as_str()), ("FAIL_IF", "p99>1us"), ("ON_INCONCLUSIVE", "fail")];
     let done = action(&out, &[&run[..], &gate].concat());
     assert_eq!(done.status.code(), Some(1), "{}", String::from_utf8_lossy(&done.stderr));
     assert!(read("out/summary.md").contains("Compared with the baseline"), "{}", read("out/summary.md"));
 }
 
-/// A gate passes, fails, or cannot tell, also on a machine on which every load is void: errors
-/// decide all the same, and CPU time that no probe read decides nothing.
+/// A gate passes, fails or is inconclusive, even if every load is void on a busy machine. Error
+/// conditions decide in every case; CPU time without readings decides nothing.
 #[test]
 fn each_outcome_has_its_code_and_one_comment() {
     let server = baseline(1);
@@ -51,7 +52,7 @@ fn each_outcome_has_its_code_and_one_comment() {
         ("cpu>1ns", "", 3, "inconclusive"),
         ("cpu>1ns", "pass", 0, "passed"),
         ("cpu>1ns", "fail", 1, "failed"),
-        // One that is met decides, beside one that is not known.
+        // A condition that is true decides, even beside one that is unknown.
         ("cpu>1ns, errors<50%", "pass", 1, "failed"),
     ] {
         let out = folder("action-outcome");
@@ -75,12 +76,13 @@ fn each_outcome_has_its_code_and_one_comment() {
     }
 }
 
-/// The action installs the version that it is given, and uses that one.
+/// The action installs the given version and uses it.
 #[test]
 fn a_package_is_installed_and_used() {
     let out = folder("action-version");
     let program = env!("CARGO_BIN_EXE_plimsoll");
-    // A package of the program under test, so that the name of the folder alone tells them apart.
+    // The package contains a script that calls the program under test, so that its folder
+    // identifies it.
     let script = format!("#!/bin/sh\necho \"$0\" >>{}/used\nexec {program} \"$@\"\n", out.display());
     let tree = out.join("tree");
     std::fs::create_dir_all(tree.join("DEBIAN")).expect("a folder");
@@ -134,8 +136,8 @@ fn nothing_in_its_words_is_run() {
     assert_eq!(done.status.code(), Some(2));
 }
 
-/// The comment of an earlier run is updated. `gh` is replaced by a program that writes down how it
-/// is called.
+/// A pull request gets one comment, which later runs update. `gh` is replaced by a program that
+/// logs its calls.
 #[test]
 fn a_pull_request_has_one_comment() {
     let out = folder("action-comment");

@@ -1,5 +1,5 @@
-//! Every kind of address: IPv6 alone, elsewhere than the URL says, unix sockets, local addresses,
-//! closing by reset.
+//! Tests every kind of address: IPv6 only, an address other than the URL's, unix sockets, local
+//! addresses, and closing by reset.
 
 use crate::rig::{assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll};
 use serde_json::Value;
@@ -27,7 +27,7 @@ fn connections_go_where_they_are_told() {
     let document = json(&["run", "http://api.invalid:81/healthz", "--connect-to", there, "-n", "20"]);
     assert_eq!(number(&document, "ledger.succeeded"), 20.0, "{document:#}");
     assert_eq!(document["url"], "http://api.invalid:81/healthz");
-    // Asked again and again, a name that stays changes nothing.
+    // Resolving the name repeatedly changes nothing if the addresses stay the same.
     let url = format!("{}/healthz", server.url.replace("127.0.0.1", "localhost"));
     let document = json(&["run", &url, "-c", "2", "-d", "400ms", "--resolve-every", "20ms", "--no-keepalive"]);
     assert_ledger_closes(&document, "resolved again");
@@ -36,7 +36,7 @@ fn connections_go_where_they_are_told() {
 
 #[test]
 fn unix_sockets_are_loaded_or_said() {
-    // The path of a socket is short by law.
+    // The system limits the length of a socket's path, so the folder has a short one.
     let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     let path = folder.join("n.sock");
@@ -48,13 +48,13 @@ fn unix_sockets_are_loaded_or_said() {
         let document = json(&[&["run", "http://api/", "--unix", shown], load].concat());
         assert_ledger_closes(&document, "unix");
         assert_eq!(number(&document, "success_rate"), 1.0, "{load:?}: {document:#}");
-        // Its processes are found by the socket.
+        // The server's processes are found by the socket.
         assert_eq!(document["server"]["name"], "nginx", "{:#}", document["server"]);
         assert_eq!(document["server"]["found_by"], format!("it listens on the unix socket {shown}"));
         assert!(document["server"]["rss_bytes_max"].is_number(), "{:#}", document["server"]);
     }
     drop(server);
-    // The file is there, but nobody listens; then it is no file any more.
+    // The socket file exists without a listener, and then there is no file.
     let left = folder.join("left.sock");
     drop(UnixListener::bind(&left).expect("bound"));
     for (path, said) in [(left.to_str().expect("text"), "refused"), ("/no/such.sock", "no such file")] {
@@ -74,7 +74,7 @@ fn abstract_sockets_are_loaded_and_found() {
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
     let listener = UnixListener::bind_addr(&address).expect("bound");
     let serving = std::thread::spawn(move || {
-        // Two users, and who asks first.
+        // Accepts the connections of two users and of the preflight request.
         let answering: Vec<_> = (0..3)
             .map_while(|_| listener.accept().ok())
             .map(|(mut stream, _)| {
@@ -96,10 +96,10 @@ fn abstract_sockets_are_loaded_and_found() {
     assert_eq!(number(&document, "server.pid"), f64::from(std::process::id()), "{:#}", document["server"]);
 }
 
-/// Where connections came from, and how many ended by a reset.
+/// The source addresses of all connections, and the number of connections that ended by a reset.
 type Seen = Arc<Mutex<(BTreeSet<IpAddr>, u64)>>;
 
-/// A server that remembers its connections; its address.
+/// Starts a server that records its connections. Returns its address, and the record.
 fn remembering() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -163,8 +163,8 @@ fn short_lived_connections_spread_over_loopback_by_themselves() {
     assert!(seen.lock().expect("no poison").0.len() > 50);
 }
 
-/// What the binary says where names have the addresses of `hosts`; `None` where this user may make
-/// no such place.
+/// Runs the binary with names resolved by the hosts file `hosts`. Returns `None` if this user may
+/// not mount one.
 fn where_names_are(hosts: &str, arguments: &[&str]) -> Option<Value> {
     let allowed = Command::new("unshare").args(["-rm", "true"]).stderr(Stdio::null()).status();
     if !allowed.is_ok_and(|status| status.success()) {

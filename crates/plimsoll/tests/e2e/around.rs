@@ -1,5 +1,5 @@
-//! What a file asks once a load (`[[setup]]`, `[[cleanup]]`), and the load that it carries along
-//! (`[load]`).
+//! Tests setup and cleanup requests (`[[setup]]`, `[[cleanup]]`), and the load that a traffic file
+//! contains (`[load]`).
 
 use crate::rig::{Heard, command, finish, folder, json, number, plimsoll, signal};
 use std::io::{BufReader, Write};
@@ -9,8 +9,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server whose items are there between `POST /seed` and `DELETE /seed`, and what it was asked
-/// but for items.
+/// A server whose items exist between `POST /seed` and `DELETE /seed`. It records all requests
+/// except those for items.
 struct Store {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,
@@ -22,7 +22,7 @@ impl Store {
         let url = format!("http://{}", listener.local_addr().expect("an address"));
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = Arc::clone(&asked);
-        // Both end with the test's process.
+        // The threads end with the test's process.
         std::thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let log = Arc::clone(&log);
@@ -104,7 +104,7 @@ fn what_is_asked_around_a_load_is_no_part_of_it() {
     assert_eq!(document["load"].as_str().map(|load| load.starts_with("2 users")), Some(true), "{}", document["load"]);
     let bytes = std::fs::read(&record).expect("a record");
     assert!(!bytes.windows(3).any(|part| part == b"t-1"), "what was captured is not kept");
-    // Flags win; and what was recorded is done again, around it too.
+    // Flags override the file. A rerun sends setup and cleanup again.
     let by_rate = json(&["run", "-f", text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
     assert_eq!(number(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
     store.take_asked();

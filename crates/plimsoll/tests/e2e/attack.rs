@@ -1,7 +1,7 @@
-//! What an attacker tried: each test is one way in which plimsoll could be made to fail, to lie, to
-//! hang, to write where it must not, or to tell a secret.
+//! Tests attacks: each test is one way to make plimsoll fail, report falsely, hang, write to a
+//! wrong place, or reveal a secret.
 //!
-//! Not here: readers alone (`plimsoll-traffic/tests/bounds.rs`), and what servers may do to a load
+//! Not here: parsers alone (`plimsoll-traffic/tests/bounds.rs`), and misbehaving servers
 //! (`hostile`, `floods`).
 
 use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll, signal};
@@ -12,9 +12,10 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// As keys are: nothing of it is a word.
+/// A random secret, in which no part is a word.
 const KEY: &str = "Zq7xK2mW9vLp4TnR8sYd";
-/// A command that is asked to end firmly ends within this; the rest is the machine's.
+/// Time within which a command must end after its last signal. Most of it is allowance for a busy
+/// machine.
 const ENDS_WITHIN: Duration = Duration::from_secs(4);
 
 fn written(name: &str, file: &str, text: &str) -> String {
@@ -23,7 +24,8 @@ fn written(name: &str, file: &str, text: &str) -> String {
     path
 }
 
-/// A server that answers everything with this, and what it was asked: the first lines.
+/// Starts a server that sends this response to every request. Returns its address, and the first
+/// lines of the requests.
 fn answering(answer: &str) -> (String, Arc<Mutex<Vec<String>>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -74,7 +76,7 @@ fn regular_expressions_of_a_file_have_a_budget() {
     let done = plimsoll(&["check", "-f", &many]);
     assert_eq!(done.code, 2, "{}", done.stdout);
     assert!(done.stderr.contains("more than 64 MiB together"), "{}", done.stderr);
-    // One pattern of many requests is compiled once.
+    // The same pattern in many requests is compiled only once.
     let same = written("patterns", "same.toml", &file((0..2_000).map(|n| request(n, "\\w{60}")).collect()));
     let done = plimsoll(&["check", "-f", &same]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -125,14 +127,14 @@ fn a_script_does_not_pass_a_gate_by_ending_the_program() {
     }
 }
 
-/// Sends signals to a command once it has begun, and waits for its end; its code, or the signal
-/// that ended it, and how long that took.
+/// Sends signals to a command after `begun` returned, and waits for its end. Returns its exit code
+/// or signal, and the time that it took.
 fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
     use std::os::unix::process::ExitStatusExt;
     begun(&mut child);
     let began = Instant::now();
     for (number, name) in signals.iter().enumerate() {
-        // Two of one kind that arrive together are one.
+        // Two signals of the same kind that arrive together count as one.
         if number > 0 {
             std::thread::sleep(Duration::from_millis(200));
         }
@@ -160,10 +162,10 @@ fn a_command_ends_when_it_is_told_to_wherever_it_is() {
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let endless = ["run", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url];
     let waits = ["run", "-q", "-n", "3", "-o", &fifo, &server.url];
-    // Whoever starts it in the background of a shell has it ignore ^C.
+    // A process that a shell starts in the background ignores ^C; the rig restores the default.
     let reads = ["import", "har", "-"];
     for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
-        // After a report it is 130, whatever asked but a terminal that went away.
+        // A command that ends with a report has code 130 for any signal except SIGHUP.
         for (signals, codes) in [(&["INT", "INT"][..], [130, 130]), (&["TERM"], [143, 130]), (&["HUP"], [129, 129])] {
             let mut command = command(arguments);
             command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -172,13 +174,15 @@ fn a_command_ends_when_it_is_told_to_wherever_it_is() {
             let (got, took) = ended_by(
                 child,
                 |_| {
-                    // It has its handlers once it has more than a name, or waits.
+                    // The command has its handlers once /proc lists them, or once it waits for
+                    // input.
                     let status = || std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
                     let deadline = Instant::now() + Duration::from_secs(20);
-                    // SIGTERM is the fifteenth.
+                    // Bit 14 of the mask is signal 15, SIGTERM.
                     let mask = |line: &str| u64::from_str_radix(line.strip_prefix("SigCgt:")?.trim(), 16).ok();
                     let handles = || status().lines().filter_map(mask).any(|mask| mask & 1 << 14 != 0);
-                    // Before it is plimsoll it is `env`, which may ignore ^C as its parent does.
+                    // Before the process becomes plimsoll it is `env`, which may ignore ^C like its
+                    // parent.
                     let is_plimsoll = || status().starts_with("Name:\tplimsoll\n");
                     let is_ready = || if stdin { is_plimsoll() } else { handles() };
                     while !is_ready() && Instant::now() < deadline {
@@ -226,7 +230,7 @@ fn nothing_is_written_through_a_link() {
         assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{file}: {} {}", done.code, done.stderr);
         std::fs::remove_file(&link).expect("removed");
     }
-    // The folder of results itself.
+    // The folder of results itself is a symbolic link.
     let elsewhere = work.join("elsewhere");
     std::fs::create_dir_all(&elsewhere).expect("a folder");
     std::fs::remove_dir_all(work.join("_output")).expect("removed");

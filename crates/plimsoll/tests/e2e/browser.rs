@@ -1,7 +1,7 @@
-//! A real Chromium without a window, driven over its pipe of the DevTools protocol: commands go to
-//! descriptor 3, answers and events come from descriptor 4, each ended by a zero byte.
+//! Drives a headless Chromium over the DevTools protocol. Commands go to its file descriptor 3;
+//! responses and events come from descriptor 4. Each message ends with a zero byte.
 //!
-//! Not here: what is tested with it.
+//! Not here: the tests that use the browser.
 
 use crate::rig::folder;
 use base64::Engine;
@@ -12,33 +12,33 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// No step of a page takes longer on any machine.
+/// Longest time of one step in a page, on any machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// A browser with one page, until the end of a test.
+/// A browser with one page. Dropping it ends the browser.
 pub struct Browser {
     child: Child,
     commands: ChildStdin,
     messages: Receiver<Value>,
     session: String,
     last_id: u64,
-    /// Exceptions of scripts, and what went to the console as an error.
+    /// Exceptions of scripts, and errors on the console.
     pub complaints: Vec<String>,
-    /// Requests to another place than the pages.
+    /// URLs of requests to other origins than the tested pages.
     pub foreign: Vec<String>,
     origin: String,
 }
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // It is ours. The shell became the browser.
+        // The shell has replaced itself by the browser, so this process is the browser.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
 impl Browser {
-    /// Starts it. Requests to other places than `origin` are noted.
+    /// Starts a browser. Requests to other origins than `origin` are recorded.
     pub fn start(origin: &str) -> Browser {
         let profile = folder("browser-pipe");
         let flags = [
@@ -93,12 +93,12 @@ impl Browser {
         browser
     }
 
-    /// Sends a command, and returns its result.
+    /// Sends a command and returns its result. Panics on an error.
     pub fn call(&mut self, method: &str, parameters: Value) -> Value {
         self.request(method, parameters).unwrap_or_else(|error| panic!("{method}: {error}"))
     }
 
-    /// The same; an error is what the browser says of it.
+    /// Sends a command and returns its result, or the browser's error.
     fn request(&mut self, method: &str, parameters: Value) -> Result<Value, String> {
         self.last_id += 1;
         let id = self.last_id;
@@ -119,7 +119,7 @@ impl Browser {
         }
     }
 
-    /// The next message until then; events are taken note of.
+    /// Returns the next message, waiting at most until `until`. Events are recorded.
     fn next(&mut self, until: Instant) -> Option<Value> {
         let message = match self.messages.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(message) => message,
@@ -143,21 +143,21 @@ impl Browser {
         Some(message)
     }
 
-    /// Opens an address, and waits until its page is loaded.
+    /// Opens a URL and waits until the page has loaded.
     pub fn open(&mut self, url: &str) {
         self.call("Page.navigate", json!({ "url": url }));
         self.wait("the page", "document.readyState === 'complete' && location.href !== 'about:blank'");
     }
 
-    /// The value of an expression in the page.
+    /// Evaluates an expression in the page and returns its value.
     pub fn value(&mut self, expression: &str) -> Value {
         let result = self.call("Runtime.evaluate", json!({ "expression": expression, "returnByValue": true }));
         assert!(result["exceptionDetails"].is_null(), "{expression}: {}", result["exceptionDetails"]);
         result["result"]["value"].clone()
     }
 
-    /// Waits until an expression is true. A page that is about to be left has no answer: it is
-    /// asked again.
+    /// Waits until an expression is true. While the page is changing there is no result, so the
+    /// expression is evaluated again.
     pub fn wait(&mut self, what: &str, expression: &str) {
         let until = Instant::now() + PATIENCE;
         loop {
@@ -170,7 +170,7 @@ impl Browser {
         }
     }
 
-    /// Clicks what a selector finds, as a mouse does where it is seen.
+    /// Clicks the element that a selector finds, at its position on the screen.
     pub fn click(&mut self, selector: &str) {
         let place = self.value(&format!(
             "(() => {{ const it = document.querySelector({selector:?}); if (!it) return null; \
@@ -185,7 +185,7 @@ impl Browser {
         }
     }
 
-    /// Types text into a field.
+    /// Types a text into a field.
     pub fn fill(&mut self, selector: &str, text: &str) {
         self.value(&format!(
             "document.querySelector({selector:?}).focus(); document.querySelector({selector:?}).value = ''"
@@ -194,7 +194,7 @@ impl Browser {
         assert_eq!(self.value(&format!("document.querySelector({selector:?}).value")), *text, "{selector}");
     }
 
-    /// The size of the window, and whether the user prefers dark pages.
+    /// Sets the width of the window, and whether the user prefers dark pages.
     pub fn show(&mut self, width: u32, is_dark: bool) {
         let metrics = json!({ "width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500 });
         self.call("Emulation.setDeviceMetricsOverride", metrics);
@@ -203,7 +203,7 @@ impl Browser {
         self.call("Emulation.setEmulatedMedia", json!({ "features": features }));
     }
 
-    /// A picture of the whole page, at most so high.
+    /// Saves a picture of the whole page, with limited height.
     pub fn picture(&mut self, path: &Path) {
         let size =
             self.value("[document.documentElement.clientWidth, Math.min(document.documentElement.scrollHeight, 4000)]");

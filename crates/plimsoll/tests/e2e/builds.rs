@@ -1,11 +1,11 @@
-//! Builds that `prove` starts, and the demo's server: none is left behind, however plimsoll ends,
-//! and none is blamed for the port that the one before it had not let go of.
+//! Tests that no build of `prove` and no demo server is left behind, however plimsoll ends. A build
+//! must also not be blamed for a port that the previous build still holds.
 
 use crate::prove::{build, free_port, left_over, wait_for};
 use crate::rig::{command, finish, folder, number, plimsoll, signal};
 use std::process::{Child, Stdio};
 
-/// Whether any process has this among its arguments.
+/// Whether any process has this text in its arguments.
 fn runs(mark: &str) -> bool {
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     processes
@@ -17,7 +17,7 @@ fn listens(port: u16) -> bool {
     std::net::TcpStream::connect(("127.0.0.1", port)).is_ok()
 }
 
-/// A comparison under way, of builds that leave their session and take no hint to end.
+/// Starts a comparison of builds whose processes leave their session and ignore SIGTERM.
 fn comparison(port: u16) -> Child {
     let astray = format!("(setsid sleep 10{port} &); (trap '' TERM HUP; sleep 10{port}) & {}", build(port, "a"));
     let url = format!("http://127.0.0.1:{port}/delay/2");
@@ -28,15 +28,15 @@ fn comparison(port: u16) -> Child {
         .expect("starts")
 }
 
-/// Whether this process, and whatever it starts, ignores SIGHUP: it was started by `nohup`, which
-/// plimsoll respects.
+/// Whether this process ignores SIGHUP, and so everything that it starts. `nohup` does that, and
+/// plimsoll respects it.
 fn ignores_hup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
     u64::from_str_radix(ignored.trim(), 16).expect("hexadecimal") & 1 == 1
 }
 
-/// Signals that ask, signals that nobody expects, and the one that leaves no time for anything.
+/// Signals that ask a process to end, unexpected signals, and SIGKILL.
 #[test]
 fn no_build_outlives_plimsoll() {
     let names = ["KILL", "HUP", "QUIT", "TERM", "USR1", "USR2"];
@@ -50,7 +50,7 @@ fn no_build_outlives_plimsoll() {
         let code = if name == "HUP" { 129 } else { 130 };
         assert_eq!(done.code, if asks { code } else { -1 }, "{name}: {}", done.stderr);
         wait_for(&format!("{name}: nothing of the build is left"), || !left_over(port) && !listens(port));
-        // A command that measured nothing yet says so; it is not a verdict.
+        // A command that was interrupted before any measurement says so and gives no verdict.
         assert!(
             !asks || done.stderr.contains("interrupted") || done.stdout.contains("interrupted"),
             "{name}: {}",
@@ -59,7 +59,7 @@ fn no_build_outlives_plimsoll() {
     }
 }
 
-/// The demo's server has no other life either.
+/// The demo's server ends with the demo, too.
 #[test]
 fn the_server_of_the_demo_ends_with_it() {
     for name in ["KILL", "HUP", "USR1"].into_iter().filter(|name| *name != "HUP" || !ignores_hup()) {
@@ -81,7 +81,7 @@ fn the_server_of_the_demo_ends_with_it() {
     }
 }
 
-/// Who kills the keeper as well leaves plimsoll to end what is left.
+/// If the keeper is killed, plimsoll itself ends the remaining processes.
 #[test]
 fn a_keeper_that_is_killed_leaves_nothing_either() {
     let port = free_port();
@@ -96,9 +96,8 @@ fn a_keeper_that_is_killed_leaves_nothing_either() {
     assert!(!left_over(port) && !listens(port));
 }
 
-/// A process whose first thread has ended looks ended, and holds its port for as long as the others
-/// take to end; another one leaves children in sessions of their own that hold it; a third shares
-/// it with whoever asks.
+/// Three kinds of servers hold their port after they seem to have ended. In one, the first thread
+/// has ended but others have not; one leaves children in other sessions; one shares its port.
 #[test]
 fn a_port_is_silent_before_the_next_build_begins() {
     let folder = folder("silent");
@@ -118,14 +117,14 @@ fn a_port_is_silent_before_the_next_build_begins() {
     }
 }
 
-/// Who is not ours is named, once there was time for whoever was just ending.
+/// If another process keeps the port, the error names it after a while.
 #[test]
 fn who_holds_the_port_is_named() {
     let other = crate::rig::baseline(1);
     let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains(&format!("plimsoll, process {},", other.pid())), "{}", done.stderr);
-    // Gone in time, it is no hindrance.
+    // A listener that ends in time does not prevent the comparison.
     let port = free_port();
     let listener = std::net::TcpListener::bind(("127.0.0.1", port)).expect("bound");
     let url = format!("http://127.0.0.1:{port}/delay/2");

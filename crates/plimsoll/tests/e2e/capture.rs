@@ -1,5 +1,5 @@
-//! `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, kept beside the run
-//! file.
+//! Tests `run --pprof` and `find --pprof`: profiles of a real Go server at two loads, stored beside
+//! the run file.
 
 use crate::profile::{answer, server};
 use crate::rig::{folder, go_server, number, plimsoll};
@@ -14,13 +14,13 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// Looks at the profiles of a document, which `level` names, and at the files that it names.
+/// Checks the profiles of a document at low load and at `level`, and the files that it names.
 fn check(document: &Value, level: &str) {
     let profiles = &document["profiles"];
     assert_eq!(profiles["missing"], serde_json::json!([]), "{profiles:#}");
     for name in ["low", level] {
         let one = &profiles["levels"][name];
-        // How much, unit tests say; here the machine may be busy.
+        // Unit tests check the values; here the machine may be busy.
         for path in ["offered_rps", "goodput_rps.with", "goodput_rps.without", "p99_ns.with", "requests"] {
             assert!(number(one, path) > 0.0, "{name} {path}: {one:#}");
         }
@@ -48,24 +48,24 @@ fn a_run_keeps_profiles_beside_it() {
     check(&document, "load");
     assert!(done.stderr.contains("profile --diff"), "{}", done.stderr);
     assert!(!(done.stdout + &done.stderr).contains("s3cret"));
-    // The run itself is what it is without profiles.
+    // Profiles do not change the figures of the run itself.
     assert!((number(&document, "requests") - 400.0).abs() < 40.0, "{document:#}");
-    // What is said of them follows from the files.
+    // `show` computes the same profile results from the files.
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     assert_eq!(shown["profiles"], document["profiles"]);
     let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
     assert!(shown.contains("cost of profiling") && shown.contains("CPU per request, with callees"), "{shown}");
-    // The page draws the load, and its difference to the low one.
+    // The page draws the profile of the load, and its difference to that of the low load.
     let page = file.with_extension("html");
     assert_eq!(plimsoll(&["report", text(&file), "-o", text(&page)]).code, 0);
     let page = std::fs::read_to_string(page).expect("written");
     assert!(page.contains(">CPU by function (load)<") && page.contains(">CPU a request: low load against the load<"));
     assert_eq!(page.matches("<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\"").count(), 2);
-    // The usual tool reads them too.
+    // `go tool pprof` reads the profiles, too.
     let cpu = document["profiles"]["levels"]["load"]["files"]["cpu"].as_str().expect("a file");
     let pprof = Command::new("go").args(["tool", "pprof", "-top", cpu]).output().expect("go");
     assert!(pprof.status.success(), "{}", String::from_utf8_lossy(&pprof.stderr));
-    // A profile that is gone is said.
+    // A profile file that is missing is reported.
     std::fs::remove_file(cpu).expect("removed");
     let shown = plimsoll(&["show", "-v", text(&file)]).stdout;
     assert!(shown.contains("warning: load: no cpu profile: ") && shown.contains("cannot be read"), "{shown}");
@@ -83,14 +83,14 @@ fn a_search_takes_them_at_its_line() {
     check(&document, "line");
     let line = number(&document, "load_line_rps.lower");
     assert_eq!(number(&document, "profiles.levels.line.offered_rps"), line);
-    // The search ended before the profiles were taken, and its findings know nothing of these.
+    // The search ended before the profiles were taken, and its findings do not include them.
     assert!(number(&document, "elapsed_s") < 14.0, "{document:#}");
     assert!(document["trials"].as_array().expect("trials").iter().all(|trial| trial["kind"] != "profile"));
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     for member in ["profiles", "load_line_rps", "stopped_by"] {
         assert_eq!(shown[member], document[member], "{member}");
     }
-    // A file knows when a trial was begun, not when its connections were ready.
+    // A run file records when a trial was prepared, not when its connections were open.
     assert!((number(&shown, "elapsed_s") - number(&document, "elapsed_s")).abs() < 1.0);
 }
 
@@ -116,8 +116,8 @@ fn a_server_that_refuses_is_told_before_the_load() {
     assert!(nowhere.stderr.contains("--pprof: 'ftp://x'"), "{}", nowhere.stderr);
 }
 
-/// An endpoint that takes requests and never answers; from the second on, it floods if it is told
-/// to.
+/// Starts an endpoint that accepts requests and never responds. With `floods`, it sends endless
+/// data from the second request on.
 fn misbehaving(floods: bool) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = listener.local_addr().expect("bound");
@@ -137,8 +137,8 @@ fn misbehaving(floods: bool) -> String {
     format!("http://{address}")
 }
 
-/// The profiles of another run into the same file are not this one's, and an endpoint that never
-/// answers costs no more than what was asked for and five seconds, in all.
+/// Profiles of an earlier run with the same file name are not used. An endpoint that never responds
+/// costs at most the profiles' length and five seconds in total.
 #[test]
 fn profiles_of_another_run_are_not_taken_for_this_ones() {
     let go = go_server();
@@ -176,7 +176,7 @@ fn profiles_of_another_run_are_not_taken_for_this_ones() {
         assert!(missing.contains("low: no cpu profile: ") && missing.contains(why), "{missing}");
         assert!(missing.contains("load: no heap profile: "), "{missing}");
         assert!(took < usual + Duration::from_secs(8), "{took:?}, {usual:?} without");
-        // Nor anywhere else.
+        // No other output uses them either.
         assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], document["profiles"]);
         let page = file.with_extension("html");
         assert_eq!(plimsoll(&["report", path, "-o", text(&page)]).code, 0);

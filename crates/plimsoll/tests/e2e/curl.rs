@@ -1,12 +1,11 @@
-//! `--curl` and `plimsoll curl`: what a command line of curl asks arrives at the server as curl
-//! itself would send it.
+//! Tests `--curl` and `plimsoll curl`: the server receives the request that curl itself would send.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;
 
-/// What one load with one request sends first: its head and its body.
+/// Returns head and body of the first request that a load with one request sends.
 fn sent(words: &[&str], line: &str) -> (String, String) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");

@@ -1,4 +1,4 @@
-//! `plimsoll diff`: tables, charts, and what cannot be compared.
+//! Tests `plimsoll diff`: tables, charts, and recordings that cannot be compared.
 
 use crate::rig::{folder, plimsoll, recorded};
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! `plimsoll doctor`: a screen, a document and an exit code about this machine.
+//! Tests `plimsoll doctor`: the screen, the document and the exit code.
 
 use crate::rig::plimsoll;
 
-/// The worst check decides the exit code, whatever this machine is.
+/// The worst check decides the exit code, on any machine.
 #[test]
 fn this_machine_is_checked_and_measured() {
     let done = plimsoll(&["doctor", "--json"]);
@@ -19,7 +19,7 @@ fn this_machine_is_checked_and_measured() {
     let measured = &document["measured"];
     let number = |name: &str| measured[name].as_f64().unwrap_or_else(|| panic!("{name}: {document:#}"));
     assert!(number("highest_rps") > 1000.0 && number("rate_rps") <= 10_000.0, "{measured}");
-    // A request costs a processor of today some microseconds.
+    // On current processors, a request costs some microseconds of CPU time.
     assert!((0.5..500.0).contains(&number("cpu_us")), "{measured}");
     assert!(document["machine"]["files_max"].as_u64().is_some_and(|files| files > 0), "{document:#}");
 }

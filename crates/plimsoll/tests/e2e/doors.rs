@@ -1,5 +1,5 @@
-//! `plimsoll ab` and `plimsoll hey`: what they ask and print is what ab and hey ask and print. The
-//! server is one of the test's own, which writes down every byte that comes.
+//! Tests `plimsoll ab` and `plimsoll hey`: requests and output equal those of ab and hey. A test
+//! server records every byte that it receives.
 
 use crate::rig::{baseline_tls, command, finish, folder, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server that speaks HTTP/1.0 as servers do to ab: it closes unless it is asked not to.
+/// A server that treats HTTP/1.0 like the servers ab expects: it closes each connection unless the
+/// client asks for keep-alive.
 struct Plain {
     url: String,
     log: Arc<Mutex<Vec<String>>>,
@@ -33,7 +34,7 @@ impl Plain {
         self.url.trim_start_matches("http://")
     }
 
-    /// What was asked since the last time, each request with its content.
+    /// Returns the requests since the last call, each with its content.
     fn taken(&self) -> Vec<String> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -64,7 +65,7 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<String>>) {
         };
         let target = request.split(' ').nth(1).unwrap_or_default();
         let status = if request.contains("/missing") { "404 Not Found" } else { "200 OK" };
-        // `/leads/302/to` redirects there with 302.
+        // `/leads/302/to` redirects to `/to` with status 302.
         let leads = target.strip_prefix("/leads/").and_then(|rest| rest.split_once('/'));
         let (status, location) = leads.map_or((status.to_owned(), String::new()), |(status, to)| {
             (format!("{status} Elsewhere"), format!("Location: /{to}\r\n"))
@@ -81,7 +82,7 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<String>>) {
     }
 }
 
-/// The word after a label, as awk takes it out of a line.
+/// Returns the word after a label, as awk scripts extract it from a line.
 fn after(text: &str, label: &str) -> String {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
     line.unwrap_or_else(|| panic!("no '{label}' in {text}")).split_whitespace().next().unwrap_or_default().to_owned()
@@ -137,7 +138,7 @@ fn ab_asks_and_prints_as_ab() {
     for (line, start) in lines.iter().zip(labels) {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
-    // What people take out of it.
+    // The values that users' scripts extract.
     let seconds: f64 = after(&done.stdout, "Time taken for tests:").parse().expect("a number");
     let rate: f64 = after(&done.stdout, "Requests per second:").parse().expect("a number");
     assert!(seconds < 5.0 && rate > 0.0 && after(&done.stdout, "50%").parse::<u64>().is_ok(), "{}", done.stdout);
@@ -178,7 +179,7 @@ fn ab_counts_what_ab_counts() {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     assert!(done.code == 0 && done.stderr.is_empty(), "{}", done.stderr);
-    // Answers of other lengths than the first.
+    // Responses whose length differs from that of the first one.
     let grows = format!("{}/grows", server.url);
     let done = plimsoll(&["ab", "-n", "200", &grows]);
     assert!(
@@ -195,7 +196,7 @@ fn ab_counts_what_ab_counts() {
     assert!(
         server.taken().last().is_some_and(|asked| asked.starts_with("GET /grows HTTP/1.1\r\nConnection: close\r\n"))
     );
-    // Nobody is there.
+    // No server listens.
     let done = plimsoll(&["ab", "-n", "50", "http://127.0.0.1:1/"]);
     assert!(
         done.code == 1 && done.stderr.contains("Connection refused (111)\nTotal of 0 requests completed\n"),
@@ -218,7 +219,7 @@ fn hey_asks_and_prints_as_hey() {
          Content-Type: text/html\r\nX-Y: z\r\nAccept-Encoding: gzip\r\n\r\n{{{{x}}}}",
         server.host()
     );
-    // Those that the workers cannot share evenly, too.
+    // All requests are sent, even if the workers cannot share them evenly.
     assert_eq!(server.taken(), vec![expect; 22]);
     let text = &done.stdout;
     for label in ["Total:", "Slowest:", "Fastest:", "Average:", "Requests/sec:", "DNS+dialup:", "resp wait:", "99% in"]
@@ -302,7 +303,7 @@ fn ab_tells_what_was_agreed_on_over_tls() {
     for line in ["SSL/TLS Protocol:       TLSv1.3,TLS_", ",256,256\n", "Server Temp Key:        X25519 253 bits\n"] {
         assert!(head.contains(line), "{line}: {head}");
     }
-    // An address is no server's name.
+    // An IP address is no server name, so none is printed.
     assert!(
         done.stdout.contains("Complete requests:      4\n") && !head.contains("TLS Server Name"),
         "{}",
@@ -339,7 +340,7 @@ fn a_link_is_what_its_name_says() {
         let done = called(name, words);
         assert!(done.code == code && done.stdout.contains(said), "{name}: {}{}", done.stdout, done.stderr);
     }
-    // Without a word each says how it is used, by the name it was called.
+    // Without arguments, each tool prints its usage, chosen by the name under which it was called.
     let usages =
         [("wrk", 1, "Usage: wrk "), ("ab", 2, "ab: the URL is missing"), ("hey", 2, "hey: the URL is missing")];
     for (name, code, said) in usages {
@@ -365,7 +366,7 @@ fn hey_and_vegeta_follow_redirects_as_they_do() {
     assert!(asked[0].starts_with("POST /leads/302/leads/307/end?x=1 HTTP/1.1\r\n"), "{}", asked[0]);
     assert_eq!(asked[1], head("/leads/307/end?x=1", "/leads/302/leads/307/end?x=1"));
     assert_eq!(asked[2], head("/end?x=1", "/leads/307/end?x=1"));
-    // Content is not sent twice, and some are not followed at all.
+    // A request body is not sent again, and some redirects are not followed at all.
     for words in [&["-d", "ab"][..], &["-disable-redirects"]] {
         let status = if words.len() == 2 { "307" } else { "302" };
         let done = plimsoll(&[&["hey", "-n", "1", "-c", "1"], words, &[&format!("{url}/leads/{status}/end")]].concat());
@@ -391,7 +392,7 @@ fn hey_and_vegeta_follow_redirects_as_they_do() {
         let done = plimsoll(&words);
         let result: serde_json::Value = serde_json::from_str(done.stdout.trim()).expect("one result");
         assert_eq!((&result["code"], &result["error"]), (&code.into(), &error.into()), "{redirects}: {}", done.stderr);
-        // As vegeta has it, what is empty is nothing.
+        // As in vegeta, an empty body or header list becomes null.
         assert_eq!((result["body"].is_null(), result["headers"].is_null()), (code == 0, code == 0), "{}", done.stdout);
         let asked = server.taken();
         assert_eq!(asked.len(), count, "{redirects}: {asked:?}");

@@ -1,6 +1,5 @@
-//! What `plimsoll explain` changes to tell causes apart, where more than plimsoll itself takes part
-//! in it: another body, a second process of plimsoll's, a process behind the server that is stopped
-//! for moments.
+//! Tests the experiments of `plimsoll explain` that involve more than one plimsoll process: another
+//! body, a second load process, and pausing a downstream process.
 
 use crate::rig::{baseline, command, finish, folder, plimsoll, serve, signal};
 use plimsoll_model::codec::{self, Frame, MAGIC};
@@ -11,8 +10,8 @@ use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A process that makes a part of a load, as plimsoll starts it, told what to do; and what it says,
-/// from its second word on.
+/// Starts a process that sends part `of[0]` of `of[1]` of a load, as plimsoll does, and sends its
+/// task. Returns the process and its output after the first bytes.
 fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -28,7 +27,7 @@ fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     (child, Vec::new())
 }
 
-/// The next frame that it says; `None`: it has ended.
+/// Returns the next frame of the process's output; `None` after its end.
 fn next((child, come): &mut (Child, Vec<u8>)) -> Option<Frame> {
     loop {
         if let Some((frame, length)) = codec::first_frame(come).expect("a frame") {
@@ -51,7 +50,7 @@ fn a_part_of_a_load_is_made_by_another_process() {
     let mut plan = Plan::get("127.0.0.1", port, vec![address], LoadShape::Closed { users: Curve::constant(4.0) });
     plan.traffic.routes[0].request.target = "/healthz".into();
     plan.load.duration_ns = Some(500_000_000);
-    // Half of it, to its end; and all of it, stopped.
+    // The process runs half of the load to its end, and then all of the load until it is stopped.
     for (of, stops) in [([1, 2], false), ([0, 1], true)] {
         let mut part = part(&plan, of);
         assert!(matches!(next(&mut part), Some(Frame::TrialStart { .. })));
@@ -77,7 +76,7 @@ fn a_part_of_a_load_is_made_by_another_process() {
         assert!(scheduled > 0 && scheduled == ended, "{scheduled} {ended}");
         assert!(next(&mut part).is_none() && part.0.wait().expect("ends").success());
     }
-    // Who started it is gone: it ends by itself, whatever it does.
+    // When its parent is gone, the process ends by itself, whatever it is doing.
     plan.load.duration_ns = Some(60_000_000_000);
     let mut left = part(&plan, [0, 1]);
     assert!(matches!(next(&mut left), Some(Frame::TrialStart { .. })));
@@ -87,7 +86,7 @@ fn a_part_of_a_load_is_made_by_another_process() {
     let began = Instant::now();
     while next(&mut left).is_some() {}
     assert!(!left.0.wait().expect("ends").success() && began.elapsed() < Duration::from_secs(20));
-    // It cannot do what it does not understand.
+    // The process refuses an invalid task.
     let mut damaged =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("starts");
     damaged.stdin.take().expect("piped").write_all(&[9; 40]).expect("is read");
@@ -103,8 +102,8 @@ fn finish_quietly(mut child: Child) -> Vec<u8> {
     said
 }
 
-/// Another body is put in the place of the first; half of a load comes from a second process: both
-/// are told, with what was predicted.
+/// An experiment with another body and one with a second process are reported with their
+/// predictions.
 #[test]
 fn another_body_and_a_second_process_are_tried() {
     let server = baseline(1);
@@ -120,7 +119,7 @@ fn another_body_and_a_second_process_are_tried() {
         let change = made.iter().find(|change| change["name"] == name).unwrap_or_else(|| panic!("{name}: {made:#?}"));
         assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
     }
-    // The load of two processes is recorded as one of two machines.
+    // A load of two processes is recorded like a load of two machines.
     let shown = plimsoll(&["show", "--json", path]).json();
     assert_eq!(shown["interventions"], document["interventions"]);
     let again = plimsoll(&["rerun", "--print", path]);
@@ -151,12 +150,12 @@ fn state(pid: u32) -> u8 {
     look_at(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
 }
 
-/// What is behind the server is stopped with leave of the user, and goes on whatever becomes of
-/// plimsoll.
+/// A downstream process is paused only with the user's permission. It continues however plimsoll
+/// ends.
 #[test]
 fn what_is_stopped_goes_on() {
-    // A server whose threads share their open files, as those of other makers do: so the kernel
-    // tells whose a connection is.
+    // The server's threads share their open files, as in other servers, so the kernel shows which
+    // process owns a connection.
     let pooled = |behind: &str| {
         serve(&mut command(&["baseline", "--listen", "127.0.0.1:0", "--behind", behind, "--pool", "2"]), "plimsoll")
     };
@@ -174,7 +173,7 @@ fn what_is_stopped_goes_on() {
         let refused = plimsoll(&["explain", &url, "--may-signal", whom, "-q"]);
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{whom}: {}", refused.stderr);
     }
-    // Killed at the worst moment it leaves nobody stopped.
+    // If plimsoll is killed at the worst moment, no process stays stopped.
     let arguments = ["explain", &url, "--may-signal", &pid, "--budget", "40s", "--slo", "p99<=200ms", "-q"];
     let child = command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     let (ours, deadline) = (child.id(), Instant::now() + Duration::from_secs(60));

@@ -1,12 +1,12 @@
-//! `plimsoll explain`: one real server of a known limit from end to end; what it tells of studies
-//! that were recorded (scripts/record).
+//! Tests `plimsoll explain`: one real server with a known bottleneck, and recorded studies
+//! (scripts/record).
 
 use crate::rig::{Server, baseline, folder, json, number, plimsoll, recorded, serve};
 use serde_json::Value;
 use std::process::Command;
 
-/// Answers 300 requests a second and bursts of 60, and refuses the rest. A process of its own: in
-/// that of the tests the work of other tests would be the server's.
+/// Starts a server that accepts 300 requests/s with bursts of 60 and refuses the rest. It runs in
+/// its own process; otherwise the work of other tests would count as the server's.
 fn limited() -> Server {
     const SOURCE: &str = r#"
 import asyncio, time
@@ -32,15 +32,16 @@ asyncio.run(main())
     serve(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
-/// Whether plimsoll or others were the limit: on a busy machine that tells nothing of the server.
+/// Whether the generator was the limit or the machine was disturbed, so that the result says
+/// nothing about the server.
 fn was_hindered(document: &Value) -> bool {
     let warnings = document["warnings"].as_array().expect("warnings");
     let disturbed = warnings.iter().any(|warning| warning.as_str().is_some_and(|text| text.contains("disturbed")));
     disturbed || document["cause"] == "client"
 }
 
-/// Explains a live server up to three times, until `cause` is named. No wrong cause is ever named
-/// meanwhile: only that others were in the way, or that nothing is known.
+/// Explains a live server up to three times, until `cause` is named. Never may a wrong cause be
+/// named: only interference, the generator, or an unknown cause.
 fn explained(url: &str, file: &str, cause: &str) -> Value {
     let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
     let mut document = explain();
@@ -55,8 +56,8 @@ fn explained(url: &str, file: &str, cause: &str) -> Value {
     document
 }
 
-/// The one live test of a cause: from a server to its name, in the file and on the page. The others
-/// read recorded studies.
+/// The only test with a live server: from the server to the cause's name in the file and on the
+/// page. Other causes are tested with recorded studies.
 #[test]
 fn what_holds_a_server_is_named() {
     let limited = limited();
@@ -70,12 +71,12 @@ fn what_holds_a_server_is_named() {
     let allowed = if was_hindered(&document) { &wide[..] } else { &wide[..1] };
     assert!(allowed.contains(&named), "{} {:#}", document["sentence"], document["causes"]);
     assert_eq!(plimsoll(&["show", "--json", path]).json()["sentence"], document["sentence"]);
-    // A page has words for a cause that is not known.
+    // The page has its own words for an unknown cause.
     let on_page = if named == "unknown" { "ot known" } else { named };
     assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains(on_page));
 }
 
-/// Studies of a quiet machine: what they found is told alike on every way of reading them.
+/// The findings of a recorded study are the same in every output format.
 #[test]
 fn a_recorded_study_is_told_alike_everywhere() {
     for (name, cause, signal, not_it) in
@@ -111,8 +112,8 @@ fn a_recorded_study_is_told_alike_everywhere() {
     }
 }
 
-/// Nobody asked the server which functions cost what: the kernel's samples show it. Half a
-/// millisecond of each request is burnt in one function of ours.
+/// The kernel's samples show the costly functions without profiles from the server. Half a
+/// millisecond of each request is spent in one function of plimsoll's server.
 #[test]
 fn functions_are_seen_in_a_recorded_study() {
     let document = plimsoll(&["explain", "--json", &recorded("one-thread")]).json();
@@ -124,8 +125,8 @@ fn functions_are_seen_in_a_recorded_study() {
     assert!((300e3..900e3).contains(&dearest), "{dearest} ns: {profiles:#}");
 }
 
-/// With time for it one thing after the other is changed; what was predicted and what came of it is
-/// told and recorded.
+/// Given enough time, experiments are made one after another. Predictions and results are shown and
+/// recorded.
 #[test]
 fn what_is_changed_is_told_with_what_was_predicted() {
     let path = recorded("one-thread");
@@ -135,7 +136,7 @@ fn what_is_changed_is_told_with_what_was_predicted() {
     for change in made {
         assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
     }
-    // Nothing is changed where that is not wanted.
+    // No experiments are made if the user forbids them.
     let server = baseline(1);
     let url = format!("{}/burn/500", server.url);
     for (arguments, expect) in [
@@ -152,14 +153,14 @@ fn what_is_changed_is_told_with_what_was_predicted() {
     }
 }
 
-/// A script of the user's changes a setting: here it starts the server anew, with another pool.
+/// The user's script changes a setting: it restarts the server with a pool of another size.
 #[test]
 fn what_a_setting_matters_is_measured() {
     let (folder, store) = (folder("vary"), baseline(1));
     let (file, program) = (folder.join("explain.plimsoll"), env!("CARGO_BIN_EXE_plimsoll"));
     let path = file.to_str().expect("text");
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr()).expect("a port").port();
-    // Only what the script started itself is ended by it.
+    // The script ends only the server that it started itself.
     let script = folder.join("set");
     std::fs::write(
         &script,

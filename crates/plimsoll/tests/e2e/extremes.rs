@@ -1,6 +1,5 @@
-//! Files that ask for too much: run files whose frames are whole and whose numbers are not to be
-//! believed, and files without an end. Every command shows what can be shown or says what is wrong,
-//! in little memory and time.
+//! Tests excessive files: run files with valid frames and absurd numbers, and files without an end.
+//! Every command shows what it can or names the problem, with little memory and time.
 
 use crate::rig::{Done, PATIENCE, baseline, finish, folder, plimsoll};
 use serde_json::Value;
@@ -8,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// Runs the binary with at most so many MiB of address space.
+/// Runs the binary with its address space limited to this number of MiB.
 fn within(mebibytes: u32, arguments: &[&str], work: &Path) -> Done {
     let line = format!("ulimit -v {}; exec \"$0\" \"$@\"", mebibytes << 10);
     let mut shell = Command::new("sh");
@@ -16,7 +15,7 @@ fn within(mebibytes: u32, arguments: &[&str], work: &Path) -> Done {
     finish(shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a shell"))
 }
 
-/// A splitmix64 of its own: what is drawn must not follow from what is tested.
+/// A random number generator (splitmix64) that is independent of the tested code.
 struct Draw(u64);
 
 impl Draw {
@@ -33,13 +32,13 @@ impl Draw {
     }
 }
 
-/// CRC-32, bit by bit.
+/// Computes a CRC-32, bit by bit.
 fn checksum(bytes: &[u8]) -> u32 {
     let step = |crc: u32, _| if crc & 1 == 1 { crc >> 1 ^ 0xedb8_8320 } else { crc >> 1 };
     !bytes.iter().fold(!0u32, |crc, byte| (0..8).fold(crc ^ u32::from(*byte), step))
 }
 
-/// The frames of a run file: kind and payload.
+/// Splits a run file into frames: kind and payload.
 pub fn frames(bytes: &[u8]) -> Vec<(u8, Vec<u8>)> {
     let mut out = Vec::new();
     let mut at = 8;
@@ -75,7 +74,7 @@ fn numbers<'a>(value: &'a mut Value, out: &mut Vec<&'a mut Value>) {
     }
 }
 
-/// Puts an extreme number in the place of one of a JSON text.
+/// Replaces one number of a JSON text by an extreme one.
 fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
     let mut value: Value = serde_json::from_slice(json).expect("JSON");
     let mut places = Vec::new();
@@ -94,7 +93,7 @@ fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
     *json = serde_json::to_vec(&value).expect("JSON");
 }
 
-/// Where each number begins in packed bytes, and where the last ends.
+/// Returns the start of each packed number, and the end of the last.
 pub fn packed(bytes: &[u8]) -> Vec<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
     std::iter::once(0).chain(ends).collect()
@@ -102,14 +101,14 @@ pub fn packed(bytes: &[u8]) -> Vec<usize> {
 
 fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
     let places = packed(bytes);
-    // The first numbers are counters, the rest mostly histograms.
+    // The first numbers are counters; most others belong to histograms.
     let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
     let at = draw.below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
     bytes.splice(places[at]..end, packed_number(EXTREMES[draw.below(EXTREMES.len())]));
 }
 
-/// One field of a message of tagged fields: its tag, where its value begins, and where it ends.
+/// Splits a message of tagged fields: for each field its tag, and start and end of its value.
 fn fields(bytes: &[u8]) -> Vec<(u64, usize, usize)> {
     let number = |at: &mut usize| {
         let mut value = 0;
@@ -143,8 +142,8 @@ fn packed_number(mut number: u64) -> Vec<u8> {
     out
 }
 
-/// Strains a number of one field; of a field of a tick, one of a figure of the load (2) or of a
-/// route (3). Lengths stay right.
+/// Replaces a number in one field by an extreme one. In a tick, this is a figure of the load (tag
+/// 2) or of a route (tag 3). Lengths stay correct.
 fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
     let all = fields(bytes);
     if all.is_empty() {
@@ -220,7 +219,8 @@ fn numbers_beyond_belief_are_refused_or_shown() {
         for round in 0..rounds {
             let mut frames = whole.clone();
             for _ in 0..=draw.below(2) {
-                // Half of all goes to the first frames: what the experiment is, and the plan.
+                // Half of the changes go to the first frames: the experiment's specification and
+                // the plan.
                 let end = if draw.below(2) == 0 { 2.min(frames.len()) } else { frames.len() };
                 strain(&mut frames[..end], &mut draw);
             }
@@ -258,7 +258,7 @@ fn files_without_an_end_are_a_sentence() {
         assert_eq!((done.code, done.stderr.lines().count()), (2, 1), "{arguments:?}: {} {}", done.stdout, done.stderr);
         assert!(began.elapsed() < PATIENCE / 4, "{arguments:?}: {:?}", began.elapsed());
     }
-    // A pipe that holds a run file is one.
+    // A pipe that contains a run file is read like a file.
     let kept = work.join("kept.plimsoll").display().to_string();
     plimsoll(&["run", &plain, "-n", "20", "-q", "-o", &kept]);
     let pipe = work.join("pipe").display().to_string();

@@ -1,4 +1,4 @@
-//! The ledger closes, and says what happened, under every fault that a server can have.
+//! Tests that the ledger's sum is exact and its outcomes are right under every fault of a server.
 
 use crate::rig::{assert_ledger_closes, json, number};
 use plimsoll_bench::servers::misbehave;
@@ -32,7 +32,7 @@ fn check(fault: Fault, every: u64, load: &[&str]) {
     let open = number(&document, "ledger.in_flight") + number(&document, "ledger.unsent");
     assert_eq!(counted + open, number(&document, "ledger.scheduled"), "{what}: {:#}", document["ledger"]);
     assert!(number(&document, "requests") > 0.0, "{what}: {:#}", document["ledger"]);
-    // A timeout is never shorter than the timeout.
+    // A request that timed out took at least the timeout.
     if number(&document, "ledger.failed.timeout") > 0.0 {
         assert!(number(&document, "response_time_ns.max") >= 1e9, "{what}");
     }
@@ -42,7 +42,7 @@ fn check(fault: Fault, every: u64, load: &[&str]) {
 fn the_ledger_closes_under_every_fault() {
     let mut cases: Vec<(Fault, u64, &[&str])> = Vec::new();
     for fault in Fault::all() {
-        // 100 MB an answer is asked for a few times only.
+        // Responses of 100 MB are requested only a few times.
         let huge = fault.name() == "huge-body";
         cases.push((fault, 1, if huge { &["-c", "1", "-n", "2"] } else { &["-c", "4", "-d", "400ms"] }));
         cases.push((fault, 1, if huge { &["--rate", "4", "-n", "2"] } else { &["--rate", "100", "-d", "400ms"] }));
@@ -52,8 +52,7 @@ fn the_ledger_closes_under_every_fault() {
     }
     let (next, failed) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     std::thread::scope(|scope| {
-        // Most of these wait for timeouts: several at once take no more CPU and a fraction of the
-        // time.
+        // Most cases wait for timeouts, so running several at once saves time and uses no more CPU.
         for _ in 0..6 {
             scope.spawn(|| {
                 while let Some((fault, every, load)) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
@@ -64,7 +63,8 @@ fn the_ledger_closes_under_every_fault() {
             });
         }
     });
-    // On a busy machine a server may miss the timeout: what failed among others has to hold alone.
+    // On a busy machine a server may miss the timeout, so cases that failed in parallel are
+    // repeated alone.
     let failed = failed.into_inner().expect("no poison");
     for (fault, every, load) in failed {
         check(fault, every, load);

@@ -1,6 +1,5 @@
-//! One figure has one spelling and one value, wherever it is said: the live result, `show` and
-//! `report` of its file agree, the columns of the CSV fit their headings, and every example of a
-//! help text works.
+//! Tests that each figure has one name and one value in all outputs. The live result, `show` and
+//! `report` agree, CSV columns match their headings, and every example of a help text works.
 
 use crate::rig::{Done, baseline, folder, number, place, plimsoll, recorded, serve};
 use serde_json::Value;
@@ -9,13 +8,12 @@ use std::process::Command;
 
 fn done(arguments: &[&str]) -> Done {
     let done = plimsoll(arguments);
-    // A load of which nothing counts as success ends with 1, and has its figures all the same.
+    // A load without any success ends with code 1 and still has figures.
     assert!(done.code <= 1, "{arguments:?}: {}", done.stderr);
     done
 }
 
-/// A server of two workers that answers slowly for a while now and then: searches against it end
-/// trials early.
+/// Starts a server with two workers that is slow now and then, so that searches end trials early.
 fn uneven() -> crate::rig::Server {
     const SOURCE: &str = r#"
 import http.server, socketserver, sys, time
@@ -38,7 +36,7 @@ server.serve_forever()
     serve(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
-/// Every way to say what a file holds: the same text, document and warnings.
+/// Asserts that every output of a run file has the same text, document and warnings.
 fn assert_said_alike(text: &str, document: &Value, file: &Path) {
     let path = file.to_str().expect("text");
     assert_eq!(&done(&["show", "--json", path]).json(), document);
@@ -91,7 +89,7 @@ fn loads_are_told_alike_from_their_files() {
     let url = format!("{}/delay/20", server.url);
     for load in [
         &["-c", "4", "-d", "500ms"][..],
-        // Ended while requests are under way: their end belongs to the record, too.
+        // This load ends while requests are in flight; their ends belong to the record, too.
         &["-c", "8", "-d", "20s", "--stop-if", "mean>1ms"],
         &["--rate", "0..200@300ms,200@700ms"],
         &["--rate", "100", "-d", "300ms", "--ok-status", "404"],
@@ -124,7 +122,7 @@ fn stages_have_figures_of_their_own() {
     assert_eq!(of("to_rps"), [400.0, 400.0, 100.0]);
     assert_eq!(of("start_s"), [0.0, 1.0, 2.0]);
     assert_eq!(of("duration_s"), [1.0, 1.0, 0.5]);
-    // An arrival at the very edge of two stages may fall to either.
+    // An arrival exactly between two stages may count in either.
     assert!(
         of("scheduled").iter().zip([200.0, 400.0, 50.0]).all(|(got, want)| (got - want).abs() <= 1.0),
         "{stages:?}"
@@ -132,7 +130,7 @@ fn stages_have_figures_of_their_own() {
     assert_eq!(of("scheduled").iter().sum::<f64>(), number(&live, "ledger.scheduled"));
     assert_eq!(of("succeeded").iter().sum::<f64>(), number(&live, "ledger.succeeded"));
     assert!(of("p50_ns").iter().zip(of("max_ns")).all(|(p50, max)| *p50 > 0.0 && *p50 <= max));
-    // Fewer than ten requests of a stage lie beyond its p99.
+    // Each stage has fewer than ten requests beyond its p99.
     assert!(stages.iter().all(|stage| stage["p99_ns"].is_null()), "{stages:?}");
     let text = done(&["show", path]).stdout;
     assert!(text.contains("stage") && text.contains("0 to 400"), "{text}");
@@ -153,7 +151,7 @@ fn rows_of_the_csv_have_as_many_cells_as_headings() {
     let server = baseline(1);
     let path = &place("csv", "run.plimsoll");
     done(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
-    // A load of a moment beside others may be over before the first look at the server.
+    // A short load may end before the first reading of the server, so a recorded run is used.
     let watched = recorded("run");
     for (what, file) in [("--csv", path), ("--probes", &watched)] {
         let csv = done(&["show", what, file]).stdout;
@@ -201,20 +199,20 @@ fn figures_have_one_spelling() {
     }
 }
 
-/// A number with more than eight digits after the point.
+/// Whether a line has a number with more than eight digits after the decimal point.
 fn too_many_digits(line: &str) -> bool {
     let bytes = line.as_bytes();
     let fraction = |at: usize| bytes[at + 1..].iter().take_while(|b| b.is_ascii_digit()).count();
     (1..bytes.len()).any(|at| {
-        // Numbers below 1 have their digits after zeros.
+        // Numbers below 1 may have leading zeros after the point.
         let whole = bytes[at - 1].is_ascii_digit() && bytes[at - 1] != b'0';
         bytes[at] == b'.' && (fraction(at) > 12 || whole && fraction(at) > 8)
     })
 }
 
-/// A time written as `1.5ms` outside of conditions, flags and promises (`p99<=500ms`, `--for 5s`).
+/// Whether a line has a time such as `1.5ms` without a blank, outside conditions, flags and SLOs.
 fn stuck_unit(line: &str) -> bool {
-    // What was typed is repeated as it was typed: in the command of a document, and after flags.
+    // Text that the user typed is repeated unchanged: in commands, and after flags.
     let listed = line.trim_start().starts_with('"') && !line.contains("\": ");
     if listed || line.contains("--") && !line.contains("it was") {
         return false;
@@ -228,8 +226,8 @@ fn stuck_unit(line: &str) -> bool {
     }) || line.split_whitespace().any(|word| word.ends_with('%') && word.len() > 1 && !word.contains('='))
 }
 
-/// Examples of a help text that need what is not there: they must be understood, and fail for that
-/// alone.
+/// Examples of help texts that need something unavailable. They must parse, and fail only for that
+/// reason.
 const NEEDS: [(&str, &str); 4] = [
     ("https://api.test/", "api.test"),
     ("/run/api.sock", "/run/api.sock"),
@@ -269,12 +267,12 @@ fn every_example_of_a_help_text_works() {
     assert!(run > 20, "{run} examples");
 }
 
-/// Runs one example, on a small server and for a short time.
+/// Runs one example with a small server and shortened times.
 fn check_example(example: &str, server: &str, folder: &Path) {
     let mut line = example.replace("http://localhost:8080/orders", &format!("{server}/healthz"));
     line = line.replace("http://localhost:8080/", &format!("{server}/healthz"));
     if line.contains("--replay") {
-        // A log says the rest of each path.
+        // A log supplies the rest of each path.
         line = line.replace(&format!("{server}/healthz"), &format!("{server}/"));
     }
     line = line.replace("http://localhost:9090/", &format!("{server}/")).replace("--process api ", "");
@@ -293,7 +291,7 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let more = match words[1] {
         "run" if !line.contains('@') || line.contains("@order") => &["-d 300ms --quiet"][..],
         "run" => &["--quiet"],
-        // What is left for the search is less by a load of some seconds below the line.
+        // The load for the headroom takes some seconds of the search's budget.
         "find" if line.contains("--headroom") => &["--budget 10s --quiet"],
         "find" if !line.contains("--budget") => &["--budget 3s --quiet"],
         "find" => &["--quiet"],
@@ -301,11 +299,11 @@ fn check_example(example: &str, server: &str, folder: &Path) {
         "sweep" => &["--quiet"],
         _ => &[],
     };
-    // A time that the example gives itself is given once.
+    // A time that the example sets itself is not added again.
     let more = if line.contains("-d ") { more.join(" ").replace("-d 300ms ", "") } else { more.join(" ") };
     let program = env!("CARGO_BIN_EXE_plimsoll");
     let line = line.replacen("plimsoll", program, 1);
-    // Flags stand before what ends them, or before what takes the output.
+    // The added flags go before `--` or before the redirection.
     let line =
         match line.split_once(" > ").map(|parts| (parts, ">")).or(line.split_once(" -- ").map(|parts| (parts, "--"))) {
             Some(((before, after), mark)) => format!("{before} {more} {mark} {after}"),
@@ -315,7 +313,7 @@ fn check_example(example: &str, server: &str, folder: &Path) {
     let (code, stderr) = (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned());
     match NEEDS.iter().find(|(part, _)| example.contains(part)) {
         Some((_, said)) => assert!(code == Some(2) && stderr.contains(said) || code == Some(0), "{line}: {stderr}"),
-        // A search of seconds may find no line, and a comparison no verdict.
+        // A short search may find no load line, and a short comparison no verdict.
         None => assert!(matches!(code, Some(0 | 1 | 3)), "{line}: {code:?} {stderr}"),
     }
 }
@@ -344,7 +342,7 @@ fn two_searches_are_compared_with_their_caveat() {
     assert_eq!(document["figures"]["line_rps"]["a"].as_f64().unwrap_or(0.0), line.as_f64().unwrap_or(0.0));
     assert_eq!(document["figures"]["peak_rps"]["a"], found["peak"]["rps"]);
     assert_eq!(document["figures"]["cpu_us_per_request"]["a"], found["server"]["cpu_us_per_request"]);
-    // A search as short as this one states no line on a busy machine.
+    // On a busy machine, such a short search finds no load line.
     let line_of = |side: &str| document["figures"]["line_rps"][side].as_f64();
     if let (Some(line_a), Some(line_b)) = (line_of("a"), line_of("b")) {
         assert!((number(&document, "figures.line_rps.change") - (line_b / line_a - 1.0)).abs() < 1e-6, "{document:#}");
@@ -381,9 +379,9 @@ fn figures_are_named_alike_in_conditions() {
         (find, "rate<1G", 1),
         (find, "goodput<1, cpu>1s", 0),
     ] {
-        // A busy machine makes loads void.
+        // On a busy machine, loads may be void.
         let done = plimsoll(&[command, &["--fail-if", condition, "--on-inconclusive=fail"]].concat());
-        // A search of 3 s beside others has no trial that says what the server used, and says so.
+        // On a busy machine, a search of 3 s may have no trial with CPU readings; it then says so.
         let unmeasured =
             command[0] == "find" && code == 0 && done.stderr.contains("cpu>1s: not decided: nothing was measured");
         assert_eq!(done.code, if unmeasured { 1 } else { code }, "{command:?} {condition}: {}", done.stderr);

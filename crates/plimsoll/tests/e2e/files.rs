@@ -1,4 +1,4 @@
-//! Run files: what is written can be shown again, survives a kill, and holds no secret.
+//! Tests run files: they can be shown again, survive a kill, and contain no secrets.
 
 use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, place, plimsoll, signal};
 use serde_json::Value;
@@ -27,15 +27,14 @@ fn a_run_is_shown_again_as_it_was() {
 fn a_killed_run_loses_at_most_the_interval_under_way() {
     let server = baseline(1);
     let file = &place("killed", "run.plimsoll");
-    // Answers that take a while: some requests are in flight whenever it is cut.
+    // Responses take 200 ms, so some requests are in flight at any moment.
     let url = format!("{}/delay/200", server.url);
     let mut child = command(&["run", &url, "--rate", "1000", "-d", "60s", "-o", file, "--quiet"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("starts");
-    // A second and a half of it, from when there is something of it: on a busy machine it begins
-    // late.
+    // Waits until the file has content, then 1.5 s more: on a busy machine the load begins late.
     while std::fs::metadata(file).map_or(0, |metadata| metadata.len()) == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -55,7 +54,7 @@ fn a_killed_run_loses_at_most_the_interval_under_way() {
     assert!((100.0..=400.0).contains(&in_flight), "{in_flight} of about 200 in flight");
     assert!((scheduled / (seconds * 1000.0) - 1.0).abs() < 0.2, "{scheduled} requests in {seconds} s");
 
-    // Cut anywhere, it is read up to the last good frame, or said to be nothing.
+    // A file cut at any position is read up to its last valid frame, or refused.
     let bytes = std::fs::read(file).expect("read");
     let cut = folder("cut").join("cut.plimsoll");
     for share in [0.02, 0.3, 0.7, 0.99] {
@@ -116,7 +115,7 @@ fn old_runs_are_removed_and_nothing_else() {
     let url = format!("{}/healthz", server.url);
     let arguments = ["run", &url, "-d", "100ms", "-o", run.to_str().expect("text")];
     assert_eq!(plimsoll(&arguments).code, 0);
-    // Above every number that a process can have.
+    // These process ids are above the system's maximum.
     for number in 0..52 {
         std::fs::copy(&run, kept.join(format!("find-{}-4194999.plimsoll", 1000 + number))).expect("copied");
     }
@@ -131,7 +130,7 @@ fn old_runs_are_removed_and_nothing_else() {
     let listed = clean(&["--dry-run"]);
     assert!(listed.stdout.contains("2 of 52 runs") && listed.stdout.contains("would be removed"), "{}", listed.stdout);
     assert_eq!(count(), 54, "a dry run removes nothing");
-    // A command that keeps its file there removes the oldest, and says so.
+    // A command that writes to the folder removes the oldest runs and reports that.
     let done = command(&["find", &url, "--budget", "1s", "--quiet"])
         .current_dir(&folder)
         .stdout(Stdio::piped())

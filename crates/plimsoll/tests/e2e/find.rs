@@ -1,5 +1,5 @@
-//! `plimsoll find` and `demo`: short searches that end inside their budget with a document that
-//! makes sense.
+//! Tests `plimsoll find` and `demo`: short searches end within their budget with a plausible
+//! document.
 
 use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, serve, signal};
 use plimsoll_bench::servers::{slots, token_bucket};
@@ -9,11 +9,12 @@ use std::time::{Duration, Instant};
 
 fn check(document: &Value, budget_s: f64) {
     assert_eq!(document["schema"], "plimsoll.find/1");
-    // Half a second for a machine that lets a process wait.
+    // Half a second is allowance for a busy machine.
     assert!(number(document, "elapsed_s") <= budget_s + 0.5, "{:#}", document["elapsed_s"]);
     let mut addresses = 1.0;
     for trial in document["trials"].as_array().expect("trials") {
-        // As the system chooses, or another of the loopback when many ports are taken.
+        // The source address is the system's choice, or another loopback address after many ports
+        // were used.
         let (sources, so_far) = (trial["sources"].as_array().expect("a list"), number(trial, "sources_so_far"));
         assert!(sources.len() <= 1 && so_far >= addresses, "{trial:#}");
         addresses = so_far;
@@ -22,13 +23,13 @@ fn check(document: &Value, budget_s: f64) {
     }
 }
 
-/// Whether most of a search's trials do not count.
+/// Whether most trials of a search are void.
 fn was_disturbed(document: &Value) -> bool {
     let trials = document["trials"].as_array().expect("trials");
     2 * trials.iter().filter(|trial| trial["verdict"] == "void").count() > trials.len()
 }
 
-/// Servers that need next to no CPU, so that the line is theirs on any machine, however busy.
+/// The servers need almost no CPU time, so their load line is the same on any machine.
 #[test]
 fn the_line_of_a_server_of_known_capacity_is_found() {
     for (server, capacity) in
@@ -38,10 +39,10 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
         let path = file.to_str().expect("text");
         let search = || json(&["find", &server.url("/"), "--budget", "12s", "-o", path]);
         let mut document = search();
-        // What is said holds the truth however busy the machine is. How narrow it is depends on
-        // that, and on chance: of two searches one is narrow, unless others were there; a single
-        // refusal of a few hundred requests breaks 99.9 %, so that of a limiter so few tell only a
-        // wide range.
+        // The true capacity always lies in the interval. The interval's width depends on
+        // interference and chance, so one of two searches must give a narrow one unless disturbed.
+        // A token bucket may refuse a single one of some hundred requests, which breaks 99.9 %; so
+        // few requests give only a wide interval.
         for left in (0..2).rev() {
             check(&document, 12.0);
             let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
@@ -54,7 +55,7 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
             }
             document = search();
         }
-        // The findings are computed again from what the file holds.
+        // The findings are computed again from the run file.
         let shown = plimsoll(&["show", "--json", path]);
         for what in ["load_line_rps", "trials"] {
             assert_eq!(shown.json()[what], document[what], "{}", shown.stderr);
@@ -63,8 +64,8 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
     }
 }
 
-/// 300 requests in 3 s, by the clock, and nothing beyond: the line is what that comes to, and not
-/// what a moment showed.
+/// The server allows 300 requests in each 3 s of the clock. The load line must be that average
+/// rate, and not the rate of a short moment.
 #[test]
 fn an_allowance_by_the_clock_is_waited_out() {
     const SOURCE: &str = r#"
@@ -90,14 +91,14 @@ asyncio.run(main())
     let document = json(&["find", &server.url, "--budget", "20s"]);
     check(&document, 20.0);
     let line = &document["load_line_rps"];
-    // What of 300 in 3 s is left for users who come at random.
+    // The interval expected of 300 requests in 3 s, for Poisson arrivals.
     let (lower, upper) = (number(line, "lower"), number(line, "upper"));
     assert!(lower <= 100.0 && (85.0..130.0).contains(&upper), "{document:#}");
     let warnings = document["warnings"].as_array().expect("warnings");
     assert!(warnings.iter().any(|it| it.as_str().is_some_and(|it| it.contains("The server allows"))), "{warnings:#?}");
 }
 
-/// What to plan with is measured, and how many that takes follows from it.
+/// The rate with headroom is measured, and the number of instances follows from it.
 #[test]
 fn headroom_is_measured_and_instances_are_counted() {
     let server = token_bucket(400.0, 40.0).expect("starts");
@@ -155,8 +156,7 @@ fn an_interrupted_search_reports_what_it_has() {
     assert!(number(&document, "peak.rps") > 0.0);
 }
 
-/// Who is asked after that is nobody: what was seen before is told, and the rest of the budget is
-/// not used.
+/// After the server has ended, the search ends early and reports what it measured before.
 #[test]
 fn a_server_that_ends_under_a_search_ends_it() {
     let mut server = baseline(1);

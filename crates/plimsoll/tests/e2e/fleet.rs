@@ -1,5 +1,5 @@
-//! Loads of several agents, each a process of its own: reached by a script in place of `ssh`, and
-//! by a real `sshd` where there is one.
+//! Tests loads of several agents, each in its own process. They are reached by a script in place of
+//! `ssh`, and by a real `sshd` if there is one.
 
 use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use plimsoll_bench::servers::slots;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// What takes the place of `ssh`: a script that notes the process of each host's agent and runs the
-/// line here. Some hosts are not as they should be.
+/// A script in place of `ssh` that records the process id of each host's agent and runs the command
+/// locally. Some of its hosts misbehave.
 struct FakeSsh {
     folder: PathBuf,
 }
@@ -56,7 +56,7 @@ PATH='{0}':$PATH exec sh -c "$line"
         self.command(arguments).spawn().expect("the binary starts")
     }
 
-    /// The process of a host's agent, once there is one.
+    /// Waits for a host's agent and returns its process id.
     fn pid(&self, host: &str) -> u32 {
         let deadline = Instant::now() + Duration::from_secs(20);
         loop {
@@ -105,7 +105,7 @@ fn a_load_of_three_agents_is_one_load() {
             assert_eq!(number(&document, "ledger.scheduled"), 1_200.0);
             assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
         }
-        // The run file has it all, and says it again.
+        // The run file contains the agents, and `show` prints them again.
         let shown = plimsoll(&["show", "--json", path]);
         assert_eq!(shown.json()["agents"], document["agents"], "{}", shown.stderr);
         let text = plimsoll(&["show", "--verbose", path]).stdout;
@@ -176,7 +176,8 @@ fn machines_are_calibrated_and_later_shares_follow() {
     }
     let sum: f64 = agents(&document).iter().map(|agent| number(agent, "share")).sum();
     assert!((sum - 1.0).abs() < 1e-3, "{document:#}");
-    // As if the first had three times as many cores as it has, and both were equal else.
+    // The stored calibration is changed, as if the first agent had three times as many cores as the
+    // second.
     let path = folder.join("_output/plimsoll/fleet/calibration.json");
     let mut stored: Value = serde_json::from_slice(&fs::read(&path).expect("stored")).expect("JSON");
     for (agent, cores) in stored["agents"].as_array_mut().expect("agents").iter_mut().zip([6, 2]) {
@@ -190,7 +191,8 @@ fn machines_are_calibrated_and_later_shares_follow() {
         let expect = if agent["name"] == first.as_str() { 300.0 } else { 100.0 };
         assert_eq!(number(agent, "scheduled"), expect, "{document:#}");
     }
-    // One that is not calibrated makes all shares equal, which is said; weights of the user's win.
+    // If one agent has no valid calibration, all shares are equal, with a warning. Weights from the
+    // user override calibrations.
     let done = there(&[&run[..], &["ssh://load1,load3"]].concat());
     assert!(done.stderr.replace("\n  ", " ").contains("agent load3 is not calibrated as it is now"), "{}", done.stderr);
     assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
@@ -256,7 +258,7 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
-    // It may have been between two loads, and where others disturb the machine that is the reason.
+    // The loss may fall between two loads, or a trial may be void for interference instead.
     assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
@@ -273,7 +275,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     let child = ssh.start(&["run", &url, "--fleet", "ssh://load1,load2", "-c", "4", "-d", "60s", "--json"]);
     let pids = ["load1", "load2"].map(|host| ssh.pid(host));
     std::thread::sleep(Duration::from_secs(2));
-    // One of them no longer does anything.
+    // One of the agents is stopped and does not react.
     signal(pids[1], "STOP");
     let begun = Instant::now();
     signal(child.id(), "INT");
@@ -282,7 +284,7 @@ fn an_interrupt_ends_all_agents_within_a_second() {
     assert!(done.code == 130 && took < Duration::from_millis(2_500), "{} after {took:?}: {}", done.code, done.stderr);
     assert_ledger_closes(&done.json(), "interrupted");
     assert!(!pids.into_iter().any(is_running), "an agent runs on");
-    // One whose coordinator is killed ends, too.
+    // An agent whose coordinator was killed ends, too.
     let (ssh, mut child) = (FakeSsh::new(), None::<Child>);
     let child = child.insert(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-c", "4", "-d", "60s", "--json"]));
     let pid = ssh.pid("load1");
@@ -320,7 +322,7 @@ fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
-    // Nothing listens there: each agent looks before a load.
+    // No server listens there: each agent checks that before a load.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{free}/");
     let done = finish(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
@@ -351,7 +353,7 @@ fn an_agent_without_a_coordinator_says_so_and_ends() {
         let mut stdin = child.stdin.take().expect("piped");
         std::io::Write::write_all(&mut stdin, input.as_bytes()).expect("written");
         drop(stdin);
-        // What it says is no text.
+        // The output of the agent is binary.
         let output = child.wait_with_output().expect("ends");
         let said = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.code() == Some(code) && said.contains(part), "{input}: {said}");
@@ -377,7 +379,7 @@ fn a_copy_is_taken_along_and_not_left_behind() {
     }
 }
 
-/// A real `sshd` on a port of its own with keys of its own, ended when dropped.
+/// A real `sshd` with its own port and keys. Dropping it ends the server.
 struct Sshd {
     child: Child,
     folder: PathBuf,
@@ -385,7 +387,7 @@ struct Sshd {
 }
 
 impl Sshd {
-    /// `None` where there is no `sshd`, which is said.
+    /// Starts the server. Returns `None`, with a message, if there is no `sshd`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Sshd> {
         let program = ["/usr/sbin/sshd", "/usr/local/sbin/sshd"].into_iter().find(|path| Path::new(path).exists());
@@ -412,7 +414,7 @@ impl Sshd {
             bin.display()
         );
         fs::write(at("config"), config).expect("written");
-        // Where it separates privileges it needs this folder.
+        // An `sshd` with privilege separation needs this folder.
         let _ = fs::create_dir_all("/run/sshd");
         let child = Command::new(program).args(["-D", "-e", "-f", &at("config")]).stderr(Stdio::null()).spawn();
         let sshd = Sshd { child: child.expect("sshd starts"), folder, port };
@@ -424,7 +426,7 @@ impl Sshd {
         Some(sshd)
     }
 
-    /// The `ssh` that logs in there.
+    /// Returns the `ssh` command that logs in to this server.
     fn ssh(&self) -> String {
         let at = |name: &str| self.folder.join(name).display().to_string();
         format!(
@@ -460,13 +462,13 @@ fn agents_are_reached_over_a_real_ssh() {
     assert_ledger_closes(&document, "over ssh");
     assert_eq!(number(&document, "ledger.scheduled"), 800.0);
     assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
-    // The machine's own list is the last word.
+    // The list of targets on the agent's machine always applies.
     let key = fs::read_to_string(sshd.folder.join("user.pub")).expect("a key");
     let line = format!("command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" {key}");
     fs::write(sshd.folder.join("authorized"), line).expect("written");
     let done = run(&["--rate", "400"]);
     assert!(done.code == 2 && done.stderr.contains("does not permit load on 127.0.0.1:"), "{}", done.stderr);
-    // Nobody may log in.
+    // No key is authorised.
     fs::write(sshd.folder.join("authorized"), "").expect("written");
     let done = run(&["--rate", "400"]);
     assert!(done.code == 2 && done.stderr.contains("ssh-copy-id"), "{}", done.stderr);

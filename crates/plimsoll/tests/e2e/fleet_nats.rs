@@ -1,5 +1,6 @@
-//! Loads of agents on a real NATS bus: agents, coordinators and the bus are killed at bad moments,
-//! and what an agent finished is counted once. Needs `nats-server` (scripts/needs).
+//! Tests loads of agents on a real NATS bus. Agents, coordinators and the bus are killed at bad
+//! moments, and each interval that an agent finished is counted once. Needs `nats-server`
+//! (scripts/needs).
 
 use crate::rig::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use serde_json::Value;
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Keys of these tests: seed and public part of a coordinator and two agents.
+/// Keys for these tests: seed and public key of a coordinator and of two agents.
 const COORDINATOR: [&str; 2] = [
     "SUAICXSMW2BMDXE3F2W2XEIVZBRIED7JCLNCAGOJZAAN7ZUEI32VPBOAXU",
     "UD4W2XQKGNOWJ3INHOIWH4VIDXT4PDR3XPCS5JQ7IDZ5COGWGGSFOI2P",
@@ -29,7 +30,7 @@ const AGENTS: [[&str; 2]; 2] = [
     ],
 ];
 
-/// A `nats-server` on a free port, ended when dropped.
+/// A `nats-server` on a free port. Dropping it ends the server.
 struct Nats {
     child: Child,
     folder: PathBuf,
@@ -37,8 +38,8 @@ struct Nats {
 }
 
 impl Nats {
-    /// `None` where there is no `nats-server`, which is said. `more` are lines of its
-    /// configuration.
+    /// Starts the server with further configuration lines `more`. Returns `None`, with a message,
+    /// if there is no `nats-server`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start(more: &str) -> Option<Nats> {
         if Command::new("nats-server").arg("--version").output().is_err() {
@@ -54,7 +55,7 @@ impl Nats {
         Some(nats)
     }
 
-    /// One that stores intervals.
+    /// Starts a server that stores intervals (JetStream).
     fn with_store() -> Option<Nats> {
         Nats::start("jetstream { store_dir: \"store\", sync_interval: always }")
     }
@@ -80,7 +81,7 @@ impl Nats {
         }
     }
 
-    /// Kills it and starts it again on the same port after a moment.
+    /// Kills the server and starts it again on the same port after the time `away`.
     fn restart(&mut self, away: Duration) {
         self.child.kill().expect("killed");
         self.child.wait().expect("ends");
@@ -99,14 +100,14 @@ impl Drop for Nats {
     }
 }
 
-/// An agent in a process of its own, ended when dropped.
+/// An agent in its own process. Dropping it ends the agent.
 struct JoinedAgent {
     child: Child,
     spool: PathBuf,
 }
 
 impl JoinedAgent {
-    /// One that may load this machine, once it is on the bus.
+    /// Starts an agent that may load this machine, and waits until it has joined the bus.
     fn join(url: &str, name: &str, more: &[&str]) -> JoinedAgent {
         JoinedAgent::join_with(url, name, folder("spool"), more)
     }
@@ -118,7 +119,8 @@ impl JoinedAgent {
         JoinedAgent::start(command(&[&words[..], allow, more].concat()), name, spool)
     }
 
-    /// One whose spool is a small file system of its own; `None`: this user can make none.
+    /// Starts an agent whose spool folder is a small file system. Returns `None` if this user may
+    /// not mount one.
     fn join_on_small_disk(url: &str, name: &str) -> Option<JoinedAgent> {
         let mut can = Command::new("unshare");
         can.args(["--mount", "sh", "-c", "mount -t tmpfs -o size=64k tmpfs \"$0\""]).arg(folder("mounted"));
@@ -133,7 +135,7 @@ impl JoinedAgent {
         command.args(["--name", name, "--spool", &place, "--allow", "127.0.0.1"]);
         command.current_dir(folder("work")).stdin(Stdio::null()).stdout(Stdio::null());
         let mut agent = JoinedAgent::start(command, name, spool);
-        // As this process sees that file system.
+        // The path of that file system as this process sees it.
         agent.spool = PathBuf::from(format!("/proc/{}/root{place}", agent.child.id()));
         Some(agent)
     }
@@ -148,7 +150,7 @@ impl JoinedAgent {
         JoinedAgent { child, spool }
     }
 
-    /// Files of intervals that are not known to be recorded.
+    /// Number of files with intervals that are not yet known to be recorded.
     fn spooled(&self) -> usize {
         let is_spool = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "spool");
         fs::read_dir(&self.spool).expect("a folder").flatten().filter(is_spool).count()
@@ -172,7 +174,7 @@ fn agents(document: &Value) -> &Vec<Value> {
     document["agents"].as_array().unwrap_or_else(|| panic!("no agents in {document:#}"))
 }
 
-/// The name of the run that a coordinator has stored.
+/// Returns the name of the run that a coordinator stored on the bus.
 fn stored_run(done: &Done) -> String {
     let said = done.stderr.replace("\n  ", " ");
     let run = said.split("plimsoll fleet fetch ").nth(1).and_then(|rest| rest.split_whitespace().nth(1));
@@ -210,7 +212,7 @@ fn a_load_over_a_bus_is_one_load_and_is_fetched_from_it() {
         if load[0] == "--rate" {
             assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
         }
-        // From anywhere, the same bytes.
+        // The run can be fetched from the bus by any machine, byte for byte.
         let fetched = folder.join("fetched.plimsoll").to_str().expect("text").to_owned();
         let done = plimsoll(&["fleet", "fetch", &nats.url, &stored_run(&done), "-o", &fetched]);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{}", done.stdout);
@@ -257,7 +259,7 @@ fn what_agents_finished_outlives_a_killed_coordinator() {
     std::thread::sleep(Duration::from_secs(1));
     signal(child.id(), "KILL");
     let _ = child.wait();
-    // The agents come to the end of their parts.
+    // The agents finish their shares without a coordinator.
     let run = |agent: &JoinedAgent| {
         let entries = fs::read_dir(&agent.spool).expect("a folder").flatten().map(|entry| entry.path());
         let spool = entries.into_iter().find(|path| path.extension().is_some_and(|extension| extension == "spool"));
@@ -274,7 +276,7 @@ fn what_agents_finished_outlives_a_killed_coordinator() {
     assert_ledger_closes(&document, "recovered");
     assert_eq!(number(&document, "ledger.scheduled"), 1_000.0, "{document:#}");
     assert!(agents(&document).iter().all(|agent| agent["lost"].is_null()), "{document:#}");
-    // What is in a run file is in no spool, and the agents take the next run.
+    // Recorded intervals leave the spools, and the agents accept the next run.
     wait_for("intervals stay in a spool", || joined.iter().all(|agent| agent.spooled() == 0));
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "2", "--rate", "200", "-d", "1s", "--json", "--quiet"];
     let done = finish(start(&words, &[]));
@@ -306,14 +308,14 @@ fn a_killed_agent_is_named_and_its_successor_hands_on_what_it_left() {
     assert_eq!(lost["lost"], "it sent nothing for 4 s", "{document:#}");
     let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
     assert!(unsent > 200.0 && succeeded > 200.0 && unsent + succeeded <= 1_200.0, "{lost:#}");
-    // The successor is an agent as any other.
+    // The successor works like any other agent.
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "a2", "--rate", "100", "-d", "1s", "--json", "--quiet"];
     let done = finish(start(&words, &[]));
     assert!(done.code == 0 && number(&done.json(), "ledger.scheduled") == 100.0, "{}", done.stderr);
     drop(successor);
 }
 
-/// A server that counts its responses, one thread for each connection.
+/// Starts a server that counts its responses, with one thread for each connection.
 fn counting_server() -> (String, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let (address, count) = (listener.local_addr().expect("bound"), Arc::new(AtomicU64::new(0)));
@@ -352,7 +354,7 @@ fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
     let child = start(&[&words[..], &["--json", "--quiet"]].concat(), &[]);
     wait_for("no load begins", || first.spooled() == 1 && full.spooled() == 1);
     std::thread::sleep(Duration::from_secs(1));
-    // While nobody records intervals the spool grows, and something else has taken the disk.
+    // The coordinator is stopped, so the spool grows while another file fills the disk.
     signal(child.id(), "STOP");
     let ballast = fs::File::create(full.spool.join("ballast")).and_then(|mut file| {
         while file.write(&[7; 1_024])? > 0 {}
@@ -373,12 +375,12 @@ fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
     assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
     let said = done.stderr.replace("\n  ", " ").to_lowercase();
     assert!(said.contains(&format!("agent a2 was lost: {why}")), "{}", done.stderr);
-    // What the server answered is in the result: all but what was in flight when the load ended,
-    // and what the coordinator itself asked before.
+    // The result contains all of the server's responses, except those in flight at the end and
+    // those to the preflight requests.
     let (succeeded, in_flight) = (number(&document, "ledger.succeeded"), number(&document, "ledger.in_flight"));
     let beyond = responses.load(Ordering::Relaxed) as f64 - succeeded;
     assert!((0.0..=in_flight + 2.0).contains(&beyond), "{beyond} more than the result has: {document:#}");
-    // With room again the agent takes the next run.
+    // With free space again, the agent accepts the next run.
     fs::remove_file(full.spool.join("ballast")).expect("removed");
     let words = ["run", &url, "--fleet", &nats.url, "--agents", "a1,a2", "--weights", "1,3", "--rate", "200"];
     let done = finish(start(&[&words[..], &["-d", "1s", "--json", "--quiet"]].concat(), &[]));
@@ -396,7 +398,7 @@ fn agents_of_a_bus_are_calibrated() {
     let document = done.json();
     let [only] = agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(only["name"] == "a1" && number(only, "highest_rps") > 100.0 && number(only, "share") == 1.0, "{only:#}");
-    // It takes the next coordinator.
+    // The agent accepts the next coordinator.
     let done = plimsoll(&["fleet", "status", &nats.url]);
     assert!(done.code == 0 && done.stdout.contains("a1"), "{} {}", done.stdout, done.stderr);
     drop(agent);
@@ -428,7 +430,7 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
     ] {
         refused(run(words), part);
     }
-    // Two agents of one name: the second is refused, and so are two that cannot see each other.
+    // A second agent of the same name is refused, and so is an agent without a reachable bus.
     let place = folder("spool").to_str().expect("text").to_owned();
     let second = ["agent", "--join", bus, "--name", "a1", "--spool", &place];
     refused(plimsoll(&second), "an agent with the name a1 is on the bus");
@@ -439,7 +441,7 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
     refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
     refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is no name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
-    // One that works for another.
+    // An agent that works for another coordinator is refused.
     let child = start(&["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"], &[]);
     std::thread::sleep(Duration::from_secs(3));
     refused(run(&["--fleet", bus, "--agents", "a1", "--wait", "500ms"]), "agent a1 works for another coordinator");
@@ -504,9 +506,9 @@ fn only_those_with_the_right_credentials_and_keys_start_a_load() {
 
     let _first = JoinedAgent::join(&nats.url, "a1", &["--creds", &a1, "--trust", &public]);
     let _second = JoinedAgent::join(&nats.url, "a2", &["--creds", &a2, "--trust", &public]);
-    // An agent's credentials start no load.
+    // The credentials of an agent do not allow starting a load.
     refused(run(&[("PLIMSOLL_CREDS", &a1)]), "the bus at");
-    // The right to use the bus alone starts none either.
+    // Access to the bus alone does not allow starting a load either.
     refused(run(&[("PLIMSOLL_CREDS", &coordinator)]), "the agent accepts only signed plans");
     let other = folder.join("other.key").to_str().expect("text").to_owned();
     assert_eq!(plimsoll(&["fleet", "key", &other]).code, 0);
@@ -524,7 +526,7 @@ fn a_fleet_for_trying_is_started_and_leaves_nothing() {
         return;
     }
     let server = baseline(1);
-    // Without `ip` in its path the agents are plain processes.
+    // Without `ip` in the path, the agents run as plain processes.
     let bin = folder("bin");
     for program in ["env", "nats-server"] {
         let found = Command::new("sh").args(["-c", &format!("command -v {program}")]).output().expect("a shell");

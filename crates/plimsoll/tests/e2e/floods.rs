@@ -1,5 +1,5 @@
-//! Servers that never stop sending: the load ends when it is to end all the same, requests time out
-//! when they are to, and ^C is obeyed; and bytes that belong to no answer are told of.
+//! Tests servers that never stop sending: the load ends on time, requests time out on time, and ^C
+//! works. Also tests warnings about bytes that belong to no response.
 
 use crate::rig::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
 use plimsoll_bench::Fault;
@@ -11,18 +11,17 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// What a busy machine may add to what is asked for. A loop that a flood keeps busy is late by tens
-/// of seconds.
+/// Allowance for a busy machine. An event loop that a flood blocks is late by tens of seconds.
 const SLACK: Duration = Duration::from_secs(3);
 
-/// What is sent, again and again.
+/// Data that a server sends endlessly.
 #[derive(Clone, Copy)]
 struct Flood {
     name: &'static str,
     tls: bool,
     head: &'static str,
     unit: &'static str,
-    /// How requests end.
+    /// The outcome that the requests must have, as a path in the document.
     ends: &'static str,
 }
 
@@ -44,7 +43,7 @@ const FLOODS: [Flood; 6] = [
     Flood { name: "answers", tls: false, head: "", unit: REPLY, ends: "ledger.succeeded" },
 ];
 
-/// Starts a server that sends this; its threads end with their connections, and with the process.
+/// Starts a server that sends this data. Its threads end with their connections or the process.
 fn serve(flood: Flood) -> String {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");
@@ -61,7 +60,7 @@ fn serve(flood: Flood) -> String {
         for socket in listener.incoming().flatten() {
             let config = Arc::clone(&config);
             std::thread::spawn(move || {
-                // The client ends it.
+                // The client ends the connection.
                 let _ = match flood.tls {
                     false => pour(flood, socket),
                     true => rustls::ServerConnection::new(config)
@@ -128,7 +127,7 @@ fn a_flood_does_not_keep_control_c_from_working() {
     }
 }
 
-/// Reads requests as fast as they come, and never answers.
+/// Starts a server that reads requests and never responds.
 fn swallow() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -175,7 +174,8 @@ fn bytes_beyond_an_answer_are_a_warning() {
     for (fault, bytes) in [(Fault::LongBody, 9.0), (Fault::GarbageAfterReply, 12.0)] {
         let server = misbehave(fault, 1).expect("starts");
         let url = server.url("/");
-        // One at a time and slowly: what comes beyond an answer comes with it.
+        // Requests are sent one at a time and slowly, so surplus bytes arrive together with the
+        // response.
         let document = json(&["run", &url, "--no-preflight", "--rate", "20", "-n", "10"]);
         let what = format!("{}: {document:#}", fault.name());
         assert_eq!(number(&document, "surplus_bytes"), 10.0 * bytes, "{what}");
@@ -185,7 +185,7 @@ fn bytes_beyond_an_answer_are_a_warning() {
         let expect = format!("sent {} bytes beyond the end of its responses", 10.0 * bytes);
         assert!(done.stdout.contains(&expect), "{}", done.stdout);
     }
-    // An answer that is right warns of nothing.
+    // A correct response causes no warning.
     let server = misbehave(Fault::Chunked, 1).expect("starts");
     let document = json(&["run", &server.url("/"), "--no-preflight", "--rate", "20", "-n", "5"]);
     assert_eq!(number(&document, "surplus_connections"), 0.0, "{document:#}");

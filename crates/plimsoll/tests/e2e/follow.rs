@@ -1,4 +1,4 @@
-//! Redirects that are followed (`follow = N`), and promises and conditions of single requests.
+//! Tests redirects that are followed (`follow = N`), and SLOs and conditions for single requests.
 
 use crate::rig::{Heard, assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};
@@ -15,11 +15,11 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("a name in UTF-8")
 }
 
-/// A server that sends whoever logs in to its home, with a cookie on the way.
+/// Starts a server whose login redirects to a home page and sets a cookie on the way.
 fn portal() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    // Both end with the test's process.
+    // The threads end with the test's process.
     std::thread::spawn(move || {
         for socket in listener.incoming().map_while(Result::ok) {
             std::thread::spawn(move || serve(socket));
@@ -88,7 +88,7 @@ expect = { body = "kept" }
         assert_eq!(number(&document, "redirects"), 60.0, "{load:?}");
         assert_eq!(document["statuses"], serde_json::json!({"200": 40}), "{load:?}");
     }
-    // A mix without sessions, not filled in.
+    // A mix without sessions and without templates.
     let path = file(
         "mix.toml",
         "[[request]]\nget = \"/a/welcome\"\nheaders = { x-any = 1 }\nfollow = 2\nexpect = { status = \"200\" }\n",
@@ -164,7 +164,7 @@ fn a_url_is_followed_as_curl_does() {
             assert_eq!((number(&document, "redirects"), &document["statuses"]), (redirects, &statuses), "{words:?}");
         }
     }
-    // A repetition follows as well, and says so.
+    // A rerun follows redirects, too, and records that.
     let record = folder("follow").join("url.plimsoll");
     let run = ["run", "-n", "5", "-c", "1", "-H", "X-Any: 1", "--follow", "2", "-o", text(&record), &welcome];
     assert_eq!(plimsoll(&run).code, 0);

@@ -1,4 +1,4 @@
-//! Exit codes: a gate does not pass where nothing was measured or nothing succeeded.
+//! Tests exit codes: a gate must not pass if nothing was measured or nothing succeeded.
 
 use crate::rig::{baseline, folder, place, plimsoll, recorded};
 use serde_json::{Value, json};
@@ -21,7 +21,7 @@ fn total_failure_is_no_success() {
         ("run", &failing, &["-c", "2", "-d", "200ms", "--fail-if", "service.p50<1h,unsent>5"], 1),
         ("run", &failing, &["--rate", "100", "-d", "200ms", "--fail-if", "mean>1h"], 1),
         ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p99>30s,errors>1%,mean>30s,rps<1"], 0),
-        // On a busy machine the load is void, and decides nothing about times.
+        // On a busy machine the load may be void, which decides nothing about times.
         ("run", &fine, &["-c", "2", "-d", "200ms", "--fail-if", "p50>0ns", "--on-inconclusive", "fail"], 1),
         ("run", &missing, &run[..], 1),
         ("run", &missing, &["-c", "2", "-d", "200ms", "--ok-status", "404", "--fail-if", "p99>30s"], 0),
@@ -42,8 +42,8 @@ fn a_server_that_dies_crosses_every_bound() {
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
-        // On a busy machine the load may be the generator's to answer for; then nothing was
-        // measured, and that fails the gate, too.
+        // On a busy machine, the generator may be the limit. Then nothing was measured, and the
+        // gate fails, too.
         let mut server = baseline(1);
         let url = format!("{}/healthz", server.url);
         let ender = std::thread::spawn(move || {
@@ -88,7 +88,8 @@ fn what_a_failed_first_answer_says_is_shown() {
     assert!(shown.json()["warnings"].to_string().contains(said), "{}", shown.stdout);
 }
 
-/// A server that answers every request well but every third: that with `failing`, in two pieces.
+/// Starts a server that answers two of three requests well, and every third one with `failing`,
+/// sent in two pieces.
 fn every_third(failing: [&'static [u8]; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -98,7 +99,8 @@ fn every_third(failing: [&'static [u8]; 2]) -> String {
             let asked = Arc::clone(&asked);
             std::thread::spawn(move || -> std::io::Result<()> {
                 socket.set_nodelay(true)?;
-                // Requests are small: each comes in one piece. The client ends it.
+                // Each request is small enough to arrive in one piece. The client ends the
+                // connection.
                 while socket.read(&mut [0; 4096])? > 0 {
                     if asked.fetch_add(1, Ordering::Relaxed) % 3 < 2 {
                         socket.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
@@ -125,7 +127,7 @@ fn what_failed_answers_say_under_load_is_shown_once_for_each_kind() {
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {
         let url = every_third(failing);
-        // What is said does not depend on what asks: of garbage a run tells.
+        // The example does not depend on the command. For invalid responses, only `run` is tested.
         let commands = if status.is_null() { 1 } else { 4 };
         for (command, flags) in [
             ("run", &["-c", "2", "-n", "60"][..]),

@@ -1,5 +1,5 @@
-//! gRPC against a server of frames written by hand: how calls end, and what is said of bodies,
-//! methods and descriptions that do not fit.
+//! Tests gRPC against servers of hand-written HTTP/2 frames: how calls end, and errors about
+//! invalid bodies, methods and descriptions.
 
 use crate::h2::{HeardFrame, frame, frames_peer, peer};
 use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
@@ -22,7 +22,7 @@ service Items {
 "#;
 const MONEY: &str = "syntax = \"proto3\"; package shop; message Money { int64 cents = 1; }\n";
 
-/// A folder with the description of the service.
+/// Creates a folder with the description of the service.
 fn protos() -> PathBuf {
     let folder = folder("protos");
     std::fs::write(folder.join("items.proto"), PROTO).expect("written");
@@ -36,7 +36,7 @@ fn head(flags: u8, stream: u32, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(1, flags | 4, stream, &block)
 }
 
-/// An empty message, and then this status.
+/// Frames of a response with an empty message and this gRPC status.
 fn ends(stream: u32, status: &str) -> Vec<u8> {
     [
         head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]),
@@ -46,7 +46,7 @@ fn ends(stream: u32, status: &str) -> Vec<u8> {
     .concat()
 }
 
-/// Where such a server is, as a URL of gRPC's.
+/// Starts a server of frames. Returns its gRPC URL.
 fn server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
     peer(answer).replace("http://", "grpc://")
 }
@@ -54,7 +54,7 @@ fn server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static
 #[test]
 fn calls_succeed_by_the_status_in_their_trailers() {
     let proto = protos().join("items.proto").display().to_string();
-    // Every fourth is not found; streams are odd.
+    // Every fourth call gets NOT_FOUND; stream ids are odd.
     let url = server(|_, stream| ends(stream, if stream % 8 == 7 { "5" } else { "0" }));
     let load = ["-t", "1", "-c", "4", "--streams", "4", "-n", "400", "-b", "{\"id\": 7}", "--no-preflight"];
     let call = format!("{url}shop.Items/Get");
@@ -79,7 +79,7 @@ fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
         (&[(":status", "200")][..], "UNKNOWN"),
         (&[(":status", "503")], "UNAVAILABLE"),
         (&[(":status", "404")], "UNIMPLEMENTED"),
-        // Without content the head says it.
+        // A response without content has its gRPC status in the head.
         (&[(":status", "200"), ("grpc-status", "8")], "RESOURCE_EXHAUSTED"),
         (&[(":status", "200"), ("grpc-status", "99")], "UNKNOWN"),
     ] {
@@ -105,7 +105,7 @@ fn messages_of_streams_are_counted_and_a_cut_one_is_a_failure() {
     };
     let whole = messages(&[0, 3, 200]);
     for (content, name, count) in [(whole.clone(), "OK", 3.0), (whole[..whole.len() - 1].to_vec(), "INTERNAL", 2.0)] {
-        // Cut where no message is.
+        // The frames are cut in the middle of a message.
         let url = server(move |_, stream| {
             let head_of = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
             let (one, other) = content.split_at(7);
@@ -133,7 +133,7 @@ fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
         ("Get", one(1).to_vec(), None, &[], "compressed"),
         ("Watch", [one(0), one(1)].concat(), encoding("identity"), &[], "compressed"),
         ("Get", one(1).to_vec(), encoding("snappy"), &[], "encoding"),
-        // Well: nothing is looked into.
+        // These responses are valid.
         ("Get", one(0).to_vec(), encoding("snappy"), &[], ""),
         ("Get", one(1).to_vec(), encoding("gzip"), &[], ""),
         ("Get", one(1).to_vec(), encoding("snappy"), &["-H", "grpc-accept-encoding: snappy, gzip"], ""),
@@ -161,12 +161,13 @@ fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
         let reason = failed["reason"].as_str().unwrap_or_default();
         assert!(reason.starts_with("the status is OK, but "), "{fault}: {failed:#}");
         let done = plimsoll(&[&load[..10], flags, &["-v"]].concat());
-        // Of the first call, which is not counted, and of the load.
+        // The reason appears twice: for the preflight call, which is not counted, and for the load.
         assert_eq!(done.stdout.matches(reason).count(), 2, "{fault}: {} {}", done.stdout, done.stderr);
     }
 }
 
-/// A server that says this many messages of a stream, so far apart, and then ends it well.
+/// Starts a server that sends this number of messages in a stream, at this interval, and then ends
+/// it successfully.
 fn ticks(count: u32, apart: Duration) -> String {
     let url = frames_peer(move |heard| match heard.kind {
         1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
@@ -197,20 +198,20 @@ fn messages_of_a_stream_have_times_of_their_own() {
     assert_eq!(number(&document, "grpc_messages"), 24.0);
     assert_eq!(number(&document, "first_message_ns.count"), 6.0);
     assert_eq!(number(&document, "message_gap_ns.count"), 18.0);
-    // The last comes 80 ms after the call, whenever those before it were read.
+    // The last message comes at least 80 ms after the call, whenever earlier messages were read.
     let [first_ns, gap_ns] = ["first_message_ns", "message_gap_ns"].map(|it| number(&document, &format!("{it}.mean")));
     assert!(first_ns >= 20e6 && gap_ns > 10e6 && first_ns + 3.0 * gap_ns >= 80e6, "{first_ns} {gap_ns}");
     assert!(number(&document, "response_time_ns.mean") >= 80e6);
     let text = plimsoll(&[&["run", "-v", &call], &load[..]].concat()).stdout;
     assert!(text.contains("first message") && text.contains("between messages"), "{text}");
-    // A single message is the answer: it has no times beside.
+    // A single message is the whole response and has no separate times.
     let url = server(|_, stream| ends(stream, "0"));
     let document = json(&[&["run", &format!("{url}shop.Items/Get")], &load[..]].concat());
     assert_eq!((number(&document, "first_message_ns.count"), number(&document, "grpc_messages")), (0.0, 6.0));
 }
 
-/// A server that answers each message of a call with itself, as soon as it has come, and counts in
-/// how many frames they came.
+/// Starts a server that echoes each message of a call at once. `frames` counts the frames in which
+/// messages arrived.
 fn chat(frames: Arc<AtomicU64>) -> String {
     let url = frames_peer(move |heard| match heard.kind {
         1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
@@ -241,7 +242,7 @@ fn messages_are_sent_in_one_go_or_in_turn() {
         assert_eq!(frames.load(Ordering::Relaxed), 20 * frames_each, "{flags:?}");
         assert_eq!(number(&document, "message_gap_ns.count"), 40.0);
     }
-    // Of a server that says nothing before it has heard all, nothing comes.
+    // A server that responds only after all messages cannot work with --in-turn.
     let url = server(|_, stream| ends(stream, "0"));
     let call = format!("{url}shop.Items/Get");
     let done = plimsoll(&["run", &call, "--proto", &proto, "-n", "1", "--in-turn", "--no-preflight"]);
@@ -320,8 +321,8 @@ fn a_file_has_several_calls() {
     }
 }
 
-/// A server that gives each call the messages back that it has brought; it leaves those whose
-/// content is not gRPC's.
+/// Starts a server that echoes the messages of each call. It does not respond to calls with JSON
+/// content.
 fn echo() -> String {
     let url = frames_peer(|heard| {
         let mut is_json = false;
@@ -351,7 +352,7 @@ fn answers_of_calls_are_looked_through_and_carried_on() {
         std::fs::write(&file, format!("base = \"{url}\"\n{requests}")).expect("written");
         json(&["run", "-f", &file.display().to_string(), "--proto", &proto, "-c", "2", "-n", "50", "--no-preflight"])
     };
-    // What is filled in is made into messages anew each time.
+    // A body with templates is encoded anew for each call.
     let same = |id: &str, expect: &str| {
         format!("[[request]]\npost = \"/shop.Items/Same\"\nbody = '{{\"id\": {id}}}'\nexpect = {{ {expect} }}\n")
     };
@@ -403,7 +404,7 @@ fn what_cannot_be_called_is_said() {
     let proto = folder.join("items.proto").display().to_string();
     std::fs::write(folder.join("lacks.proto"), "syntax = \"proto3\"; import \"gone.proto\";").expect("written");
     let lacks = folder.join("lacks.proto").display().to_string();
-    // It knows no reflection.
+    // The server does not support reflection.
     let url = server(|_, stream| head(1, stream, &[(":status", "200"), ("grpc-status", "12")]));
     let web = url.replace("grpc://", "http://");
     for (path, flags, said) in [
@@ -461,7 +462,7 @@ fn a_description_is_shown_with_a_body_to_start_from() {
     assert!(!shown.stdout.contains("Put("), "{}", shown.stdout);
 }
 
-/// A field of protobuf that has a length.
+/// Encodes a protobuf field that has a length.
 fn part(number: u8, content: &[u8]) -> Vec<u8> {
     let mut out = vec![number << 3 | 2];
     let mut length = content.len();
@@ -474,7 +475,7 @@ fn part(number: u8, content: &[u8]) -> Vec<u8> {
     out
 }
 
-/// An answer of one message, in frames, and that all is well.
+/// Frames of a response with one message and status OK.
 fn answers(stream: u32, message: &[u8]) -> Vec<u8> {
     let content = [&[0][..], &(message.len() as u32).to_be_bytes(), message].concat();
     let mut out = head(0, stream, &[(":status", "200"), ("content-type", "application/grpc")]);
@@ -483,15 +484,15 @@ fn answers(stream: u32, message: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The description of a file, as reflection answers it.
+/// Encodes a file description as a reflection response.
 fn described(file: &[u8]) -> Vec<u8> {
     part(4, &part(1, file))
 }
 
-/// A server that means ill with what it says of itself.
+/// Reflection with malicious servers ends within its bounds of time and memory.
 #[test]
 fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
-    /// What one of them may take, with what a busy machine adds.
+    /// Time that one case may take, including allowance for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(45);
     let number = Arc::new(AtomicU64::new(0));
     let of_questions = |answer: fn(&HeardFrame, &AtomicU64) -> Vec<u8>| {
@@ -506,7 +507,7 @@ fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
             }),
             "give --proto FILE",
         ),
-        // None of the services that are asked for, and three hundred thousand others.
+        // The list of services has none of the requested ones, and three hundred thousand others.
         (
             of_questions(|heard, _| {
                 let is_list = !heard.payload.windows(4).any(|word| word == b"shop");
@@ -517,7 +518,7 @@ fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
             }),
             "give --proto FILE",
         ),
-        // An answer that never ends, byte by byte.
+        // A response that never ends, sent byte by byte.
         (
             of_questions(|heard, _| {
                 let mut out = heard.out;
@@ -530,7 +531,7 @@ fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
             }),
             "10 s",
         ),
-        // Files that import each other without end, each a while later.
+        // Files that import each other endlessly, each sent with a delay.
         (
             of_questions(|heard, number| {
                 std::thread::sleep(Duration::from_millis(1_500));

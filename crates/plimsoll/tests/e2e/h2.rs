@@ -1,4 +1,5 @@
-//! HTTP/2: servers in use, what is agreed on over TLS, and servers that refuse, reset and go away.
+//! Tests HTTP/2: real servers, protocol negotiation over TLS, and servers that refuse, reset and go
+//! away.
 
 use crate::rig::{
     assert_ledger_closes, baseline, baseline_tls, folder, go_server, go_server_tls, json, nginx, nginx_h2, nginx_tls,
@@ -37,7 +38,7 @@ fn loads_of_every_shape_over_http2_on_servers_in_use() {
             if let Some(scheduled) = scheduled {
                 assert_eq!(number(&document, "ledger.scheduled"), scheduled, "{what}");
             }
-            // nginx ends a connection after a thousand requests.
+            // nginx closes a connection after a thousand requests.
             if let Some(connections) = connections {
                 assert_eq!(number(&document, "connections_opened"), connections, "{what}");
             }
@@ -64,7 +65,7 @@ fn bodies_of_any_size_go_both_ways() {
     let document = json(&["run", &url, "--http", "2", "-c", "4", "--streams", "2", "-n", "12"]);
     assert_eq!(number(&document, "ledger.succeeded"), 12.0, "{:#}", document["ledger"]);
     assert!(number(&document, "bytes_in") > 12.0 * 20e6);
-    // What is answered late holds nothing else up.
+    // A delayed response does not delay other responses on the connection.
     let url = format!("{}/delay/100", baseline.url);
     let document = unhindered(&["run", &url, "--http", "2", "-c", "30", "--streams", "30", "-n", "60"]);
     assert_eq!(number(&document, "connections_opened"), 1.0);
@@ -123,7 +124,7 @@ fn the_reference_server_speaks_both_over_tls() {
             assert!(number(&document, "handshakes_resumed") > 50.0, "{what}");
         }
     }
-    // Nobody who speaks no TLS is answered, nor does it end the server.
+    // A client without TLS gets no response and does not stop the server.
     let plain = server.url.replace("https", "http");
     let done = plimsoll(&["run", &plain, "-n", "1"]);
     assert!(done.code == 2 && !done.stderr.is_empty(), "{}", done.stderr);
@@ -139,7 +140,7 @@ fn both_sides_of_a_comparison_speak_what_the_first_answers_in() {
     let (new, old) = (baseline_tls(&certificate, &key), nginx_tls(&certificate, &key));
     let (new, old) = (format!("{}/healthz", new.url), format!("{}/", old.url));
     let flags = ["prove", "--insecure", "--budget", "4s"];
-    // The other takes HTTP/1.1 only.
+    // The other server speaks only HTTP/1.1.
     let done = plimsoll(&[&flags[..], &[&new, &old]].concat());
     assert!(done.code == 2 && done.stderr.contains("A speaks HTTP/2"), "{}", done.stderr);
     let document = json(&[&flags[..], &[&old, &new]].concat());
@@ -164,14 +165,14 @@ fn a_server_of_http2_alone_is_said_to_be_one() {
 
 #[test]
 fn the_end_of_connections_costs_no_request() {
-    // It ends each connection after a thousand requests.
+    // nginx closes each connection after a thousand requests.
     let server = nginx_h2();
     for load in [&["-c", "2"][..], &["-c", "32", "--streams", "16"], &["--rate", "8k", "--streams", "16"]] {
         let document = unhindered(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
         assert_ledger_closes(&document, "GOAWAY");
         assert_eq!(number(&document, "ledger.succeeded"), 5000.0, "{load:?}: {:#}", document["ledger"]);
-        // A slow moment of an open load spreads it over so many connections that none has its
-        // thousand.
+        // A slow moment spreads an open load over so many connections that none reaches a thousand
+        // requests.
         if number(&document, "connections_opened") <= 16.0 {
             assert!(number(&document, "goaways.no_error") >= 2.0, "{load:?}: {:#}", document["goaways"]);
         }
@@ -183,7 +184,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// A frame that a server has heard.
+/// A frame that a test server received.
 pub struct HeardFrame<'a> {
     /// The number of the connection, from 0.
     pub connection: usize,
@@ -191,18 +192,18 @@ pub struct HeardFrame<'a> {
     pub flags: u8,
     pub stream: u32,
     pub payload: &'a [u8],
-    /// Where more can be said later.
+    /// The socket, to send more later.
     pub out: &'a std::net::TcpStream,
 }
 
-/// A server that answers each head with what `answer` makes of the number of its connection, from
-/// 0, and of its stream.
+/// Starts a server that answers each request head. `answer` gets the connection's number, from 0,
+/// and the stream id.
 pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
     frames_peer(move |heard| (heard.kind == 1).then(|| answer(heard.connection, heard.stream)))
 }
 
-/// A server that says what `answer` makes of each frame; nothing at all ends the connection. Its
-/// threads end with the process.
+/// Starts a server that sends the result of `answer` for each frame. `None` sends nothing, and an
+/// empty result closes the connection. Its threads end with the process.
 pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
@@ -258,20 +259,20 @@ fn leaves(last_stream: u32) -> Vec<u8> {
 #[test]
 fn what_a_server_has_not_taken_is_sent_again_and_counted() {
     for load in [&["-c", "6", "--streams", "3"][..], &["--rate", "500", "--streams", "3"]] {
-        // Every fifth stream is refused: what is sent again is soon on another.
+        // Every fifth stream is refused. A repeated request soon gets another stream.
         let url = peer(|_, stream| if stream % 10 == 5 { reset(stream, 7) } else { ok(stream) });
         let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
         assert_ledger_closes(&document, "refused");
         assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
         assert!(number(&document, "resent") > 15.0, "{load:?}");
-        // Each connection takes four, and says so at the fifth.
+        // Each connection accepts four requests, and says so at the fifth.
         let url = peer(|_, stream| if stream > 8 { leaves(7) } else { ok(stream) });
         let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
         assert_ledger_closes(&document, "left");
         assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
         assert!(number(&document, "resent") > 5.0 && number(&document, "goaways.no_error") > 5.0, "{load:?}");
     }
-    // Who takes nothing at all is not asked for ever.
+    // A server that refuses everything is not asked endlessly.
     let url = peer(|_, stream| reset(stream, 7));
     let document = json(&["run", &url, "--http", "2", "--no-preflight", "-c", "2", "-n", "4"]);
     assert_eq!(number(&document, "ledger.failed.stream_reset"), 4.0, "{:#}", document["ledger"]);
@@ -283,7 +284,7 @@ fn what_a_server_has_not_taken_is_sent_again_and_counted() {
 
 #[test]
 fn failures_of_streams_are_told_apart_and_cost_no_other() {
-    // Of each four: answered, reset, malformed, never answered.
+    // Of four streams, one is answered, one reset, one malformed, and one never answered.
     let url = peer(|_, stream| match stream % 8 {
         1 => ok(stream),
         3 => reset(stream, 2),
@@ -306,7 +307,7 @@ fn failures_of_streams_are_told_apart_and_cost_no_other() {
 
 #[test]
 fn users_wait_for_streams_where_a_server_takes_few_and_the_report_says_so() {
-    // It takes two at a time, which it says with its first answer.
+    // The server allows two streams at a time, and says so with its first response.
     let url = peer(|_, stream| [frame(4, 0, 0, &[0, 3, 0, 0, 0, 2]), ok(stream)].concat());
     let document = json(&["run", &url, "--http", "2", "-c", "8", "--streams", "8", "-n", "400"]);
     assert_ledger_closes(&document, "few streams");

@@ -1,4 +1,4 @@
-//! A store of runs: where they come from, what history and gate say of them, and what clean leaves.
+//! Tests the store of runs: recorded revisions, history, gate and clean.
 
 use crate::rig::{baseline, command, finish, folder, plimsoll};
 use plimsoll_model::codec::{self, Frame};
@@ -6,7 +6,7 @@ use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// A repository with one commit on `main`.
+/// Creates a repository with one commit on `main`.
 fn repository(name: &str) -> std::path::PathBuf {
     let folder = folder(name);
     let git = |words: &[&str]| {
@@ -47,14 +47,13 @@ fn a_run_says_where_it_comes_from() {
     assert_eq!(revision["commit"].as_str().map(str::len), Some(40));
     assert_eq!(runs[1]["revision"]["dirty"], true);
     assert!(runs[0]["summary"]["goodput_rps"]["value"].as_f64().is_some_and(|rps| rps > 100.0), "{document}");
-    // On a busy machine a run may say nothing about the server; then this says why it does not
-    // count.
+    // On a busy machine the run may be void; then the reason why it does not count is given.
     let document = plimsoll(&["history", "--json", "--by", "commit", "--store", store_text]).json();
     assert!(document["lanes"][0]["runs"][1]["not_counted"].is_string(), "{document}");
     let text = plimsoll(&["history", "--store", store_text]);
     assert!(text.stdout.contains("goodput") && text.stdout.contains("target on it"), "{}", text.stdout);
 
-    // What is tagged stays.
+    // Tagged runs stay.
     let done = plimsoll(&["clean", "--keep", "0", "--dir", store_text]);
     assert!(done.stdout.contains("1 of 2 runs"), "{}", done.stdout);
     assert_eq!(run_files(&store).len(), 1);
@@ -65,8 +64,8 @@ fn run_files(store: &Path) -> Vec<std::path::PathBuf> {
     entries.filter(|path| path.extension().is_some_and(|suffix| suffix == "plimsoll")).collect()
 }
 
-/// A store of searches, each with a line and a branch: the recorded search with another head and
-/// end.
+/// Creates a store of searches, each with its load line and branch. The files are copies of a
+/// recorded search with another header and end.
 fn store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
     let folder = folder(name);
     let recorded = std::fs::read(crate::rig::recorded("find")).expect("a recording");
@@ -138,12 +137,12 @@ fn a_planted_change_is_named_with_its_commit() {
     assert!((changes[0]["ratio"].as_f64().expect("a ratio") - 0.94).abs() < 0.005, "{}", changes[0]);
     let text = plimsoll(&["history", "--by=commit", "--last=3", "--store", store]).stdout;
     assert!(text.contains("-5.9 %") && text.contains("\u{2586}\u{2583}"), "{text}");
-    // A long series fits a line.
+    // A long series still fits on a line.
     let long = self::store("history-long", &[(2000.0, "main"); 90]);
     let text = plimsoll(&["history", "--store", long.to_str().expect("text")]).stdout;
     let sparks = |line: &str| line.chars().filter(|spark| ('\u{2581}'..='\u{2588}').contains(spark)).count();
     assert_eq!(text.lines().map(sparks).max(), Some(72), "{text}");
-    // Runs by name, in a store.
+    // Runs of the store by name.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("has 30 finished runs"), "{}", done.stderr);

@@ -1,16 +1,16 @@
-//! Text from outside: whatever a run file, a profile or a .dat file says, no output in any format
-//! steers a terminal.
+//! Tests hostile text: no output in any format may control the terminal, whatever a run file,
+//! profile or .dat file contains.
 
 use crate::extremes::{file_of, frames, packed};
 use crate::rig::{baseline, folder, plimsoll};
 use plimsoll_report::visible::steers;
 use serde_json::Value;
 
-/// A sequence that clears, an 8-bit one, a turn of direction, a bell, a line of its own, and the
-/// way back in it.
+/// Control sequences that clear the screen, set the title, change colours (8-bit), reverse the
+/// direction, ring the bell, and forge a line.
 const HOSTILE: &str = "\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}31m\u{202e}\u{8}\r\nplimsoll: all is well\u{7f}";
 
-/// What of a run file is text from outside.
+/// Fields of a run file that contain text from outside.
 const FIELDS: [&str; 17] = [
     "host",
     "method",
@@ -53,7 +53,7 @@ fn poisoned(json: &[u8]) -> Vec<u8> {
     serde_json::to_vec(&value).expect("JSON")
 }
 
-/// The same file with hostile text wherever text is free.
+/// Returns a run file with hostile text in every free text.
 fn poison_file(bytes: &[u8]) -> Vec<u8> {
     let mut frames = frames(bytes);
     for (kind, payload) in &mut frames {
@@ -81,7 +81,7 @@ fn poison_file(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn assert_harmless(text: &str, what: &str) {
-    // Lines of CSV end in both.
+    // Lines of CSV end with CR and LF.
     let text = text.replace("\r\n", "\n");
     if let Some(at) = text.find(|c| steers(c) && c != '\n') {
         let around: String = text[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();

@@ -1,4 +1,4 @@
-//! `plimsoll import` from the outside: a file that was made is checked and asked, and what is none
+//! Tests `plimsoll import` end to end: an imported file is checked and sent, and an invalid source
 //! is refused.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};

@@ -1,5 +1,4 @@
-//! What installs plimsoll beside the binary: completions, manual pages, the version, and the first
-//! words it says.
+//! Tests completions, manual pages, the version, and the output without arguments.
 
 use crate::rig::{folder, plimsoll};
 use std::process::Command;
@@ -28,7 +27,7 @@ fn the_version_names_commit_features_and_target_when_asked() {
     assert!(done.stderr.starts_with("plimsoll: --verbose before a command needs --version"), "{}", done.stderr);
 }
 
-/// Each command is offered, and the words of a flag that knows some.
+/// Completions offer each command, and the accepted words of flags.
 #[test]
 fn completions_offer_commands_and_words() {
     for (shell, parts) in [
@@ -47,7 +46,7 @@ fn completions_offer_commands_and_words() {
     assert!(done.stderr.contains("bash, zsh, fish"), "{}", done.stderr);
 }
 
-/// The shells that are installed read them, and bash completes with them.
+/// The installed shells load the completion scripts, and bash completes with them.
 #[test]
 fn completions_are_loaded_by_their_shell() {
     let folder = folder("completions");
@@ -84,7 +83,7 @@ fn manual_pages_are_printed_or_written() {
         let text = std::fs::read_to_string(dir.join(format!("{page}.1"))).expect(page);
         assert!(text.contains(part), "{page}: {text}");
     }
-    // {n} of --vary is no line break, and nothing steers a terminal.
+    // The `{n}` of --vary is no line break, and the page has no control characters.
     let explain = std::fs::read_to_string(dir.join("plimsoll-explain.1")).expect("a page");
     assert!(explain.contains("{n}") && !explain.contains('\u{1b}'), "{explain}");
     let refused = plimsoll(&["man", "/proc/nowhere"]);

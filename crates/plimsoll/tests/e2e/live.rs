@@ -1,11 +1,11 @@
-//! What is shown while something runs: on a terminal (a pseudo terminal of `script`), and where
-//! there is none.
+//! Tests the progress display, on a pseudo terminal (from `script`) and without a terminal.
 
 use crate::rig::{Done, baseline, command, finish, folder, plimsoll, signal};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// What a terminal of 80 columns shows after `text`, and everything that it showed at any time.
+/// Simulates a terminal of 80 columns. Returns its lines after `text`, and all lines that it ever
+/// showed.
 fn screen(text: &str) -> (Vec<String>, Vec<String>) {
     let mut rows: Vec<Vec<char>> = vec![Vec::new()];
     let mut ever: Vec<String> = Vec::new();
@@ -52,11 +52,11 @@ fn screen(text: &str) -> (Vec<String>, Vec<String>) {
     (rows.into_iter().map(|r| r.into_iter().collect()).collect(), ever)
 }
 
-/// Runs the binary on a pseudo terminal; `interrupt_after` sends it ^C.
+/// Runs the binary on a pseudo terminal, and sends ^C after `interrupt_after`.
 fn on_a_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     let mut script = Command::new("script");
-    // The shell puts itself away, so that the signal reaches the binary.
+    // The shell replaces itself by the binary, so that the signal reaches the binary.
     script.args([
         "--quiet",
         "--return",
@@ -116,7 +116,7 @@ fn an_interrupted_run_ends_in_a_whole_report() {
 fn a_search_says_what_it_is_doing_and_why() {
     let server = baseline(1);
     let done = on_a_terminal(&format!("find {}/burn/500 --budget 3s", server.url), None);
-    // On a busy machine no line may be found.
+    // On a busy machine, the search may find no load line.
     assert!(done.code < 2, "{}", done.stdout);
     let (rows, ever) = screen(&done.stdout);
     assert!(ever.iter().any(|line| line.starts_with("finding the peak: 1 user")), "{rows:?}");

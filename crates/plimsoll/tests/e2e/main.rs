@@ -1,8 +1,8 @@
-//! End to end: the real binary against real servers on free loopback ports. Loads are short and
-//! bounded.
+//! End-to-end tests: the real binary against real servers on free loopback ports. Loads are short
+//! and bounded.
 //!
-//! Nothing here judges speed: machines differ. What is asserted is what must hold on any machine:
-//! ledgers close, clocks agree, errors are one sentence, files survive.
+//! No test judges speed, because machines differ. The tests assert what holds on any machine:
+//! ledger sums are exact, clocks agree, errors are one sentence, files survive.
 
 #![forbid(unsafe_code)]
 

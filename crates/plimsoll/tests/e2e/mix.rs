@@ -1,5 +1,5 @@
-//! Files of traffic (`-f`): several requests by weight, under every command that loads, and what is
-//! said of files that are wrong.
+//! Tests traffic files (`-f`): several requests by weight, under every command that generates load,
+//! and errors about invalid files.
 
 use crate::rig::{Heard, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
 use std::io::{BufReader, Read, Write};
@@ -9,7 +9,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A file in a folder of its own.
+/// Writes a traffic file into a new folder.
 fn file(name: &str, text: &str) -> PathBuf {
     let path = folder("mix").join(name);
     std::fs::write(&path, text).expect("written");
@@ -48,7 +48,7 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     let missing = number(&document, "statuses.404");
     assert!((60.0..=140.0).contains(&missing), "an eighth of them: {missing}");
     assert_eq!(number(&document, "statuses.200"), 800.0 - missing);
-    // Each has figures of its own, and together they are the whole.
+    // Each request has its own figures, and their sums equal the totals.
     let routes = document["routes"].as_array().expect("routes");
     let names: Vec<&str> = routes.iter().filter_map(|route| route["name"].as_str()).collect();
     assert_eq!(names, ["list", "missing", "order"]);
@@ -60,7 +60,7 @@ fn a_mix_is_asked_by_weight_under_every_command() {
         assert_eq!(number(route, "response_time_ns.count"), number(route, "requests"), "{route:#}");
         assert_eq!(number(route, "success_rate"), 1.0, "{route:#}");
     }
-    // The same seed draws the same, however the load is divided.
+    // The same seed gives the same requests, however the load is divided.
     let again = json(&[&["run", "-n", "800", "-c", "4", "-t", "2", "--seed", "3"], &mix[..]].concat());
     let open = ["run", "-n", "400", "--rate", "4k", "--seed", "3", "-t"];
     let opened = ["1", "2"].map(|threads| json(&[&open[..], &[threads], &mix[..]].concat()));
@@ -72,7 +72,7 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     let dir = folder("mix-sweep");
     let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", text(&dir)], &mix[..]].concat());
     assert_eq!(swept.code, 0, "{}", swept.stderr);
-    // The whole has a table, and each route one of its own.
+    // There is a table for the whole load, and one for each route.
     assert!(swept.stderr.contains("sweep_1-list.dat to "), "{}", swept.stderr);
     let goodputs = |name: &str| -> Vec<f64> {
         let table = std::fs::read_to_string(dir.join(name)).expect("a table");
@@ -85,8 +85,8 @@ fn a_mix_is_asked_by_weight_under_every_command() {
         let sum: f64 = routes.iter().map(|rates| rates[level]).sum();
         assert!((sum - whole).abs() < 0.1, "{sum} of {whole}");
     }
-    // Where requests cost nothing plimsoll's worker is full, and blocks are rightly void: these
-    // cost the server something.
+    // Requests that cost nothing would make plimsoll's worker the limit and the blocks void. So
+    // these requests cost the server CPU time.
     let path = file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
     let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
@@ -104,7 +104,7 @@ fn a_run_of_a_mix_is_repeated_from_its_record() {
     assert!(unasked.code == 2 && unasked.stderr.contains("--yes"), "{}", unasked.stderr);
     let again = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&again)]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    // Another file is another load.
+    // A changed traffic file is a different load.
     std::fs::write(&path, MIX.replace("/bytes/20", "/bytes/21")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes", "-o", text(&other)]);
     assert_eq!(other.code, 2, "{}", other.stdout);
@@ -169,12 +169,12 @@ fn what_is_wrong_with_a_file_is_one_sentence_with_its_place() {
     }
 }
 
-/// A server in JSON, of whose answers every third is not as it should be.
+/// Starts a JSON server whose every third response is wrong.
 fn every_third_is_wrong() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     let asked = Arc::new(AtomicUsize::new(0));
-    // Both end with the test's process.
+    // The threads end with the test's process.
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let (Ok(mut socket), asked) = (socket, Arc::clone(&asked)) else { return };
@@ -225,7 +225,7 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
     for bytes in [shown.as_bytes(), &std::fs::read(&record).expect("a record")] {
         assert!(!bytes.windows(7).any(|part| part == b"s3cretv"));
     }
-    // Another expectation is another load.
+    // A changed expectation is a different load.
     std::fs::write(&path, with_other(&checked.replace("true", "false"))).expect("written");
     let again = plimsoll(&["rerun", text(&record), "--yes"]);
     assert!(again.code == 2 && again.stderr.contains("this differs from the record"), "{}", again.stderr);
@@ -273,8 +273,8 @@ fn requests_are_filled_in_from_data_and_by_chance() {
     let open = ["--rate", "3k", "-n", "600", "--seed", "5", "-o", text(&record), "-t"];
     let [one, two] = ["1", "2"].map(|threads| run(&[&open[..], &[threads]].concat()).json());
     assert_ledger_closes(&one, "filled in");
-    // Rows go with the numbers of requests: of each three one is a 404 where it is a row that is
-    // asked.
+    // Rows are chosen by request number. One row in three gives a 404 in the request that uses its
+    // status.
     let missing = number(&one, "statuses.404");
     assert!((100.0..=200.0).contains(&missing), "{missing}");
     assert_eq!(missing, number(&two, "statuses.404"));
@@ -296,7 +296,7 @@ fn requests_are_filled_in_from_data_and_by_chance() {
     );
     assert_eq!(shown.stdout, check(&["--seed", "1"]).stdout);
     assert_ne!(shown.stdout, check(&["--seed", "2"]).stdout);
-    // Without the variable nothing is asked.
+    // Without the variable, nothing is sent.
     let unset = plimsoll(&["check", "-f", text(&path)]);
     assert_eq!(unset.code, 2);
     assert!(unset.stderr.contains("filled.toml:6:"), "{}", unset.stderr);
@@ -315,7 +315,7 @@ fn rows_that_are_used_once_must_suffice() {
     for status in ["200", "201", "202", "203", "204"] {
         assert_eq!(number(&exact, &format!("statuses.{status}")), 1.0, "{:#}", exact["statuses"]);
     }
-    // By time a closed load ends with its rows.
+    // A closed load limited by time ends when its rows are used up.
     let timed = json(&[&["run", "-d", "20s", "-c", "2"], &arguments[..]].concat());
     assert_eq!(number(&timed, "requests"), 5.0);
     assert!(
@@ -336,7 +336,7 @@ fn rows_that_are_used_once_must_suffice() {
     }
 }
 
-/// A server that takes so long for `/order`, and no time for anything else.
+/// Starts a server that takes `ms` for `/order` and no time for other paths.
 fn slow_orders(ms: u64) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
@@ -393,19 +393,19 @@ fn builds_are_compared_by_request() {
     };
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
-    // B's list is answered by cores that have gone to rest meanwhile: it may take twice as long,
-    // but not as many times as the order.
+    // B's list is answered by cores that went idle in between. It may take twice as long, but less
+    // than the order.
     let (list_ratio, order_ratio) = (number(&list, "ratio"), number(&order, "ratio"));
     assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(
         number(&order, "p") <= 0.05 && routes[1]["requests"][0].as_f64().is_some_and(|asked| asked > 10.0),
         "{routes:#?}"
     );
-    // The same of the record, in every form.
+    // The record gives the same results in every format.
     let shown = plimsoll(&["show", "--json", text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
-    // Who is asked seldom by a slow build is answered by cores that have gone to rest: the other
-    // path may truly be slower, and stands first then.
+    // The cores of a slow build go idle between rare requests. The other path may then really be
+    // slower, and be listed first.
     let measures = routes[0]["measures"].as_array().expect("measures");
     let first = match measures.iter().any(|measure| measure["verdict"] == "worse") {
         true => "worse: list (p",

@@ -1,5 +1,5 @@
-//! `plimsoll model` from the outside: what it makes of a log is understood, asks as the log does,
-//! and says so.
+//! Tests `plimsoll model` end to end: the model of a log is valid, and its traffic resembles the
+//! log's.
 
 use crate::rig::{baseline, folder, json, number, plimsoll};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// A log of visitors who begin by chance, look at some things and go: most at the same ones.
+/// Writes a log of visitors who arrive at random and view some items, most of them popular ones.
 fn log() -> PathBuf {
     let mut state = 9u64;
     let mut draw = |below: u64| {
@@ -44,7 +44,7 @@ fn log() -> PathBuf {
     path
 }
 
-/// What `plimsoll model` says with `--json`; it ends with 1 where the model is too far from its
+/// Runs `plimsoll model --json`. The exit code may be 1, if the model differs too much from the
 /// log.
 fn modelled(arguments: &[&str]) -> Value {
     let done = plimsoll(&[&["model"], arguments, &["--json"]].concat());
@@ -52,7 +52,7 @@ fn modelled(arguments: &[&str]) -> Value {
     done.json()
 }
 
-/// Keys as they stand in paths and queries.
+/// Secrets as they occur in paths and queries.
 const KEYS: [&str; 5] = [
     "Zq7xK2mW9vLp4TnR8sYd",
     "550e8400-e29b-41d4-a716-446655440000",
@@ -84,7 +84,7 @@ fn keys_of_paths_are_withheld_unless_they_are_to_be_kept() {
         );
     }
     std::fs::write(&log, lines).expect("written");
-    // All that was written, with what was printed.
+    // Returns everything that was written or printed.
     let written = |more: &[&str]| {
         let _ = std::fs::remove_dir_all(file.with_extension("paths"));
         let done = plimsoll(&[&["model", text(&log), "-o", text(&file)], more].concat());
@@ -103,7 +103,7 @@ fn keys_of_paths_are_withheld_unless_they_are_to_be_kept() {
         assert!(withheld.contains(part), "{part}: {withheld}");
     }
     assert_eq!(plimsoll(&["check", "-f", text(&file)]).code, 0);
-    // What stands for a key is known as a request of the same endpoint.
+    // The placeholder of a key counts as a request of the same endpoint.
     let document = modelled(&[text(&log), "-o", text(&file), "--verify"]);
     assert!(document["keys_withheld"] == 6 && number(&document, "verify.mix_tv") < 0.1, "{document:#}");
     let kept = written(&["--keep-keys"]);
@@ -131,7 +131,7 @@ fn a_model_asks_as_its_log_does() {
     assert_eq!(checked.code, 0, "{}", checked.stderr);
     let run = json(&["run", "-f", text(&file), "--rate", "50", "-d", "1s"]);
     assert_eq!(number(&run, "success_rate"), 1.0, "{run:#}");
-    // Asked again as it came, and half of its visitors.
+    // The model is replayed with the recorded rate, and with half of the visitors.
     let text_of_file = std::fs::read_to_string(&file).expect("text");
     for key in ["[load]", "rate = ", "arrivals = \"poisson\""] {
         assert!(text_of_file.contains(key), "{key}: {}", &text_of_file[..text_of_file.len().min(2000)]);
@@ -145,7 +145,7 @@ fn a_model_asks_as_its_log_does() {
         let started = number(&replayed, "sessions.started") / 2.0;
         assert!((0.3 * rate..=2.0 * rate).contains(&started), "{scale}: {started} sessions/s, {load}");
     }
-    // Requests for themselves: a log without sessions is a mix.
+    // A log without sessions becomes a mix of single requests.
     let mix = folder("modelled").join("mix.toml");
     let alone = std::fs::read_to_string(&log).expect("text").replace("\"GET /healthz", "\"POST /healthz");
     std::fs::write(&log, alone.replace("10.0.", "10.1.")).expect("written");

@@ -1,7 +1,7 @@
-//! Others on the machine: burners are named, and the account agrees with the kernel's whoever is
-//! there.
+//! Tests interference: busy processes are named, and the accounting agrees with the kernel's,
+//! whatever else runs.
 //!
-//! Machines that run tests are busy or not: what is asserted holds beside whatever else runs.
+//! Test machines may be busy, so all assertions must hold beside any other processes.
 
 use crate::rig::{Server, baseline, json, number, place, plimsoll, serve};
 use plimsoll_sys::probe::host::parse_stat;
@@ -9,17 +9,17 @@ use plimsoll_sys::probe::process::{CpuClock, ticks_per_second};
 use serde_json::Value;
 use std::process::{Child, Command, Stdio};
 
-/// A process that takes all it can get of a core.
+/// Starts a process that uses a core as much as it can.
 fn burn() -> Child {
     let loop_ = "import time\nend = time.time() + 60\nwhile time.time() < end: pass";
     Command::new("python3").args(["-c", loop_]).stdin(Stdio::null()).spawn().expect("python3")
 }
 
-/// Burners, ended when dropped.
+/// Processes that use CPU time. Dropping this value ends them.
 struct Burners(Vec<Child>);
 
 impl Burners {
-    /// Twice as many as there are cores.
+    /// Starts twice as many as there are cores.
     fn start() -> Burners {
         Burners((0..2 * plimsoll_sys::process::cores()).map(|_| burn()).collect())
     }
@@ -34,7 +34,7 @@ impl Drop for Burners {
     }
 }
 
-/// CPU time of all cores that was work, s.
+/// CPU time in seconds that all cores spent working.
 fn machine_s() -> f64 {
     let stat = parse_stat(&std::fs::read("/proc/stat").expect("reads")).expect("parses").cpu;
     (stat.user + stat.nice + stat.system + stat.irq + stat.softirq) as f64 / ticks_per_second() as f64
@@ -56,7 +56,7 @@ fn burners_are_named_above_the_figures() {
     assert!(document["others"]["reason"].as_str().is_some_and(|reason| reason.starts_with("other processes used ")));
     let first = warnings(&document)[0];
     assert!(first.contains("the machine was disturbed: other processes used "), "{first}");
-    // The same from the file, in every form.
+    // The run file gives the same result in every format.
     let shown: Value = plimsoll(&["show", "--json", file]).json();
     for field in ["disturbed", "others", "warnings"] {
         assert_eq!(shown[field], document[field], "{field}");
@@ -67,8 +67,8 @@ fn burners_are_named_above_the_figures() {
     assert!(markdown.contains("the machine was disturbed: other processes used "), "{markdown}");
 }
 
-/// Whoever else is there while this test runs: what is said to be theirs is what the kernel's
-/// accounts leave, so that on a quiet machine nobody is blamed.
+/// The CPU time attributed to other processes must equal what the kernel's accounts leave. So
+/// nobody is blamed on a quiet machine.
 #[test]
 fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
     let server = baseline(2);
@@ -78,8 +78,8 @@ fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
     let whole_s = machine_s() - before.0;
     let server_s = (clock.read_ns().expect("reads") - before.1) as f64 / 1e9;
     let others_s = number(&document, "others.cores") * 2.0;
-    // What is left beyond the server is plimsoll's, the others', and what the test itself did
-    // around the load.
+    // The CPU time beyond the server's belongs to plimsoll, to other processes, and to the test
+    // itself.
     let left_s = whole_s - server_s - number(&document, "generator.cpu_s");
     assert!(server_s > 0.2, "the server worked for {server_s} s");
     assert!(others_s <= left_s + 0.1, "others are said to have used {others_s:.2} s, but {left_s:.2} s are left");
@@ -98,7 +98,7 @@ fn what_was_not_looked_at_is_not_blamed() {
     assert_eq!(reason, "the CPU use of other processes is not known: no probe ran");
 }
 
-/// A server whose every request makes another process work for it.
+/// A server that calls another process for each request.
 const WITH_DATABASE: &str = "
 import ctypes, http.server, os, socket, sys, tempfile, threading, time
 over, folder = sys.argv[1], tempfile.mkdtemp()
@@ -182,9 +182,9 @@ fn the_servers_own_database_is_no_stranger() {
             probes.iter().any(|probe| probe["name"].as_str().is_some_and(is_queue))
         };
         let mut document = json(&["run", &server.url, "-c", "1", "-d", "3s"]);
-        // A look is rationed by what it costs (a two-thousandth of a core), and networks elsewhere
-        // are found after the first: on a slow machine, or beside tests that have thousands of
-        // sockets, the second look comes after some ten seconds.
+        // Readings are limited by their cost (1/2000 of a core), and other network namespaces are
+        // found only after the first. On a slow machine, the second reading comes after about ten
+        // seconds.
         for _ in 0..2 {
             if !tells_queues(&document) {
                 document = json(&["run", &server.url, "-c", "1", "-d", "15s"]);
@@ -193,12 +193,12 @@ fn the_servers_own_database_is_no_stranger() {
         let probes = document["server"]["probes"].as_array().expect("probes");
         let downstream = probes.iter().find(|probe| probe["name"] == "downstream.cpu");
         assert!(downstream.is_some(), "{over}: {:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>());
-        // Each answer takes 20 ms of the database's CPU time.
+        // Each response takes 20 ms of the database's CPU time.
         let cores = number(&document, "ledger.succeeded") * 0.02 / number(&document, "duration_s");
         let seen = number(downstream.expect("there"), "mean");
         assert!(cores > 0.05 && seen > 0.5 * cores, "{over}: {seen:.2} cores seen, of {cores:.2}");
-        // Who waits to be taken there is counted where the store listens: in another network from
-        // the third look on, and on a slow machine there are fewer.
+        // The accept queue is read where the store listens. In another network namespace that
+        // begins with the third reading, and on a slow machine there are fewer.
         let is_look = |name: &str| name.starts_with("peer.") && name.ends_with(".connections");
         let looks = probes.iter().find(|probe| probe["name"].as_str().is_some_and(is_look));
         let few = over == "elsewhere" && looks.is_none_or(|looks| number(looks, "samples") < 3.0);
@@ -206,8 +206,8 @@ fn the_servers_own_database_is_no_stranger() {
     }
 }
 
-/// Where control groups with a quota of CPU time can be made: the folder, and the file and the text
-/// that allow a fifth of a core.
+/// Returns the folder where control groups with a CPU quota can be created. Also returns the file
+/// name and the text that set a quota of a fifth of a core.
 fn room_for_groups() -> Option<[&'static str; 3]> {
     [["/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"], ["/sys/fs/cgroup", "cpu.max", "20000 100000"]]
         .into_iter()
@@ -234,14 +234,14 @@ fn the_quota_of_the_servers_own_database_is_read() {
         probes.iter().find(is_it).unwrap_or_else(|| panic!("no {start}: {probes:#?}"))
     };
     assert!((number(of("downstream.quota."), "mean") - 0.2).abs() < 1e-9);
-    // It would use all of a core: what it wants it gets in none of its periods.
+    // The database would use a whole core, so it is throttled in each period.
     let per_second = |start: &str| number(of(start), "mean");
     let (periods, held_back) = (per_second("downstream.periods."), per_second("downstream.periods_throttled."));
     assert!(periods > 5.0 && held_back > 0.5 * periods, "{held_back} of {periods}");
 }
 
-/// The same where the server has started it itself, as its child, and it goes on taking
-/// connections.
+/// A server that starts its store as its own child process. The server accepts connections
+/// meanwhile.
 const WITH_STORE: &str = "
 import http.server, socket, subprocess, sys, threading
 STORE = '''
@@ -296,7 +296,7 @@ fn a_comparison_beside_others_says_so_and_raises_no_alarm() {
     let common = ["prove", &url, &url, "-c", "2", "--for", "400ms", "--budget", "4s"];
     let document = json(&[&common[..], &["-o", file]].concat());
     drop(burners);
-    // Copies are never better or worse, however busy the machine is.
+    // Two copies of one build are never better or worse, however busy the machine is.
     assert_eq!(document["disturbed"], true, "{document:#}");
     assert!(!["better", "worse"].contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
     assert!(document["others"]["reason"].to_string().contains("other processes used "), "{document:#}");

@@ -1,12 +1,12 @@
-//! Places that cannot be written: standard output, full disks, files of somebody else. What was
-//! measured is kept, what went wrong is said, and the exit code is 2.
+//! Tests outputs that cannot be written: standard output, full disks, files of other users.
+//! Measurements are kept, the error is reported, and the exit code is 2.
 
 use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-/// Runs the binary through a shell line that redirects, such as `"$0" "$@" >&-`.
+/// Runs the binary through a shell line with redirections, such as `"$0" "$@" >&-`.
 fn through(line: &str, arguments: &[&str]) -> Done {
     let mut shell = Command::new("sh");
     shell.args(["-c", line, env!("CARGO_BIN_EXE_plimsoll")]).args(arguments).current_dir(folder("work"));
@@ -67,7 +67,7 @@ fn a_reader_that_is_gone_is_an_error() {
     std::io::Read::read_to_string(&mut child.stderr.take().expect("piped"), &mut errors).expect("text");
     assert_eq!(child.wait().expect("ends").code(), Some(2), "{errors}");
     assert!(errors.contains("standard output cannot be written: broken pipe"), "{errors}");
-    // Nobody who throws the result away has lost it.
+    // Discarding the output is no error.
     for line in ["\"$0\" \"$@\" >/dev/null", "\"$0\" \"$@\" 1<>/dev/null"] {
         let done = through(line, &["run", &url, "-n", "20", "-q"]);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{line}");
@@ -78,7 +78,7 @@ fn a_reader_that_is_gone_is_an_error() {
 fn a_full_disk_ends_every_command_alike() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
-    // No file may grow beyond 2 blocks: 1024 bytes.
+    // Files may not grow beyond 2 blocks, that is 1024 bytes.
     let line = "ulimit -f 2; exec \"$0\" \"$@\"";
     for arguments in [
         &["run", &url, "-d", "500ms", "-q", "-o", "x.plimsoll"][..],
@@ -117,7 +117,7 @@ fn two_runs_do_not_write_one_file() {
     assert_eq!(first.code, 0, "{}", first.stderr);
     let shown = plimsoll(&["show", &file]);
     assert_eq!((shown.code, shown.stderr.as_str()), (0, ""));
-    // When it is over, it can be written again.
+    // After the first run has ended, the file can be written again.
     assert_eq!(plimsoll(&["run", &url, "-n", "5", "-q", "-o", &file]).code, 0);
 }
 
@@ -130,11 +130,11 @@ fn no_page_is_put_beside_what_is_no_file() {
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo").success());
     let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::null()).spawn().expect("cat");
     let done = plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", pipe.to_str().expect("text")]);
-    // On a busy machine no line may be found; here that is no matter.
+    // On a busy machine the search may find no load line, which does not matter here.
     assert!(done.code < 2, "{}", done.stderr);
     reader.wait().expect("ends");
     assert!(!folder.join("pipe.html").exists(), "{}", done.stderr);
-    // Nor in the place of the run file itself.
+    // The page must not replace the run file itself.
     let page = folder.join("run.html");
     let done = plimsoll(&["find", &url, "--budget", "3s", "-q", "-o", page.to_str().expect("text")]);
     assert!(done.code < 2, "{}", done.stderr);
@@ -142,8 +142,8 @@ fn no_page_is_put_beside_what_is_no_file() {
     assert_eq!(plimsoll(&["show", page.to_str().expect("text")]).code, 0);
 }
 
-/// A program follows a study as it goes: loads, ticks and the finding, in order, and nothing else
-/// on standard output.
+/// `--json-lines` reports loads, ticks and the finding in order, and nothing else on standard
+/// output.
 #[test]
 fn a_study_is_followed_by_lines_of_json() {
     let server = baseline(1);

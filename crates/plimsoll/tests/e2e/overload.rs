@@ -1,4 +1,4 @@
-//! `plimsoll overload`: past the line of real servers, and back.
+//! Tests `plimsoll overload`: loads above the load line of real servers, and recovery.
 
 use crate::rig::{baseline, folder, json, number, place, plimsoll};
 use plimsoll_bench::servers::token_bucket;
@@ -16,11 +16,11 @@ fn what_is_kept_past_the_line_is_told() {
     assert_eq!(factors, [0.5, 1.0, 1.5, 2.0, 3.0, 0.5]);
     for step in steps {
         let offered = number(step, "offered_rps") / (300.0 * number(step, "factor"));
-        // Arrivals are random, and a step has about a thousand.
+        // Arrivals are random, and a step has about a thousand of them.
         assert!((0.85..1.15).contains(&offered), "{step:#}");
     }
     assert!(number(&steps[4], "refused.too_much") > 300.0, "{:#}", steps[4]);
-    // A machine that others use up answers late: then more is lost than the server refuses.
+    // On a disturbed machine, late responses add to the losses.
     let verdict = document["verdict"].as_str().expect("a word");
     let disturbed = document["warnings"].as_array().is_some_and(|warnings| !warnings.is_empty());
     assert!(verdict == "sheds" && document["recovered"] == true || disturbed, "{document:#}");
@@ -38,11 +38,12 @@ fn what_is_refused_comes_again() {
     let url = limited.url("/");
     let document = json(&["overload", &url, "--line", "200", "--retries", "2", "--budget", "17s", "-o", path]);
     let steps = document["steps"].as_array().expect("steps");
-    // Half the line is answered at once; of three times the line most comes again, and again.
+    // Half of the load line is served at once. At three times the line, most requests are retried
+    // repeatedly.
     assert!(number(&steps[0], "again_rps") <= 20.0, "{:#}", steps[0]);
     let third = &steps[4];
     let (offered, again) = (number(third, "offered_rps"), number(third, "again_rps"));
-    // Arrivals are random, and this step has about a thousand.
+    // Arrivals are random, and this step has about a thousand of them.
     assert!((0.85..1.15).contains(&(offered / 600.0)) && again > 0.5 * offered, "{third:#}");
     assert!(number(third, "refused.too_much") > 0.8 * again, "{third:#}");
     assert_eq!(document["retries"], 2);
@@ -58,7 +59,7 @@ fn what_is_refused_comes_again() {
     }
 }
 
-/// A server that refuses what is too much, and one that answers it all.
+/// Two targets get the same load: one refuses excess requests, the other serves all.
 #[test]
 fn another_target_meets_the_same_load() {
     let (limited, open) = (token_bucket(200.0, 20.0).expect("starts"), baseline(1));
@@ -88,8 +89,8 @@ fn a_line_is_a_rate() {
     }
 }
 
-/// Where nothing holds there is no line, and nothing beyond it: that is said, and not that a file
-/// was cut.
+/// A server that never meets the SLO has no load line. The error says so, and does not call the
+/// file incomplete.
 #[test]
 fn a_server_without_a_line_is_told() {
     let server = baseline(1);

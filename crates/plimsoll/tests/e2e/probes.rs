@@ -1,5 +1,5 @@
-//! What is seen of real servers: three runtimes, one that forks, one that restarts, one that may
-//! not be looked at, one that is elsewhere.
+//! Tests the probes of real servers: three runtimes, a forking server, a restarting one, one of
+//! another user, and one on another machine.
 
 use crate::rig::{
     Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, place, plimsoll, serve,
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server in Python: `hello` on every path but /metrics.
+/// A server in Python that responds with `hello` on every path except /metrics.
 const PYTHON: &str = "
 import http.server, time
 class H(http.server.BaseHTTPRequestHandler):
@@ -37,13 +37,13 @@ const s = require('http').createServer((q, r) => r.end('hello'));
 s.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + s.address().port));
 ";
 
-/// The same, with three connections of its own to another server, whose port is its argument.
+/// The Python server with three connections to a downstream server, whose port is the argument.
 const PYTHON_DOWNSTREAM: &str = "
 import socket, sys
 own = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(3)]
 ";
 
-/// Passes connections on to the port that is its argument.
+/// A proxy that forwards connections to the port in its argument.
 const RELAY: &str = "
 import socket, sys, threading
 def pump(a, b):
@@ -68,8 +68,8 @@ fn probe<'a>(document: &'a Value, name: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no series {name} in {:?}", probes.iter().map(|p| &p["name"]).collect::<Vec<_>>()))
 }
 
-/// Whether the figures of a server agree with each other and with what the kernel says of `pids`,
-/// whose CPU time before was `before_ns`.
+/// Asserts that the figures about a server agree with each other and with the kernel's CPU time of
+/// `pids`, which was `before_ns` before the load.
 fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
     let server = &document["server"];
     assert!(server["reason"].is_null(), "{what}: {}", server["reason"]);
@@ -78,7 +78,8 @@ fn assert_agrees(what: &str, document: &Value, before_ns: u64, pids: &[u32]) {
     let cost_us = number(document, "server.cpu_us_per_request");
     let ours_s = cost_us * answered / 1e6;
     let theirs_s = (cpu_ns(pids) - before_ns) as f64 / 1e9;
-    // The kernel's sum also holds the preflight and what the server did before and after the load.
+    // The kernel's sum also contains the preflight request and the server's work before and after
+    // the load.
     let error_s = (ours_s - theirs_s).abs();
     assert!(error_s <= 0.02 * theirs_s + 0.06, "{what}: {ours_s:.3} s of CPU, by the kernel {theirs_s:.3} s");
     let per_core = number(document, "server.rps_per_core");
@@ -119,8 +120,8 @@ fn the_servers_own_connections_are_counted_by_peer() {
     let address = database.local_addr().expect("an address");
     let script = format!("{PYTHON_DOWNSTREAM}{PYTHON}");
     let server = serve(Command::new("python3").args(["-c", &script, &address.port().to_string()]), "python3");
-    // All of this is read within the probes' budget: where others have left thousands of
-    // connections, that takes a while.
+    // Readings have a budget of CPU time, so they take long if the machine has thousands of other
+    // connections.
     let name = format!("peer.{address}.connections");
     let mut document = Value::Null;
     for length in ["2s", "6s", "15s"] {
@@ -133,24 +134,23 @@ fn the_servers_own_connections_are_counted_by_peer() {
     }
     let peer = probe(&document, &name);
     assert_eq!((number(peer, "min"), number(peer, "max")), (3.0, 3.0), "{peer:#}");
-    // Connections of the load are none of its own, nor is anybody else's.
+    // The load's connections, and those of other processes, do not count as the server's own.
     let probes = document["server"]["probes"].as_array().expect("probes");
     let names = probes.iter().filter_map(|probe| probe["name"].as_str());
-    // Who takes them is told as soon as it was looked for.
+    // The process that accepts the connections is named once it was found.
     let taker = format!("peer.{address}.process.");
     let peers: Vec<&str> = names.filter(|name| name.starts_with("peer.") && !name.starts_with(&taker)).collect();
     let whats =
         ["coming", "connections", "on_the_way", "queued", "received", "segments_sent", "unread", "unsent", "waiting"];
     assert_eq!(peers, whats.map(|what| format!("peer.{address}.{what}")), "{document:#}");
-    // One more while the question before the load is not quite closed; a single reading may be that
-    // before the load.
+    // There is one more connection while that of the preflight request closes. A single reading may
+    // come from before the load.
     let accepted = probe(&document, "accepted.connections");
     let most = number(accepted, "max");
     assert!((5.0..=6.0).contains(&most) || number(accepted, "samples") < 2.0 && most <= 1.0, "{document:#}");
 }
 
-/// The process that is named takes its connections on another port than the target's; it goes by a
-/// name of its own, too.
+/// The named process accepts connections on another port than the target's, and has another name.
 #[test]
 fn a_server_behind_a_proxy_is_watched_where_it_takes_connections() {
     let named = folder("behind").join("shop");
@@ -159,7 +159,7 @@ fn a_server_behind_a_proxy_is_watched_where_it_takes_connections() {
     let (python, home) = told.trim().split_once(' ').expect("two places");
     let _ = std::fs::remove_file(&named);
     std::os::unix::fs::symlink(python, &named).expect("linked");
-    // By another name it does not find what it needs.
+    // Under another name, Python needs PYTHONHOME to find its files.
     let server = serve(Command::new(&named).env("PYTHONHOME", home).args(["-c", PYTHON]), "python3");
     let port = server.url.rsplit(':').next().expect("a port");
     let relay = serve(Command::new("python3").args(["-c", RELAY, port]), "python3");
@@ -231,7 +231,7 @@ fn a_restarted_server_is_followed_and_said() {
 
 #[test]
 fn a_target_elsewhere_is_said_to_be() {
-    // Nobody is there, or nobody answers: either way it is not this machine.
+    // The address leads to another machine, whether or not a server responds there.
     let document =
         json(&["run", "http://10.255.255.1:81/", "--no-preflight", "--timeout", "300ms", "-n", "1", "-c", "1"]);
     let server = &document["server"];
@@ -244,9 +244,9 @@ fn a_target_elsewhere_is_said_to_be() {
     assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 
-/// A server in a network of its own, as in a container, that is reached through a pair of
-/// interfaces, by an address that is not ours. The pair ends with the network, and that with the
-/// server.
+/// A server in its own network namespace, as in a container. It is reached through a pair of
+/// interfaces, at an address that is not this machine's. The pair ends with the namespace, and the
+/// namespace with the server.
 const IN_A_NETWORK: &str = "
 import ctypes, http.server, os, subprocess, time
 us, libc = os.getppid(), ctypes.CDLL(None)
@@ -287,13 +287,13 @@ fn a_server_in_a_network_of_its_own_is_seen() {
     assert_eq!(document["server"]["pid"], server.pid(), "{}", document["server"]);
     let cost_us = number(&document, "server.cpu_us_per_request");
     assert!((9_900.0..20_000.0).contains(&cost_us), "{cost_us} us");
-    // Its work is its own, and no stranger's.
+    // The server's work counts as its own, and not as another process's.
     assert!(number(&document, "others.cores") >= 0.0, "{}", document["others"]);
     assert!(number(probe(&document, "listen.backlog"), "mean") > 0.0);
     assert!(number(probe(&document, &format!("net.plim{}.packets_in", server.pid())), "mean") > 0.0);
 }
 
-/// The binary where every user can run it.
+/// Copies the binary to a place where every user can run it.
 fn public_binary() -> PathBuf {
     let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -308,8 +308,8 @@ fn a_process_of_another_user_is_seen_as_far_as_may_be() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     if cpu_ns(&[1]) == 0 || std::fs::read_dir("/proc/1/fd").is_err() {
-        // Without the rights of root nobody else's server can be started. The greatest foreign
-        // process is there though.
+        // Without root, no server of another user can be started. Process 1 belongs to another
+        // user, though.
         eprintln!("not root: only --pid of a foreign process is tested");
         let document = json(&["run", &url, "-n", "50", "--pid", "1"]);
         assert!(document["server"]["reason"].is_null(), "{}", document["server"]["reason"]);
@@ -330,7 +330,7 @@ fn a_process_of_another_user_is_seen_as_far_as_may_be() {
     let named = run(&["--pid", &server.pid().to_string()]);
     assert!(number(&named, "server.cpu_us_per_request") > 0.0, "CPU time is open to everybody");
     let files = probe(&named, "server.files_open");
-    // Since Linux 6.2 the number of open files is open to everybody; before, it is a gap with its
+    // Since Linux 6.2 every user can read the number of open files. Before, it is a gap with a
     // reason.
     let denied = files["gap_reasons"][0].as_str().is_some_and(|r| r.contains("another user"));
     assert!(denied || files["samples"].as_u64().is_some_and(|n| n >= 1), "{files}");
@@ -344,7 +344,7 @@ fn a_kernel_without_pressure_leaves_a_gap() {
     let server = baseline(1);
     let script = "mount -t tmpfs none /proc/pressure && exec \"$@\"";
     let mut command = Command::new("unshare");
-    // With a user namespace also those who are not root may mount in their own.
+    // In a user namespace, mounting does not need root.
     let flags = if std::fs::read_dir("/proc/1/fd").is_ok() { "-m" } else { "-rm" };
     command.args([flags, "sh", "-c", script, "sh", env!("CARGO_BIN_EXE_plimsoll")]);
     command.args(["run", &format!("{}/healthz", server.url), "-n", "50", "--json", "--quiet"]);
@@ -383,7 +383,7 @@ fn find_states_what_a_request_costs_at_the_line() {
     let path = &place("find", "find.plimsoll");
     let document = json(&["find", &format!("{}/burn/2000", server.url), "--budget", "8s", "-o", path]);
     let cost_us = number(&document, "server.cpu_us_per_request");
-    // It burns 2 ms of CPU; what HTTP and a shared machine add is not much beside that.
+    // A request burns 2 ms of CPU time; HTTP and a shared machine add little.
     assert!((1990.0..3000.0).contains(&cost_us), "{cost_us} us");
     assert!(document["server"]["from"].as_str().is_some_and(|from| from.contains("trial")), "{}", document["server"]);
     assert_eq!(document["server"]["pid"], server.pid());

@@ -1,4 +1,4 @@
-//! `plimsoll profile` from the outside: files, addresses, pictures, differences, and bad input.
+//! Tests `plimsoll profile` end to end: files, URLs, pictures, differences, and invalid input.
 
 use crate::rig::{folder, plimsoll};
 use std::fs;
@@ -6,13 +6,14 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// The real profiles that the tests of the reader keep.
+/// Returns the path of a real profile that the reader's tests use.
 fn kept(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-analysis/tests/profiles");
     folder.join(name).to_str().expect("text").to_owned()
 }
 
-/// Answers one request with these bytes, and gives back what was asked.
+/// Starts a server that answers one request with these bytes. Returns its URL, and a thread that
+/// returns the request.
 pub fn server(answer: Vec<u8>) -> (String, std::thread::JoinHandle<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let address = format!("http://{}", listener.local_addr().expect("bound"));
@@ -120,7 +121,7 @@ fn costs_are_split_by_endpoint() {
     let labelled = groups("endpoint");
     assert!(labelled.len() >= 2, "{labelled:?}");
     assert_eq!(labelled.iter().map(|(_, sum)| sum).sum::<i64>(), document["total"].as_i64().expect("a total"));
-    // By a function: what lies below it is its own sum with callees.
+    // Grouped by a function, the group's cost is the function's cumulative sum.
     let by = "^main\\.serve$";
     let serve = sums(&[]).into_iter().find(|(name, _)| name == "main.serve").expect("a row").1;
     assert!(groups(by).contains(&(format!("{by}: main.serve"), serve)), "{:?}", groups(by));
@@ -131,7 +132,7 @@ fn costs_are_split_by_endpoint() {
 #[test]
 fn addresses_are_asked_as_pprof_wants_it() {
     let cpu = fs::read(kept("cpu.pb.gz")).expect("there");
-    // As one piece, and in chunks, as a Go server sends what it does not know the length of.
+    // The profile is sent whole, and in chunks like a Go server that does not know the length.
     let mut chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
     for chunk in cpu.chunks(1_000) {
         chunked.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());

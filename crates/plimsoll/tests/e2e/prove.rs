@@ -1,6 +1,5 @@
-//! `plimsoll prove`: verdicts on servers whose difference leaves no doubt on any machine, builds
-//! that it starts and stops itself, and what happens to them and to the result when something goes
-//! wrong.
+//! Tests `plimsoll prove`: verdicts on servers whose difference is clear on any machine. Also tests
+//! builds that it starts and stops, and what happens when something fails.
 
 use crate::report::assert_works_in_a_browser;
 use crate::rig::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
@@ -21,8 +20,8 @@ fn check(document: &Value) {
     assert_eq!(document["readings"].as_array().expect("blocks").len() as f64, blocks, "{document:#}");
 }
 
-/// Servers that need next to no CPU and differ by a factor: certain at the first look, on any
-/// machine.
+/// Two servers that need almost no CPU time and differ by a factor. The verdict is certain at the
+/// first look.
 #[test]
 fn a_large_difference_is_certain_early() {
     let (slow, fast) = (slots(4, 10.0).expect("starts"), slots(8, 10.0).expect("starts"));
@@ -35,12 +34,12 @@ fn a_large_difference_is_certain_early() {
     assert_eq!((&document["verdict"], &document["stopped_by"]), (&"better".into(), &"verdict".into()), "{document:#}");
     let ratio = number(&document["measures"][0], "ratio");
     assert!((1.5..2.6).contains(&ratio), "{document:#}");
-    // The other way round it is worse, and that fails a pipeline.
+    // With sides exchanged, B is worse, which fails a pipeline.
     let done = plimsoll(&[&["prove", &b, &a, "--fail-if", "worse", "--json"], &common[..]].concat());
     assert_eq!((done.code, done.json()["verdict"].as_str()), (1, Some("worse")), "{}", done.stderr);
     let tenth = done.stderr.lines().any(|line| line.split_whitespace().nth(2) == Some("10"));
     assert!(tenth && done.stderr.contains("--fail-if worse"), "{}", done.stderr);
-    // The outcome is computed again from what the file holds.
+    // The result is computed again from the run file.
     let shown = plimsoll(&["show", "--json", file]).json();
     assert_eq!((&shown["measures"], &shown["spread"]), (&document["measures"], &document["spread"]));
     assert!(plimsoll(&["show", file]).stdout.contains("B is better than A"));
@@ -73,8 +72,8 @@ fn a_fixed_rate_compares_percentiles() {
     ]);
     assert_eq!(document["schema"], "plimsoll.prove/1");
     if document["stopped_by"] == "void" {
-        // On a machine so busy that requests leave late by a tenth of these times, nothing may be
-        // said.
+        // On a very busy machine, requests are sent late by a tenth of these times. Then there must
+        // be no verdict.
         assert_eq!((&document["verdict"], number(&document, "blocks") < 10.0), (&"inconclusive".into(), true));
         return;
     }
@@ -99,8 +98,7 @@ fn few_blocks_prove_nothing_and_say_so() {
     assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
 }
 
-/// Answers that break off are failures, and B is worse for them, whatever is measured and however
-/// quick they are.
+/// Truncated responses are failures. They make B worse by every measure, however fast they are.
 #[test]
 fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     let good = misbehave(Fault::CloseInBody, u64::MAX).expect("starts");
@@ -110,7 +108,7 @@ fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     for measure in [&["-c", "4"][..], &["--measure", "p50", "--rate", "200"]] {
         let done = plimsoll(&[&["prove", &a, &b, "--fail-if", "worse"], measure, &common[..]].concat());
         let document = done.json();
-        // On a machine that is too busy it cannot be told; better or same it is never.
+        // On a very busy machine the verdict may be inconclusive, but never better or same.
         let verdict = document["verdict"].as_str().expect("a verdict");
         assert!([(1, "worse"), (3, "inconclusive")].contains(&(done.code, verdict)), "{document:#}");
         if verdict == "inconclusive" {
@@ -121,8 +119,8 @@ fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     }
 }
 
-/// A verdict that could not be had has an exit code of its own, and the way out; of two URLs it is
-/// said what was compared.
+/// An undecided comparison has its own exit code and says how to decide. For two URLs, the output
+/// says what was compared.
 #[test]
 fn what_could_not_be_told_is_said() {
     let server = baseline(1);
@@ -131,7 +129,7 @@ fn what_could_not_be_told_is_said() {
     let done = plimsoll(&[&["prove", "--verbose", &url, &url], &p99[..]].concat());
     assert_eq!(done.code, 3, "{}{}", done.stdout, done.stderr);
     let answer = done.stdout.lines().find(|line| line.contains("not provable")).unwrap_or_default();
-    // On a machine that is too busy no block counts at all.
+    // On a very busy machine, no block is valid.
     assert!(
         done.stdout.contains("hardly a block was valid")
             || answer.contains("p99 needs 1 000 requests on each side") && done.stdout.contains("--budget"),
@@ -156,7 +154,8 @@ fn a_ladder_states_shares_and_costs() {
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
     assert!(rung(0)["share"].is_null() && number(rung(1), "share") < 0.9, "{document:#}");
-    // 4 users: a request of 10 ms costs at least 2 500 us of the whole, one of 2 ms at least 500.
+    // With 4 users, a request of 10 ms costs at least 2 500 us of the total, one of 2 ms at least
+    // 500.
     assert!(number(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
     let picture = plimsoll(&["report", file, "--format", "svg"]);
@@ -164,23 +163,24 @@ fn a_ladder_states_shares_and_costs() {
     assert_works_in_a_browser(&path.with_extension("html"), 1);
 }
 
-/// A rung may be a thousand times as slow as the one before: each is loaded as it needs.
+/// One step of a ladder may be a thousand times slower than the previous one: each gets the load
+/// that it needs.
 #[test]
 fn each_rung_has_the_load_that_fills_it() {
     let server = baseline(1);
-    // The fast one burns, too: one that costs nothing would show how fast plimsoll is, and its
-    // blocks would be void.
+    // The fast step spends CPU time, too. Otherwise plimsoll would be the limit, and its blocks
+    // void.
     let (fast, slow) = (format!("{}/burn/150", server.url), format!("{}/burn/150000", server.url));
     let document = json(&["prove", "--ladder", &fast, &slow, "--blocks", "2", "--budget", "60s"]);
     let rung = |at: usize| &document["rungs"][at];
     assert!(number(&document, "blocks") + number(&document, "blocks_void") >= 2.0, "{document:#}");
     assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
-    // One core burns: two users keep it busy, and of more than four all but one would wait.
+    // One core does the work: two users keep it busy, and with more than four most would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
     assert!(number(&document, "blocks") == 0.0 || number(rung(1), "cost_us") > 100_000.0, "{document:#}");
 }
 
-/// Slow answers lengthen the loads: one that is over before the first answer would be no result.
+/// Slow responses make loads longer: a load that ends before its first response is no result.
 #[test]
 fn slow_answers_lengthen_blocks() {
     let server = baseline(1);
@@ -190,20 +190,20 @@ fn slow_answers_lengthen_blocks() {
     assert!(!["better", "worse"].contains(&document["verdict"].as_str().expect("a verdict")), "{document:#}");
 }
 
-/// A free port, for a server that cannot be asked to choose one. Should somebody take it in
-/// between, the test fails.
+/// Returns a free port, for a server that cannot choose one itself. The test fails if another
+/// process takes the port first.
 pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
-/// `plimsoll baseline` on `port`, as a shell command; with a child beside it that would outlive a
-/// careless end.
+/// Returns a shell command that runs `plimsoll baseline` on `port`, with a child process that would
+/// survive an incomplete end.
 pub fn build(port: u16, mark: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")
 }
 
-/// Whether any process still sleeps for the time that marks the builds on `port`.
+/// Whether a process still sleeps for the time that marks the builds on `port`.
 pub fn left_over(port: u16) -> bool {
     let mark = format!("sleep\0{}\0", format_args!("10{port}"));
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
@@ -230,8 +230,8 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     let path = folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let before = format!("echo reset >> {}", path.with_extension("resets").display());
-    // One that leaves the session and the group of its build, and has lost its parent; and a
-    // secret.
+    // This command starts a process that leaves its session and group and loses its parent. It also
+    // contains a secret.
     let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
     let document = json(&[
         "prove",
@@ -255,7 +255,7 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     ]);
     check(&document);
     assert_eq!(number(&document, "blocks"), 3.0, "{document:#}");
-    // Once to find the load, and once a block; each side by its own command.
+    // Each side is started once to find the load and once for each block, by its own command.
     for (side, other) in [("a", "b"), ("b", "a")] {
         let output = output_of(&path, side);
         assert_eq!(output.matches(&format!("this-is-{side}")).count(), 4, "{output}");
@@ -270,8 +270,8 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     }
 }
 
-/// The same server, and the same with a process beside it that does nothing but work: all processes
-/// of a build count.
+/// Both builds have the same server; B also has a process that only uses CPU time. All processes of
+/// a build count.
 #[test]
 fn the_cpu_time_of_builds_is_compared() {
     let port = free_port();
@@ -308,8 +308,8 @@ fn the_cpu_time_of_builds_is_compared() {
     assert!(!left_over(port), "whole groups are ended");
 }
 
-/// Servers that run already: whose process listens here is found, and its CPU time a request
-/// compared.
+/// For servers that already run, the process that listens is found, and its CPU time for each
+/// request compared.
 #[test]
 fn the_cpu_time_of_running_servers_is_compared() {
     let (a, b) = (baseline(1), baseline(1));
@@ -320,7 +320,7 @@ fn the_cpu_time_of_running_servers_is_compared() {
     check(&document);
     let cpu = &document["measures"][0];
     assert_eq!((&document["verdict"], &cpu["name"]), (&"worse".into(), &"cpu_ns_per_request".into()), "{document:#}");
-    // Beside what is burnt, a request costs some tens of microseconds.
+    // A request costs some tens of microseconds besides the CPU time that it burns.
     assert!((1.8..4.2).contains(&number(cpu, "ratio")) && number(cpu, "a") > 170e3, "{document:#}");
     let picture = plimsoll(&["report", file, "--format", "svg"]);
     assert!(picture.stdout.contains("CPU time a request") && picture.stdout.contains("margin"), "{}", picture.stderr);
@@ -352,7 +352,7 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     .stderr(Stdio::piped())
     .spawn()
     .expect("starts");
-    // Three starts: the load is being measured on blocks by then.
+    // After three starts of A, blocks are being measured.
     let starts = || {
         std::fs::read_to_string(path.with_extension("a.log")).unwrap_or_default().lines().filter(|l| *l == "a").count()
     };
@@ -371,13 +371,13 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     assert!(warnings.contains("interrupted"), "{warnings}");
 }
 
-/// A build that dies while it is measured: it is said, what was measured is kept.
+/// If a build dies during a measurement, that is reported, and the earlier measurements stay.
 #[test]
 fn a_build_that_dies_is_said_and_the_rest_kept() {
     let port = free_port();
     let path = folder("dies").join("dies.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
-    // B lives through finding the load and one block, and dies in the next.
+    // B survives finding the load and one block, and dies in the next block.
     let count = path.with_extension("count");
     let dying = format!(
         "echo x >> {count}; if [ $(wc -l < {count}) -gt 2 ]; then (sleep 1; kill -9 $$) & echo 'out of luck'; fi; {build}",
@@ -430,7 +430,7 @@ fn builds_that_cannot_be_measured_are_said() {
     refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last output: no luck");
     refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
     refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
-    // What answers, but never with success, is a result, and no good one.
+    // A server that never responds with success is a result, and a failure.
     let done = plimsoll(&["prove", "--quiet", &format!("{taken}/status/500"), taken, "--blocks", "1"]);
     assert!(done.code == 1 && done.stderr.contains("status 500"), "{}: {}", done.code, done.stderr);
 }
@@ -441,7 +441,7 @@ fn targets_that_answer_differently_are_said() {
     let (a, b) = (format!("{}/bytes/100", server.url), format!("{}/bytes/5000", server.url));
     let document = json(&["prove", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     let warnings = document["warnings"].to_string();
-    // Where the client was the limit, nothing counts that could differ.
+    // If the client was the limit, no block counts, so responses are not compared.
     assert!(warnings.contains("respond differently") || warnings.contains("hardly a block was valid"), "{document:#}");
     let document = json(&["prove", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     assert!(!document["warnings"].to_string().contains("respond differently"), "{document:#}");

@@ -1,4 +1,5 @@
-//! `prove --pprof`: which function makes the difference, from profiles of both sides taken in turn.
+//! Tests `prove --pprof`: profiles of both sides, taken in turn, show which function makes the
+//! difference.
 
 use crate::prove::free_port;
 use crate::rig::{folder, go_binary, go_server, number, place, plimsoll};
@@ -25,7 +26,7 @@ fn the_function_that_makes_the_difference_is_named() {
     assert_eq!(costly["flat"]["finding"], true, "{costly:#}");
     assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 20_000.0, "{costly:#}");
     assert_eq!(top[0], *costly, "it leads");
-    // Shown again it is the same, and it is on the page and in the text.
+    // The run file, the page and the text show the same result.
     assert_eq!(plimsoll(&["show", "--json", file]).json()["profiles"], *profiles);
     let text = plimsoll(&["show", "-v", file]).stdout;
     assert!(text.contains("CPU time per request by function") && text.contains("main.costly"), "{text}");
@@ -52,15 +53,14 @@ fn what_cannot_be_profiled_is_one_sentence() {
     }
 }
 
-/// A build that fails to start at its first turn leaves the profiles of all others with their
-/// sides: what costs B is found in B.
+/// If a build fails at its first start, the other profiles still belong to the right sides.
 #[test]
 fn a_profile_that_is_missing_shifts_no_other() {
     let file = folder("prove-turns").join("prove.plimsoll");
     let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
     let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());
-    // The first start that finds no block announced, after that which finds the load, is that of
-    // the first profile.
+    // The script fails at the first start that is not announced by a block, after the load was
+    // found. That start belongs to the first profile.
     let a = format!(
         "cd {folder}; if [ -e climbed ] && [ ! -e block ] && [ ! -e failed ]; then touch failed; exit 3; fi; \
          touch climbed; rm -f block; {go}"
@@ -72,8 +72,7 @@ fn a_profile_that_is_missing_shifts_no_other() {
     let load = ["--blocks", "2", "--for", "200ms", "--warmup", "50ms", "-c", "2", "--pprof-seconds", "1", "--pprof"];
     let sides = ["prove", "--a", &a, "--b", &b, &url, "--before-block", &announce, "--json", "-q", "-o", path];
     let done = plimsoll(&[&sides[..], &load[..]].concat());
-    // A busy machine may void both blocks; the profiles are taken all the same where they give a
-    // rate.
+    // On a busy machine both blocks may be void. Profiles are still taken if there is a rate.
     let document = done.json();
     let profiles = &document["profiles"];
     if profiles["rate_rps"].as_f64().is_none_or(|rate| rate <= 0.0) {
@@ -87,7 +86,7 @@ fn a_profile_that_is_missing_shifts_no_other() {
     let top = profiles["comparison"]["top"].as_array().expect("rows");
     let costly = top.iter().find(|row| row["function"] == "main.costly").unwrap_or_else(|| panic!("{profiles:#}"));
     assert!(number(costly, "flat.before") == 0.0 && number(costly, "flat.delta") > 0.0, "{costly:#}");
-    // The text, the page and the record say the same.
+    // The text, the page and the record agree.
     assert_eq!(plimsoll(&["show", "--json", path]).json()["profiles"], *profiles);
     for text in
         [plimsoll(&["show", "-v", path]).stdout, std::fs::read_to_string(file.with_extension("html")).expect("a page")]

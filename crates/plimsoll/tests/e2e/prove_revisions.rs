@@ -1,5 +1,5 @@
-//! `plimsoll prove` of two revisions of a repository: each is built and started in a worktree of
-//! its own, and nothing of that is left.
+//! Tests `plimsoll prove` with two git revisions: each is built and started in its own worktree,
+//! and nothing is left behind.
 //!
 //! Not here: builds that are started by a command (`prove`, `builds`).
 
@@ -8,7 +8,8 @@ use crate::rig::{Done, command, finish, folder, signal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Answers after the time that stands in a file `delay`, in seconds; `build` makes that file.
+/// A server that responds after the delay in the file `delay`, in seconds. The script `build`
+/// creates that file.
 const SERVER: &str = "
 import http.server, sys, time
 DELAY = float(open('delay').read())
@@ -37,7 +38,8 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("text").trim().to_owned()
 }
 
-/// A repository with two commits: the second is slower, and the third cannot be built.
+/// Creates a repository with three commits: a fast server, a slow one, and one that cannot be
+/// built.
 fn repository() -> PathBuf {
     let folder = folder("repository");
     git(&folder, &["init", "--quiet"]);
@@ -61,14 +63,14 @@ fn prove(folder: &Path, arguments: &[&str]) -> Done {
     finish(child.spawn().expect("the binary starts"))
 }
 
-/// Where the worktrees of a repository's comparison are.
+/// Returns the folder in which the comparison of a repository creates its worktrees.
 fn temporary(repository: &Path) -> PathBuf {
     let folder = repository.with_extension("tmp");
     std::fs::create_dir_all(&folder).expect("a folder");
     folder
 }
 
-/// Whether no worktree is left, neither as a folder nor in the repository's list.
+/// Whether no worktree is left, neither as a folder nor in git's list.
 fn is_clean(repository: &Path) -> bool {
     let folders = std::fs::read_dir(temporary(repository)).expect("a folder").count();
     folders == 0 && git(repository, &["worktree", "list"]).lines().count() == 1
@@ -94,7 +96,7 @@ fn a_slower_revision_is_worse() {
 fn a_revision_that_cannot_be_measured_is_one_sentence() {
     let repository = repository();
     let elsewhere = folder("no-repository");
-    // Cargo's folder lies in a repository itself.
+    // Cargo's folder lies inside a repository, so this folder is cut off from it.
     std::fs::write(elsewhere.join(".git"), "gitdir: nowhere").expect("written");
     let port = free_port().to_string();
     let url = format!("http://127.0.0.1:{port}/");
@@ -129,7 +131,7 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
     }
 }
 
-/// However plimsoll ends while a build runs, its worktrees go.
+/// However plimsoll ends during a build, the worktrees are removed.
 #[test]
 fn worktrees_go_with_plimsoll() {
     for name in ["INT", "TERM", "KILL"] {

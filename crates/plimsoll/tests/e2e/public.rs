@@ -1,8 +1,7 @@
-//! Files and command lines of people, each the smallest of a kind that went wrong once: what
-//! arrives at the server, or is said, is what the tool itself would have sent or said.
+//! Tests small examples of public files and command lines that were once handled wrongly. The
+//! server must receive what the original tool would send, and messages must match.
 //!
-//! Not here: cases that only a library or a protocol shows (`plimsoll-wire`: a lowered limit of
-//! streams; `plimsoll-traffic`: formats).
+//! Not here: cases that only a library or a protocol shows (`plimsoll-wire`, `plimsoll-traffic`).
 
 use crate::rig::{Done, Heard, folder, plimsoll};
 use std::io::{BufReader, Read, Write};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// A server that keeps what it is asked.
+/// A server that records the requests that it receives.
 struct Echo {
     port: u16,
     heard: Arc<Mutex<Vec<Heard>>>,
@@ -54,7 +53,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// A file of `public`, with the port of a server in it.
+/// Copies a file of the folder `public` and inserts a server's port. Returns its path, and a path
+/// for the imported file.
 fn case(file: &str, port: u16) -> (PathBuf, PathBuf) {
     let folder = folder("public").join(file.split('.').next().unwrap_or_default());
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -70,7 +70,8 @@ fn case(file: &str, port: u16) -> (PathBuf, PathBuf) {
 
 const ONCE: [&str; 6] = ["-n1", "-c1", "--no-preflight", "--no-probes", "-q", "--json"];
 
-/// What arrives of one turn of an imported file, and what was said of the import.
+/// Imports a file and sends its requests once. Returns the received requests, and the messages of
+/// the import.
 fn imported(kind: &str, file: &str, body: &'static str) -> (Vec<Heard>, String) {
     let echo = Echo::new(body);
     let (path, toml) = case(file, echo.port);
@@ -174,7 +175,7 @@ fn recordings_and_descriptions_are_asked_as_their_formats_say() {
     assert!(made("yaml-nested-flow.yaml").contains("get = \"/a\""));
 }
 
-/// What arrives of a command line.
+/// Runs a command line. Returns the received requests and the outcome.
 fn asked(words: &[&str], echo: &Echo) -> (Vec<Heard>, Done) {
     let port = echo.port.to_string();
     let words: Vec<String> = words.iter().map(|word| word.replace("PORT", &port)).collect();
@@ -322,8 +323,8 @@ fn a_status_beyond_599_is_a_failure_by_its_number() {
 
 const FOUR: [&str; 4] = ["203.0.113.0", "203.0.113.1", "203.0.113.2", "203.0.113.3"];
 
-/// Four lines of the combined log format, each of another visitor, with something before and after
-/// each.
+/// Returns four lines in the combined log format, each of another visitor, with `before` and
+/// `after` around each line.
 fn four(before: &str, after: &str) -> String {
     let line = |(number, client): (usize, &&str)| {
         format!("{before}{client} - - [10/Oct/2025:13:55:3{number} +0000] \"GET /a HTTP/1.1\" 200 5 \"-\" \"x\"{after}")
@@ -370,11 +371,11 @@ fn a_verification_does_not_fail_by_chance() {
         let letters = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su"];
         [number / 100, number / 10 % 10, number % 10].iter().map(|digit| letters[*digit as usize]).collect()
     };
-    // Also of more endpoints than have routes of their own.
+    // Also with more endpoints than a model has routes for.
     for endpoints in [500, 900] {
         let (mut log, mut at_ms) = (String::new(), 0u64);
         for number in 0..10_000u64 {
-            // As by chance: 5 a second.
+            // Random arrivals, 5 a second.
             let share = (draw() as f64 + 0.5) / (1u64 << 31) as f64;
             at_ms += (-share.ln() * 200.0) as u64;
             let (s, client) = (at_ms / 1_000, format!("203.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255));

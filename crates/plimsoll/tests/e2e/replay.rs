@@ -1,5 +1,5 @@
-//! `plimsoll replay` from the outside: a log is asked again as it came, its statuses are compared,
-//! and what cannot be is refused.
+//! Tests `plimsoll replay` end to end: a log is sent with its recorded timing, statuses are
+//! compared, and unusable logs are refused.
 
 use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use plimsoll_bench::servers::slots;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
 
-/// A log of two seconds: a hundred requests a second, of twenty visitors; every tenth was no
-/// success, every twentieth is no GET.
+/// Writes a log of two seconds: a hundred requests a second of twenty visitors. Every tenth was
+/// unsuccessful, and every twentieth is no GET.
 fn log() -> PathBuf {
     let mut text = String::new();
     for n in 0..200u64 {
@@ -48,7 +48,7 @@ fn a_log_is_asked_again_as_it_came() {
         ("ledger.scheduled", 190.0),
         ("statuses.404", 20.0),
         ("statuses.200", 170.0),
-        // An answer that was expected is no failure.
+        // A response with the logged status is no failure.
         ("success_rate", 1.0),
         ("replay.speed", 1.0),
         ("replay.scale", 1.0),
@@ -110,14 +110,15 @@ fn a_replay_is_repeated_from_its_record() {
     assert_eq!(number(&shown, "replay.speed"), 4.0);
     let again = plimsoll(&["rerun", text(&file), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    // Another log is another load.
+    // A changed log is a different load.
     let other = std::fs::read_to_string(&log).expect("text").replacen("n=1 ", "n=2 ", 1);
     std::fs::write(&log, other).expect("written");
     let refused = plimsoll(&["rerun", text(&file), "--yes"]);
     assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
 }
 
-/// The capacity of the server is known, and how often the log was asked: 190 requests in about 2 s.
+/// The server's capacity and the log's rate (190 requests in about 2 s) are known, so the multiple
+/// is known.
 #[test]
 fn how_many_times_over_a_log_is_carried_is_found() {
     let (server, log) = (slots(4, 10.0).expect("starts"), log());
@@ -145,7 +146,7 @@ fn how_many_times_over_a_log_is_carried_is_found() {
     let (lower, scale) = (number(&document, "load_line_rps.lower"), number(&document, "replay.scale.lower"));
     assert!((0.85..1.1).contains(&(lower / 400.0)), "{lower}: {document:#}");
     assert!((scale / (lower / mean) - 1.0).abs() < 0.01, "{scale} of {lower}");
-    // A record says the same, in each format, and asks the same again.
+    // The record gives the same result in each format, and a rerun sends the same requests.
     let shown = plimsoll(&["show", "--json", text(&file)]).json();
     assert_eq!(shown["replay"], document["replay"]);
     let said = plimsoll(&["show", text(&file)]);

@@ -1,12 +1,12 @@
-//! `plimsoll report` and `plimsoll rerun`: pages in a real browser, the other formats, and what
-//! cannot be reported.
+//! Tests `plimsoll report` and `plimsoll rerun`: pages in a real browser, other formats, and files
+//! without a report.
 
 use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Loads a page in headless Chromium; standard output is the document after its scripts ran,
-/// standard error the log with what went to the console.
+/// Loads a page in headless Chromium. Standard output is the document after its scripts ran;
+/// standard error has the console.
 fn browse(page: &Path) -> Done {
     let profile = folder("browser");
     let child = Command::new("chromium")
@@ -27,8 +27,8 @@ fn browse(page: &Path) -> Done {
     finish(child)
 }
 
-/// Moves a pointer over every chart, zooms in and out again, and leaves what it saw in an element
-/// of its own.
+/// A script that moves a pointer over every chart, zooms in and out, and writes what it saw into a
+/// new element.
 const PROBE: &str = r#"<script>
 const seen = [];
 try {
@@ -63,7 +63,7 @@ out.textContent = seen.join("\n");
 document.body.append(out);
 </script></body>"#;
 
-/// What the probe saw on a copy of a page: a line a chart.
+/// Adds the script to a copy of a page and returns a line for each chart.
 fn probe(page: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(page).expect("a page");
     let copy = page.with_extension("probed.html");
@@ -113,8 +113,8 @@ fn a_page_works_in_a_real_browser() {
     }
 }
 
-/// What commands write themselves is the page that `report` makes of their file: `screens.rs` and
-/// `sweep.rs` see that it is there.
+/// The page that a command writes equals that of `report`; `screens.rs` and `sweep.rs` check that
+/// it exists.
 #[test]
 fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
     for (name, charts) in [("find", 1..), ("sweep-a", 2..)] {
@@ -134,7 +134,7 @@ fn the_other_formats_say_the_same() {
     let path = file.to_str().expect("text");
     let markdown = plimsoll(&["report", path, "--format", "md"]);
     assert!(markdown.stdout.contains(" requests/s succeeded") && markdown.stdout.contains("- command: "));
-    // A promise that also a stalled machine keeps, and one that none does.
+    // An SLO that even a stalled machine meets, and one that none meets.
     let junit = plimsoll(&["report", path, "--format", "junit", "--slo", "success>=1%, p99<=1h"]);
     assert!(junit.stdout.contains("tests=\"2\" failures=\"0\" skipped=\"0\""), "{}", junit.stdout);
     let junit = plimsoll(&["report", path, "--format", "junit", "--slo", "p50<=1ns"]);

@@ -1,5 +1,5 @@
-//! `plimsoll rerun`: the same again, or a refusal. What both run files say was asked is compared as
-//! a whole.
+//! Tests `plimsoll rerun`: it repeats the recorded experiment or refuses. The specifications in
+//! both run files are compared as a whole.
 
 use crate::rig::{Server, baseline, folder, number, plimsoll};
 use plimsoll_model::terms::OutputTerms;
@@ -7,8 +7,8 @@ use plimsoll_model::{ExperimentSpec, RedactedText, Terms, codec};
 use serde_json::Value;
 use std::convert::Infallible;
 
-/// What a run file says was asked, but for what belongs to the machine and the moment, and for
-/// where results go.
+/// Returns the specification of a run file, without parts that depend on the machine or moment, and
+/// without output paths.
 fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     let experiment = codec::decode(&std::fs::read(file).expect("a run file")).expect("a run file").experiment;
     let mut asked = experiment.spec.with_plans(|mut plan| {
@@ -24,8 +24,8 @@ fn recorded_question(file: &str) -> (ExperimentSpec, Terms<RedactedText>) {
     (asked, Terms { output, ..terms })
 }
 
-/// What a command line with these words records, and what its repetition says; `again` is given to
-/// `rerun`.
+/// Runs a command line and reruns its record; `again` are further arguments of `rerun`. Returns
+/// both documents.
 fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     let folder = folder("again");
     let (first, second) = (folder.join("first.plimsoll"), folder.join("second.plimsoll"));
@@ -33,8 +33,8 @@ fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     let dir = folder.to_str().expect("text");
     let output: &[&str] = if words[0] == "sweep" { &["--dir", dir, "--name", "first"] } else { &["-qo", first] };
     let done = plimsoll(&[words, output].concat());
-    // On a busy machine a short search may find no line; what was asked is recorded all the same.
-    // A short comparison tells nothing.
+    // On a busy machine, a short search may find no load line, but its specification is recorded
+    // all the same. A short comparison has no verdict.
     let codes: &[i32] = match words[0] {
         "find" => &[0, 1],
         "prove" => &[0, 3],
@@ -88,7 +88,7 @@ fn every_command_is_done_again_with_its_seed() {
         let (first, second) = repeat(name, &words, &again);
         assert_eq!(number(&first, "seed"), number(&second, "seed"), "{name}");
         for same in ["url", "method", "load", "slo", "sides", "measure"] {
-            // What a measurement found is not what was asked.
+            // The load that a measurement found may differ.
             assert!(
                 same == "load" && first[same].is_number() || first[same] == second[same],
                 "{name} {same}: {first:#}"

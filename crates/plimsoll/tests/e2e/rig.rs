@@ -1,4 +1,4 @@
-//! What the tests share: running the binary, starting servers, reading documents.
+//! Shared helpers of the tests: running the binary, starting servers, reading documents.
 
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
@@ -7,18 +7,18 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// No command of these tests takes longer than this on any machine.
+/// Longest time of any command in these tests, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The outcome of one call of the binary.
+/// The outcome of one run of the binary.
 pub struct Done {
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
-/// The document of a load that the generator did not limit: on a busy machine it may, says so, and
-/// is asked again.
+/// Runs a load until the generator was not the limit, and returns its document. On a busy machine
+/// that may take several runs.
 pub fn unhindered(args: &[&str]) -> Value {
     let mut document = json(args);
     for _ in 0..5 {
@@ -31,15 +31,15 @@ pub fn unhindered(args: &[&str]) -> Value {
 }
 
 impl Done {
-    /// Standard output as one JSON document.
+    /// Parses standard output as one JSON document.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.stdout)
             .unwrap_or_else(|error| panic!("not one JSON document: {error}\n{}\n{}", self.stdout, self.stderr))
     }
 }
 
-/// The binary with arguments, in a folder of its own. ^C has its usual effect: a suite that a shell
-/// starts in its background ignores it, and so would everything that the suite starts.
+/// Returns the command that runs the binary in a new folder. It restores ^C: a test suite in a
+/// shell's background ignores it, and child processes would inherit that.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);
@@ -47,11 +47,11 @@ pub fn command(arguments: &[&str]) -> Command {
     command
 }
 
-/// One search, comparison or explanation at a time: two that measure beside each other disturb each
-/// other, and say so.
+/// Lock that allows only one search, comparison or explanation at a time, because simultaneous
+/// measurements disturb each other.
 static MEASURING: Mutex<()> = Mutex::new(());
 
-/// Runs the binary to its end; a command that measures waits until no other does.
+/// Runs the binary to its end. A command that measures waits until no other measures.
 pub fn plimsoll(arguments: &[&str]) -> Done {
     let measures = arguments.first().is_some_and(|word| ["find", "prove", "explain", "overload"].contains(word));
     let refused = arguments.contains(&"--help");
@@ -59,7 +59,7 @@ pub fn plimsoll(arguments: &[&str]) -> Done {
     finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 
-/// Waits for a started binary, within reason.
+/// Waits for a started binary, and kills it after a timeout.
 pub fn finish(mut child: Child) -> Done {
     let (mut stdout, mut stderr) = (child.stdout.take().expect("piped"), child.stderr.take().expect("piped"));
     let errors = std::thread::spawn(move || {
@@ -75,9 +75,9 @@ pub fn finish(mut child: Child) -> Done {
     Done { code: status.code().unwrap_or(-1), stdout: out, stderr }
 }
 
-/// Ends a process that hangs, so that a test fails instead of standing still.
+/// Kills a process that hangs, so that the test fails instead of waiting forever.
 struct Watchdog {
-    /// Dropped with the watchdog: that ends the waiting.
+    /// Dropping this sender ends the watchdog's thread.
     _done: std::sync::mpsc::Sender<()>,
 }
 
@@ -99,15 +99,15 @@ pub fn signal(pid: u32, name: &str) {
     assert!(status.is_ok_and(|s| s.success()), "kill -{name} {pid}");
 }
 
-/// Runs with `--json --quiet` and returns the document; the command must give a result, if only
-/// that nothing succeeded, or that there is no verdict (`gates.rs` looks at these codes).
+/// Runs a command with `--json --quiet` and returns its document. Codes 1 (nothing succeeded) and 3
+/// (no verdict) are accepted; `gates.rs` tests these codes.
 pub fn json(arguments: &[&str]) -> Value {
     let done = plimsoll(&[arguments, &["--json", "--quiet"]].concat());
     assert!(done.code < 2 || done.code == 3, "{arguments:?}: {} {}", done.code, done.stderr);
     done.json()
 }
 
-/// A number of a document by its path, such as `ledger.failed.timeout`.
+/// Returns a number of a document by its path, such as `ledger.failed.timeout`.
 pub fn number(document: &Value, path: &str) -> f64 {
     path.split('.')
         .fold(document, |value, key| &value[key])
@@ -115,8 +115,7 @@ pub fn number(document: &Value, path: &str) -> f64 {
         .unwrap_or_else(|| panic!("no number at {path} in {document:#}"))
 }
 
-/// Asserts that scheduled = succeeded + failed + unsent + in flight, and that the totals beside it
-/// agree.
+/// Asserts that scheduled = succeeded + failed + unsent + in flight, and that the totals agree.
 pub fn assert_ledger_closes(document: &Value, what: &str) {
     let failed: f64 = document["ledger"]["failed"]
         .as_object()
@@ -130,8 +129,8 @@ pub fn assert_ledger_closes(document: &Value, what: &str) {
     assert_eq!(number(document, "requests"), succeeded + failed, "{what}");
 }
 
-/// A copy of a run file that `scripts/record` made, in a fresh folder, as the command line has it.
-/// For tests of what is made of a run; how it is made is the matter of others.
+/// Copies a run file that `scripts/record` made into a new folder and returns its path. For tests
+/// of how runs are read.
 pub fn recorded(name: &str) -> String {
     let file = format!("{name}.plimsoll");
     let copy = place("recorded", &file);
@@ -140,7 +139,7 @@ pub fn recorded(name: &str) -> String {
     copy
 }
 
-/// A fresh folder for one use, under the build's own temporary folder.
+/// Creates a new folder for one use, under the build's temporary folder.
 pub fn folder(name: &str) -> PathBuf {
     use std::sync::atomic::{AtomicU32, Ordering};
     static NUMBER: AtomicU32 = AtomicU32::new(0);
@@ -150,16 +149,17 @@ pub fn folder(name: &str) -> PathBuf {
     path
 }
 
-/// Where a file of this name may be, in a fresh folder, as the command line has it.
+/// Returns the path of a file with this name in a new folder, as text.
 pub fn place(name: &str, file: &str) -> String {
     folder(name).join(file).into_os_string().into_string().expect("text")
 }
 
-/// A server in a process of its own, ended when dropped.
+/// A server in its own process. Dropping it ends the server.
 pub struct Server {
     child: Child,
     pub url: String,
-    /// Asked to end before it is killed: its children would outlive it otherwise.
+    /// Whether the server must be asked to end before it is killed: its children would survive
+    /// otherwise.
     has_children: bool,
 }
 
@@ -168,7 +168,7 @@ impl Server {
         self.child.id()
     }
 
-    /// Ends it now; its port is free again.
+    /// Ends the server now, so that its port is free again.
     pub fn end(&mut self) {
         if std::mem::take(&mut self.has_children) {
             signal(self.child.id(), "TERM");
@@ -188,17 +188,17 @@ impl Drop for Server {
     }
 }
 
-/// `plimsoll baseline` on a free port.
+/// Starts `plimsoll baseline` on a free port.
 pub fn baseline(threads: u32) -> Server {
     baseline_at("127.0.0.1:0", threads)
 }
 
-/// `plimsoll baseline` on an address.
+/// Starts `plimsoll baseline` on this address.
 pub fn baseline_at(listen: &str, threads: u32) -> Server {
     baseline_with(&["--listen", listen, "--threads", &threads.to_string()])
 }
 
-/// `plimsoll baseline` with a certificate, on a free port.
+/// Starts `plimsoll baseline` with TLS on a free port.
 pub fn baseline_tls(certificate: &Path, key: &Path) -> Server {
     let [certificate, key] = [certificate, key].map(|path| path.to_str().expect("text"));
     baseline_with(&["--listen", "127.0.0.1:0", "--threads", "1", "--cert", certificate, "--key", key])
@@ -211,7 +211,7 @@ fn baseline_with(flags: &[&str]) -> Server {
     Server { child, url, has_children: false }
 }
 
-/// A server that prints its URL first; `what` is needed for it.
+/// Starts a server that prints its URL first. `what` names the required program in errors.
 pub fn serve(command: &mut Command, what: &str) -> Server {
     let mut child = command
         .stdin(Stdio::null())
@@ -231,17 +231,17 @@ fn first_line(child: &mut Child) -> String {
     line.trim().to_owned()
 }
 
-/// Go's net/http on a free port.
+/// Starts Go's net/http on a free port.
 pub fn go_server() -> Server {
     go_server_with("http", &[])
 }
 
-/// Go's net/http with TLS.
+/// Starts Go's net/http with TLS.
 pub fn go_server_tls(certificate: &Path, key: &Path) -> Server {
     go_server_with("https", &[certificate, key])
 }
 
-/// Go's net/http, built once.
+/// Builds a server with Go's net/http, once, and returns its path.
 pub fn go_binary() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -266,30 +266,30 @@ fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
     Server { child, url, has_children: false }
 }
 
-/// nginx in one process, with a configuration of its own, on a free port.
+/// Starts nginx in one process on a free port.
 pub fn nginx() -> Server {
     nginx_with(ONE_PROCESS, "http", "", "")
 }
 
 const ONE_PROCESS: &str = "master_process off; worker_processes 1;";
 
-/// nginx as it usually is: a parent and workers that it forks.
+/// Starts nginx as usual: a parent process that forks workers.
 pub fn nginx_with_workers(workers: u32) -> Server {
     nginx_with(&format!("worker_processes {workers};"), "http", "", "")
 }
 
-/// nginx with TLS.
+/// Starts nginx with TLS.
 pub fn nginx_tls(certificate: &Path, key: &Path) -> Server {
     let lines = format!("ssl_certificate {}; ssl_certificate_key {};", certificate.display(), key.display());
     nginx_with(ONE_PROCESS, "https", " ssl", &lines)
 }
 
-/// nginx that speaks HTTP/2 without TLS.
+/// Starts nginx that speaks HTTP/2 without TLS.
 pub fn nginx_h2() -> Server {
     nginx_with(ONE_PROCESS, "http", " http2", "")
 }
 
-/// nginx on a unix socket as well.
+/// Starts nginx that also listens on a unix socket.
 pub fn nginx_unix(path: &Path) -> Server {
     nginx_with(ONE_PROCESS, "http", "", &format!("listen unix:{};", path.display()))
 }
@@ -297,8 +297,8 @@ pub fn nginx_unix(path: &Path) -> Server {
 fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> Server {
     let folder = folder("nginx");
     let shown = folder.display();
-    // nginx cannot say which free port it took, so one is found first; should somebody else take it
-    // in between, nginx ends and another is tried.
+    // nginx cannot report a free port that it chose, so one is found first. If another process
+    // takes it, nginx ends and another port is tried.
     for _ in 0..5 {
         let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
         let text = format!(
@@ -333,14 +333,14 @@ fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> 
     panic!("nginx does not start; see {shown}/error.log");
 }
 
-/// A request as a server of a test hears it: the lines of its head, and its body.
+/// A request that a test server received: the lines of its head, and its body.
 pub struct Heard {
     pub head: Vec<String>,
     pub body: Vec<u8>,
 }
 
 impl Heard {
-    /// The next one of a connection; `None` when the client has closed it.
+    /// Reads the next request of a connection; `None` if the client has closed it.
     pub fn next(lines: &mut impl BufRead) -> std::io::Result<Option<Heard>> {
         let mut heard = Heard { head: Vec::new(), body: Vec::new() };
         loop {
@@ -358,7 +358,7 @@ impl Heard {
         Ok(Some(heard))
     }
 
-    /// A header field, or nothing.
+    /// Returns the value of a header field; empty without the field.
     pub fn field(&self, name: &str) -> &str {
         let mut fields = self.head.iter().filter_map(|line| line.split_once(": "));
         fields.find(|field| field.0.eq_ignore_ascii_case(name)).map_or("", |(_, value)| value)

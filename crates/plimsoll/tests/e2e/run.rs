@@ -1,4 +1,4 @@
-//! `plimsoll run` on servers in use: nginx, Go's net/http, and the reference server.
+//! Tests `plimsoll run` on real servers: nginx, Go's net/http, and the reference server.
 
 use crate::rig::{
     assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal, unhindered,
@@ -91,7 +91,7 @@ fn a_limit_of_connections_is_counted_as_unsent() {
     assert_ledger_closes(&document, "unsent");
     assert!(number(&document, "ledger.unsent") > 100.0, "{:#}", document["ledger"]);
     assert!(number(&document, "connections_open_max") <= 10.0);
-    // With room, every arrival gets a connection of its own.
+    // Without the limit, every arrival gets its own connection.
     let document = json(&["run", &url, "--rate", "200", "-d", "1s"]);
     assert_eq!(number(&document, "ledger.unsent"), 0.0);
     assert_eq!(number(&document, "ledger.succeeded"), 200.0);
@@ -115,10 +115,10 @@ fn conditions_decide_the_exit_code() {
     }
 }
 
-/// ^C is heard in each phase, also while a connection is being made that never comes to stand.
+/// ^C works in each phase, also while a connection attempt hangs.
 #[test]
 fn an_interruption_is_heard_while_connecting() {
-    // A full accept queue: what comes besides waits for the kernel's patience.
+    // The accept queue is full, so further connection attempts hang until the kernel's timeout.
     let any = "127.0.0.1:0".parse().expect("an address");
     let dead = plimsoll_sys::tcp::Listener::bind(&any, 0, false).expect("bound");
     let address = dead.local_address().expect("bound");
@@ -133,7 +133,8 @@ fn an_interruption_is_heard_while_connecting() {
         &["prove", &dead, &live],
     ] {
         let child = command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
-        // Before plimsoll gives up by itself: a place of profiles has 700 ms to answer.
+        // The interrupt comes before plimsoll gives up by itself: a profile endpoint has 700 ms to
+        // respond.
         std::thread::sleep(Duration::from_millis(300));
         let told = Instant::now();
         signal(child.id(), "INT");
@@ -168,8 +169,8 @@ fn an_interruption_ends_in_a_report() {
 #[test]
 fn a_stalling_server_shows_in_response_times() {
     let server = plimsoll_bench::servers::stall(200, 1000).expect("starts");
-    // A fifth of the arrivals waits for up to 200 ms, evenly: p95 150 ms, p99 190 ms. A busy
-    // machine only adds to that, so the least of a few runs counts.
+    // A fifth of the arrivals waits for up to 200 ms, uniformly: p95 is 150 ms, p99 190 ms. A busy
+    // machine only adds to that, so the minimum of a few runs counts.
     let mut least = [f64::INFINITY; 2];
     for _ in 0..4 {
         let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
@@ -193,14 +194,14 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
         &["-c", "4", "--warmup", "333ms", "-d", "1500ms"],
         &["--rate", "300", "--warmup", "1s", "-d", "1s"],
     ] {
-        // A busy machine takes from the server: the nearest of a few runs counts. Each place of the
-        // pool may be in the midst of a request at either end.
+        // A busy machine slows the server, so the nearest of a few runs counts. Each of the pool's
+        // workers may be within a request at either end of the window.
         let seconds = if load.contains(&"1500ms") { 1.5 } else { 1.0 };
         let near = (0..4).any(|_| {
             let document = unhindered(&[&["run", &server.url("/")], load].concat());
             assert_ledger_closes(&document, &format!("{load:?}"));
-            // Four users leave no queue: a place is empty from a response to the next request,
-            // which is as long as the machine makes it. Little's law says what the pool gives them.
+            // With four users there is no queue: a worker is idle from a response to the next
+            // request, for as long as the machine takes. Little's law gives the throughput.
             let pool_rps = match load[1] {
                 "4" => 4.0 / (number(&document, "response_time_ns.mean") / 1e9),
                 _ => 200.0,
@@ -213,8 +214,8 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
 
 #[test]
 fn what_a_run_says_does_not_contradict_itself() {
-    // Answers come after the window: the rate is of the window, the share of all that was scheduled
-    // in it.
+    // Responses come after the window. The rate counts only the window, but the share counts all
+    // requests scheduled in it.
     let server = plimsoll_bench::servers::slots(64, 700.0).expect("starts");
     let late = plimsoll(&["run", &server.url("/"), "--rate", "40", "-d", "1s", "-qv"]);
     let answer =
@@ -227,7 +228,7 @@ fn what_a_run_says_does_not_contradict_itself() {
     ] {
         assert!(first.contains(part), "{part}: {first}");
     }
-    // A p99 of so few is none, and the tail of the generator's lag neither.
+    // So few requests have no p99, and the generator's lag has no tail either.
     assert!(late.stdout.contains("p99, p99.9: fewer than 10 of 40 requests are slower"), "{}", late.stdout);
     assert!(late.stdout.contains(" (40 samples), "), "{}", late.stdout);
     let server = plimsoll_bench::servers::instant().expect("starts");

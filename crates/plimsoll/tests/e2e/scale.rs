@@ -1,5 +1,5 @@
-//! More connections than the limit of open files allows a process: threads with a table each, for
-//! client and server.
+//! Tests more connections than a process may open files: client and server use threads with their
+//! own file tables.
 
 use crate::rig::{assert_ledger_closes, number};
 use serde_json::Value;
@@ -21,7 +21,7 @@ fn sixty_four_open_files_hold_three_hundred_connections_at_both_ends() {
     let url = format!("{}/healthz", url.trim());
     let output = limited(&format!("run {url} -c 300 -d 1s --json")).output().expect("bash");
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    // More than the files of one thread, which -t fixes: said, with the number that is needed.
+    // -t fixes too few threads for the connections. The error names the number that is needed.
     let fixed = limited(&format!("run {url} -c 300 -t 2 -n 300")).output().expect("bash");
     let _ = server.kill();
     let _ = server.wait();

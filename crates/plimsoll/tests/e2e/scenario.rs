@@ -1,12 +1,12 @@
-//! Scenarios (`-f`): users who log in, carry what they were given, and do one thing after the
-//! other, under every command that loads.
+//! Tests scenarios (`-f`): users log in, carry captured values, and send their requests in order,
+//! under every command that generates load.
 
 use crate::rig::{Heard, assert_ledger_closes, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 
-/// A file in a folder of its own.
+/// Writes a traffic file into a new folder.
 fn file(name: &str, text: &str) -> PathBuf {
     let folder = folder("scenario");
     std::fs::write(folder.join("users.csv"), "name,password\nann,a\"1\nbob,b2\ncid,c3\n").expect("written");
@@ -46,11 +46,11 @@ json = { id = "{{ uuid() }}", n = "{{ int(1,3) }}" }
 file = "users.csv"
 "#;
 
-/// A shop that lets in who has logged in: by token and cookie, both of the same user.
+/// Starts a shop that requires a login: token and cookie must belong to the same user.
 fn shop() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
-    // Both end with the test's process.
+    // The threads end with the test's process.
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             let Ok(socket) = socket else { return };
@@ -116,13 +116,13 @@ fn a_user_logs_in_and_carries_what_it_was_given() {
     assert_eq!(requests, [("login", 3.0), ("me", 60.0), ("order", 30.0)], "each user logs in once");
     let shown = plimsoll(&["show", "-v", text(&record)]).stdout;
     assert!(shown.contains("30 started = 30 completed"), "{shown}");
-    // Arrivals are users of their own; the same seed asks the same.
+    // In an open loop, each arrival is a new user. The same seed gives the same requests.
     let open = ["run", "-n", "20", "--rate", "200", "-f", text(&path), "--target", &url];
     let opened = json(&open);
     assert_eq!(number(&opened, "sessions.completed"), 20.0, "{opened:#}");
     assert_eq!(number(&opened["routes"][0], "requests"), 20.0);
     assert_eq!(opened["load"].as_str(), Some("200 sessions/s, evenly spaced"));
-    // Nothing of a token, a cookie or a password is kept.
+    // The record contains no token, cookie or password.
     let bytes = std::fs::read(&record).expect("a record");
     for secret in [&b"t0k-"[..], b"c0okie-"] {
         assert!(!bytes.windows(secret.len()).any(|part| part == secret));
@@ -148,7 +148,7 @@ fn searches_and_comparisons_count_sessions() {
 #[test]
 fn a_session_that_fails_is_abandoned_with_an_example() {
     let url = shop();
-    // Nobody has logged in.
+    // The requests come without a login.
     let broken = BUYER.replace("Bearer {{ token }}", "Bearer none").replace("\"$.token\"", "\"$.other\"");
     let path = file("broken.toml", &broken);
     let document = json(&["run", "-n", "10", "-c", "2", "-f", text(&path), "--target", &url, "--no-preflight"]);
@@ -192,12 +192,13 @@ fn check_shows_a_session_and_what_it_would_carry() {
     }
 }
 
-/// `{"token": "t0k-br", ...}` by brotli 1.2 at quality 11.
+/// `{"token": "t0k-br", ...}`, compressed by brotli 1.2 at quality 11.
 const BROTLI: &[u8] = b"\x1b\x54\x00\xb8\x2d\x0b\x6c\x67\x37\x38\x54\x34\xc8\x34\x74\x91\xb5\x90\x33\xbf\xd8\x11\x2a\xbd\x59\
     \xba\xc4\xf6\xb6\x88\xcc\xcc\xd6\x16\xa1\x8b\x61\x99\x3a\x2c\x7d\x01\x92\x78\x6b\x2d\x59\x06\x23\x07\x1b\x70\xc0\x1c\
     \x2c\xeb\x04\x83\xf8\x4e\x97\x0d\x3c\x7d\x00\x15\xb2\x68\x72\xc2\x40\xdd\x96\xdf\xfc\xb2\x88\xb0\xa6\xc2\x46\x03\x1e";
 
-/// A server that answers under the coding that its path names, where one is asked for.
+/// Starts a server that compresses its response with the coding in the path, if the client accepts
+/// it.
 fn coding() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));

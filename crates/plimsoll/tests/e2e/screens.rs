@@ -1,5 +1,4 @@
-//! What terminals of several widths show: no line is wider than they are, no word is broken,
-//! nothing is cut.
+//! Tests terminals of several widths: no line is too wide, no word is broken, nothing is cut.
 
 use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::collections::BTreeSet;
@@ -8,7 +7,7 @@ use std::process::{Command, Stdio};
 
 const WIDTHS: [usize; 3] = [60, 80, 200];
 
-/// Runs the binary on a pseudo terminal of that many columns.
+/// Runs the binary on a pseudo terminal with this number of columns.
 fn at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     let mut script = Command::new("script");
@@ -20,7 +19,7 @@ fn at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
     finish(child)
 }
 
-/// What stays on the screen: without colours, and without lines that were taken back.
+/// Returns the lines that stay on the screen, without colours and without removed progress lines.
 fn lines(text: &str) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for line in text.replace("\r\n", "\n").lines() {
@@ -48,8 +47,8 @@ fn words(text: &str) -> BTreeSet<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Shows the same at several widths. `whole`: what is shown holds no other words than it does on a
-/// very wide terminal.
+/// Runs a command at several widths. With `whole`, the words must be the same as on a very wide
+/// terminal.
 fn check(folder: &Path, arguments: &str, whole: bool) {
     let wide = lines(&at_width(folder, 5000, arguments).stdout).join("\n");
     for columns in WIDTHS {
@@ -58,9 +57,9 @@ fn check(folder: &Path, arguments: &str, whole: bool) {
         assert!(!shown.is_empty(), "{arguments}: nothing was shown");
         for line in &shown {
             let width = line.chars().count();
-            // Nothing can be done about a word that is wider than the terminal.
+            // A word that is wider than the terminal cannot be wrapped.
             let longest = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
-            // A command is one line, to be copied.
+            // A command stays on one line, so that it can be copied.
             let command = line.trim_start().starts_with("plimsoll ");
             assert!(
                 width <= columns || longest > columns.saturating_sub(4) || command,
@@ -103,7 +102,7 @@ fn every_screen_fits_its_terminal() {
             let at = shown.iter().filter(|line| line.trim_start().starts_with(heading)).count();
             assert_eq!(at, 1, "{command}: one row of headings\n{}", shown.join("\n"));
         }
-        // The server comes first, not how the generator is set up.
+        // The server comes first, before the generator's settings.
         assert!(!shown[0].contains("thread"), "{command}: {}", shown[0]);
     }
     for file in ["run", "bad", "find", "sweep", "prove", "ladder"] {
@@ -112,17 +111,17 @@ fn every_screen_fits_its_terminal() {
     }
     check(&folder, "diff sweep.dat sweep.dat --dir .", true);
     check(&folder, "rerun run.plimsoll --print", true);
-    // Errors are one sentence, at any width.
+    // Errors are one sentence at any width.
     check(&folder, "run http://127.0.0.1:9/ -d 1s", true);
     check(&folder, "run --fail-if 'speed>5' http://127.0.0.1:9/", true);
     check(&folder, "show no-such-file.plimsoll", true);
 }
 
-/// That a text is a screen: 25 lines of 100 columns.
+/// Asserts that a text fits on a screen of 25 lines and 100 columns.
 fn assert_fits(name: &str, shown: &str) {
     assert!(shown.lines().count() <= 25, "{name}: {} lines\n{shown}", shown.lines().count());
     for line in shown.lines() {
-        // A URL is never broken, nor is a path.
+        // URLs and paths are never broken.
         let is_long = |word: &&str| word.contains("://") || word.contains('/');
         let other: usize = line.split(' ').filter(|word| !is_long(word)).map(|word| word.chars().count() + 1).sum();
         let has_long = line.split(' ').any(|word| is_long(&word));
@@ -130,7 +129,8 @@ fn assert_fits(name: &str, shown: &str) {
     }
 }
 
-/// What reads files fits on a screen, however much the files hold; a flag shows the rest.
+/// The output of commands that read files fits on a screen, however much the files contain. A flag
+/// shows the rest.
 #[test]
 fn screens_of_files_are_short() {
     let folder = folder("short");
@@ -165,8 +165,8 @@ fn screens_of_files_are_short() {
     assert!((0..47).all(|path| whole.contains(&format!("/p{path}/"))), "{whole}");
 }
 
-/// The first screen of every recorded finding: 25 lines of 100 columns, the answer first. Nothing
-/// is lost: warnings that the document has stand in the verbose text.
+/// The first screen of every recorded finding has at most 25 lines of 100 columns and begins with
+/// the answer. The verbose text has all warnings of the document.
 #[test]
 fn the_first_screen_is_short_and_the_verbose_text_is_whole() {
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded"));
@@ -217,7 +217,7 @@ fn help_fits_eighty_columns() {
         for line in lines(&at_width(&folder, 80, &format!("{command} --help")).stdout) {
             assert!(line.chars().count() <= 80, "{command} --help: {line}");
         }
-        // Examples are lines of their own: none is broken.
+        // Examples stay on one line each.
         let shown = lines(&at_width(&folder, 80, &format!("{command} --help")).stdout);
         let examples = shown.iter().skip_while(|line| !line.starts_with("Example")).skip(1);
         for line in examples.take_while(|line| !line.is_empty()) {

@@ -1,6 +1,5 @@
-//! Secrets in every place of a command line, and in none of what comes of it: output, messages, run
-//! files, pages, charts. The ways of writing a flag are tried beside the table of flags; here is
-//! where the record goes.
+//! Tests that secrets in any place of a command line appear in no output, message, run file, page
+//! or chart. `every_flag` tests all spellings of flags; this file tests what is written.
 
 use crate::rig::{baseline, command, finish, folder, plimsoll};
 use std::io::{BufRead, BufReader, Write};
@@ -10,11 +9,11 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// As tokens are.
+/// A text like a real token.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
-/// A server that gives one answer to everything, and how often it was asked. It ends with the
-/// test's process.
+/// Starts a server that sends one response to every request, and counts the requests. It ends with
+/// the test's process.
 fn answering(answer: String) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
@@ -38,7 +37,7 @@ fn assert_no_canary(what: &str, bytes: &[u8]) {
     }
 }
 
-/// Every file of a folder.
+/// Asserts that no file of a folder contains the secret. Returns the number of files.
 fn assert_clean(folder: &Path) -> usize {
     let mut files = 0;
     for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
@@ -87,7 +86,7 @@ fn no_secret_reaches_any_output() {
         ([&["sweep", &url, "-c1,2", "--for", "100ms", "--dir", &dir][..], &secrets].concat(), &[0]),
         ([&["prove", &url, &url_b, &prove][..], &secrets, &short].concat(), &[3]),
         ([&["prove", "--a", &a, "--b", &b, "--before-block", &before, &built, &builds][..], &short].concat(), &[2, 3]),
-        // What ends in a message.
+        // Command lines that end with an error message.
         ([&["prove", "--a", &a, "--b", &b, "--before-block", &failing, &built][..], &short].concat(), &[2]),
         (vec!["run", &url, &pprof, "-n", "5"], &[2]),
         (vec!["run", &url, "--unix", CANARY], &[2]),
@@ -130,7 +129,7 @@ fn no_secret_reaches_any_output() {
     }
     let files = assert_clean(&folder);
     assert!(files >= 12, "{files}");
-    // What is plainly no secret is there: rungs are told apart.
+    // Values that are plainly no secrets stay visible, so that steps can be told apart.
     let shown = plimsoll(&["show", "--json", &format!("{dir}/prove.plimsoll")]).json();
     let sides: Vec<&str> = shown["sides"].as_array().expect("sides").iter().filter_map(|side| side.as_str()).collect();
     assert!(sides[0].contains("id=5") && sides[1].contains("id=6"), "{sides:?}");

@@ -1,4 +1,4 @@
-//! `plimsoll serve`: pages, who may act, and studies that are started from a form.
+//! Tests `plimsoll serve`: its pages, access control, and studies started from a form.
 
 use crate::rig::{Server, baseline, command, folder, plimsoll, recorded};
 use serde_json::Value;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server of pages, until the end of a test.
+/// A running `plimsoll serve`. Dropping it ends the server.
 pub struct Pages {
     child: Child,
     pub address: String,
@@ -17,13 +17,13 @@ pub struct Pages {
 
 impl Drop for Pages {
     fn drop(&mut self) {
-        // It is ours, and has no work to finish.
+        // The process belongs to this test and has no work to finish.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// An answer: status, headers and body.
+/// A response: status, headers and body.
 pub struct Page {
     pub status: u16,
     pub headers: String,
@@ -46,7 +46,7 @@ impl Pages {
         Pages { child, address: address.to_owned(), token: token.to_owned() }
     }
 
-    /// Sends bytes as they are, and reads what comes back.
+    /// Sends these bytes and returns the response.
     fn send(&self, bytes: &[u8]) -> Page {
         let mut stream = TcpStream::connect(&self.address).expect("connected");
         stream.set_read_timeout(Some(Duration::from_secs(30))).expect("set");
@@ -69,7 +69,7 @@ impl Pages {
         self.ask("GET", path, &[&format!("Host: {}", self.address)], "")
     }
 
-    /// As a browser that has opened the link.
+    /// Sends a POST request like a browser that has opened the link with the token.
     fn post(&self, path: &str, body: &str) -> Page {
         let port = self.address.rsplit(':').next().expect("a port");
         let headers = [
@@ -86,7 +86,7 @@ impl Pages {
     }
 }
 
-/// A store with recorded runs of several kinds.
+/// Creates a store with recorded runs of several kinds.
 fn store(name: &str) -> std::path::PathBuf {
     let folder = folder(name);
     for (number, kept) in ["find-a", "find-b", "run", "prove", "overload"].iter().enumerate() {
@@ -185,7 +185,7 @@ fn nobody_acts_without_name_origin_and_token() {
     let login = pages.get(&format!("/login?token={}", pages.token));
     assert_eq!(login.status, 303);
     assert!(login.headers.contains("httponly") && login.headers.contains("samesite=strict"), "{}", login.headers);
-    // What a form cannot say.
+    // Values that a form must not contain.
     for (form, part) in [
         ("study=find&url=--allow-public", "an address begins"),
         ("study=clean&url=http://h/", "expected find"),
@@ -208,7 +208,7 @@ fn malformed_requests_harm_nothing() {
         let line = status.lines().find(|line| line.starts_with("VmRSS")).expect("a line").to_owned();
         line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).expect("a number")
     };
-    // `env` became the program that it was told to run.
+    // `env` has been replaced by plimsoll, so this process id is plimsoll's.
     let before = memory(pages.child.id());
     let long = "a".repeat(20_000);
     let bad: Vec<Vec<u8>> = vec![
@@ -255,8 +255,8 @@ fn location(page: &Page) -> String {
     line.trim_start_matches("location: ").to_owned()
 }
 
-/// A form starts a load, its page follows it, and the run is found when it ends; one that is
-/// stopped keeps what it has.
+/// A form starts a load, its page shows the progress, and its run is found at the end. A stopped
+/// load keeps its measurements.
 #[test]
 fn a_study_is_started_followed_and_stopped() {
     let server: Server = baseline(1);
@@ -280,8 +280,8 @@ fn a_study_is_started_followed_and_stopped() {
     let page = pages.get(&format!("/runs/{}", done["run_file"].as_str().expect("a file")));
     assert!(page.status == 200 && page.body.contains("from=page"), "{}", page.status);
 
-    // A long one: a second is refused meanwhile, it is seen by a server that is started again, and
-    // stopped from there.
+    // During a long study, a second one is refused. A restarted server sees the study and can stop
+    // it.
     let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
     let name = location(&started).trim_start_matches("/studies/").to_owned();
     wait_for("its ticks", || {
@@ -307,14 +307,14 @@ fn encoded(text: &str) -> String {
     url::form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
-/// Waits for a study that a form started; its document.
+/// Waits for the end of a study that a form started, and returns its document.
 fn ended(pages: &Pages, started: &Page) -> Value {
     assert_eq!(started.status, 303, "{}", started.body);
     let name = location(started).trim_start_matches("/studies/").to_owned();
     wait_for("its end", || Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false))
 }
 
-/// A curl line, a file of traffic, and a run that is made again.
+/// Studies can start from a curl command line, from a traffic file, and from a run.
 #[test]
 fn studies_start_from_curl_files_of_traffic_and_runs() {
     let server: Server = baseline(1);
@@ -344,7 +344,7 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
         assert!(refused.status == 400 && refused.body.contains(part), "{form}: {}", refused.body);
     }
 
-    // Again: a plain run as it was recorded, the one with a file of this machine not.
+    // A plain run can be repeated as recorded; a run that uses a file of this machine cannot.
     let done =
         ended(&pages, &pages.post("/start", &format!("{short}&url={}&rate=", encoded(&format!("{base}/healthz")))));
     let plain = done["run_file"].as_str().expect("a file").to_owned();
@@ -427,7 +427,7 @@ fn pages_are_served_over_tls() {
     let text = |path: &Path| path.to_str().expect("text").to_owned();
     let (cert, key) = (text(&cert), text(&key));
     let pages = Pages::start_with(&store, &["--tls-cert", &cert, "--tls-key", &key]);
-    // A client that never begins its handshake holds nobody up.
+    // A client that never begins its handshake does not block others.
     let silent = TcpStream::connect(&pages.address).expect("connected");
     let url = format!("https://{}/", pages.address);
     let done = plimsoll(&["run", &url, "-n", "20", "-c", "2", "--cacert", &cert, "--json", "-q"]);

@@ -1,16 +1,16 @@
-//! The pages of `plimsoll serve` in a real browser: a study is started, followed, stopped, compared
-//! and shared from the page alone, on a phone and on a wide screen, light and dark.
-//! `PLIMSOLL_PICTURES=DIR` keeps a picture of each page.
+//! Tests the pages of `plimsoll serve` in a real browser: a study is started, watched, stopped,
+//! compared and shared from the page alone. The pages are tested at phone and desktop width, light
+//! and dark. `PLIMSOLL_PICTURES=DIR` saves a picture of each page.
 //!
-//! Not here: who may act, and what a program reads (`serve`).
+//! Not here: access control, and the API for programs (`serve`).
 
 use crate::browser::Browser;
 use crate::rig::{baseline, folder, recorded};
 use crate::serve::Pages;
 use std::path::PathBuf;
 
-/// Takes a picture of a page in each width and scheme, and looks whether all of it is on the
-/// screen.
+/// Takes a picture of a page at each width and colour scheme, and checks that nothing lies outside
+/// the screen.
 fn look(browser: &mut Browser, name: &str) {
     for (width, is_dark) in [(390, false), (1400, false), (390, true), (1400, true)] {
         browser.show(width, is_dark);
@@ -31,7 +31,8 @@ fn look(browser: &mut Browser, name: &str) {
     browser.show(1400, false);
 }
 
-/// Text whose contrast with its background is below 4.5 (AA), as far as both are plain colours.
+/// Returns texts whose contrast with the background is below 4.5 (WCAG AA), as far as both have
+/// plain colours.
 fn contrast_faults(browser: &mut Browser) -> String {
     let faults = browser.value(
         r"(() => {
@@ -56,7 +57,7 @@ fn contrast_faults(browser: &mut Browser) -> String {
     faults.as_str().expect("text").to_owned()
 }
 
-/// A newcomer has the link, and nothing else.
+/// A new user needs only the link.
 #[test]
 fn a_newcomer_starts_watches_stops_compares_and_shares() {
     let server = baseline(1);
@@ -72,10 +73,10 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.wait("services", "document.querySelector('h1').textContent === 'Services'");
     look(&mut browser, "services");
 
-    // Start: the fields of the chosen study alone are seen.
+    // Start: only the fields of the chosen study are visible.
     browser.click("nav a[href='/start']");
     browser.wait("the form", "!!document.querySelector('#study')");
-    // The page may have its form before its script listens.
+    // The page may show its form before its script listens, so the choice is repeated.
     let chosen = "document.querySelector('#study').value = 'run', \
                   document.querySelector('#study').dispatchEvent(new Event('change'))";
     let seen =
@@ -95,7 +96,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     );
     look(&mut browser, "start-line");
 
-    // Watch: figures appear without a reload, then stop.
+    // Watch: figures appear without a reload. Then the study is stopped.
     browser.click("button.first");
     browser.wait("live figures", "!!document.querySelector('[data-follow] .meter span')");
     browser.wait("progress", "parseInt(document.querySelector('.meter span').style.width) > 0");
@@ -106,7 +107,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.wait("the run", "location.pathname.startsWith('/runs/')");
     look(&mut browser, "run");
 
-    // Marks.
+    // Marks: a tag and a pin.
     browser.fill("#tag", "release=<b>1.4</b>");
     browser.click("form[action$='/marks'] button:not([name])");
     browser.wait("the tag", "document.body.innerText.includes('release=<b>1.4</b>')");

@@ -1,4 +1,4 @@
-//! `plimsoll sweep`: the table, its file, and levels that cannot be held.
+//! Tests `plimsoll sweep`: the table, its file, and concurrencies that the machine cannot sustain.
 
 use crate::rig::{baseline, folder, json, plimsoll};
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ fn a_sweep_writes_its_table() {
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "-qv"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    // Of a level that others disturbed that is said below it.
+    // A concurrency that was disturbed is explained by a line below the table.
     let rows = done.stdout.lines().take_while(|line| !line.is_empty());
     assert_eq!(rows.filter(|line| !line.contains("for the machine in its state then")).count(), 4, "{}", done.stdout);
     assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
@@ -41,7 +41,7 @@ fn a_sweep_keeps_its_budget_and_tells_its_peak() {
     let levels = document["levels"].as_array().expect("levels");
     let users: Vec<u64> = levels.iter().filter_map(|level| level["concurrency"].as_u64()).collect();
     assert_eq!(users, [1, 2, 4, 8, 16, 32, 64, 128, 256, 512]);
-    // Peak and knee are levels of the table, with its figures.
+    // Peak and knee are rows of the table, with the same figures.
     for what in ["peak", "knee"] {
         let found = &document[what];
         let level = levels.iter().find(|level| level["concurrency"] == found["concurrency"]).expect("a level");
@@ -49,7 +49,7 @@ fn a_sweep_keeps_its_budget_and_tells_its_peak() {
     }
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");
     assert!(page.contains("CPU a request") && page.contains("Peak: "), "columns of the server, and the answer");
-    // A level that there was no time for has not failed.
+    // A concurrency that was not measured for lack of time has not failed.
     let measured = || levels.iter().filter(|level| level.get("error").is_none());
     assert!(measured().count() >= 8, "{levels:?}");
     let all = measured().all(|level| level["success_rate"] == 1.0);
@@ -69,7 +69,7 @@ fn levels_are_visited_several_times_and_their_interval_is_of_the_visits() {
         let visits = level["visits"].as_array().expect("visits");
         assert!(visits.len() >= 3, "{visits:?}");
         assert_eq!(level["throughput_error_of"], "visits");
-        // Its rate is that of all visits together.
+        // The rate of a concurrency is that of all its visits together.
         let sum = |of: &dyn Fn(&serde_json::Value) -> f64| visits.iter().map(of).sum::<f64>();
         let seconds = sum(&|visit| visit["duration_s"].as_f64().expect("a length"));
         let answers = sum(&|visit| {
@@ -100,7 +100,7 @@ fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("open files") && stdout.contains("-t 16"), "{stdout}");
     assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 1);
-    // The run file and the page tell it, too.
+    // The run file and the page show it, too.
     let shown = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]);
     assert_eq!(shown.stdout, stdout);
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");

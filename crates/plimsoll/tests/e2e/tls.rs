@@ -1,5 +1,5 @@
-//! HTTPS: servers in use, certificates of each kind of badness, and servers that do not carry the
-//! handshake through.
+//! Tests HTTPS: real servers, all kinds of invalid certificates, and servers that break off the
+//! handshake.
 
 use crate::rig::{assert_ledger_closes, folder, go_server_tls, json, nginx_tls, number, plimsoll};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
@@ -10,7 +10,7 @@ use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A certificate authority, and where its files are.
+/// A certificate authority, and the folder of its files.
 struct Authority {
     folder: PathBuf,
     issuer: Issuer<'static, KeyPair>,
@@ -25,7 +25,7 @@ impl Authority {
     fn new() -> Authority {
         let folder = folder("tls");
         let mut parameters = CertificateParams::new(Vec::new()).expect("parameters");
-        // Issuers are looked up by name: each needs its own.
+        // Issuers are looked up by name, so each authority needs its own name.
         parameters.distinguished_name.push(DnType::CommonName, folder.display().to_string());
         parameters.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let key = KeyPair::generate().expect("a key");
@@ -37,7 +37,7 @@ impl Authority {
         self.folder.join("ca.pem").display().to_string()
     }
 
-    /// A certificate for `names`, valid between two years.
+    /// Issues a certificate for `names`, valid between two years.
     fn issue(&self, name: &str, names: &[&str], years: (i32, i32)) -> Pair {
         let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut parameters = CertificateParams::new(names).expect("names");
@@ -60,7 +60,7 @@ impl Authority {
     }
 }
 
-/// A certificate of 127.0.0.1's and its key, trusted by nobody.
+/// Creates a certificate for 127.0.0.1 and its key, from an authority that nobody trusts.
 pub fn self_signed() -> (PathBuf, PathBuf) {
     let pair = Authority::new().good();
     (pair.certificate, pair.key)
@@ -70,8 +70,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// A small HTTPS server with rustls: `hello` to every request. Its thread ends with the process.
-/// With a client authority it demands a certificate.
+/// Starts a small HTTPS server that sends `hello` to every request. With `clients_by`, it demands a
+/// client certificate. Its thread ends with the process.
 fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
     let chain = CertificateDer::pem_file_iter(&pair.certificate).expect("a file").map(|c| c.expect("PEM")).collect();
     let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");
@@ -103,7 +103,7 @@ fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
     })
 }
 
-/// A server that does `answer` with each connection; its address.
+/// Starts a server that passes each connection to `answer`. Returns its address.
 fn serve(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -146,7 +146,7 @@ fn servers_in_use_are_loaded_over_https() {
                 assert!(resumed > 0.8 * requests, "{what}: {resumed} of {handshakes}");
             }
         }
-        // A body larger than what a session holds back at once.
+        // The body is larger than the buffer of a TLS session.
         let body = authority.folder.join("body.bin");
         std::fs::write(&body, vec![b'x'; 2_000_000]).expect("written");
         let flag = format!("@{}", body.display());
@@ -163,7 +163,8 @@ fn servers_in_use_are_loaded_over_https() {
     }
 }
 
-/// What a load on `url` without the first question counts as TLS failures.
+/// Runs a load without a preflight request, and returns its document, in which all requests failed
+/// with TLS errors.
 fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
     let document = json(&[&["run", url, "--no-preflight", "-c", "2", "-n", "4"], flags].concat());
     assert_ledger_closes(&document, url);
@@ -175,7 +176,7 @@ fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
 fn bad_certificates_are_told_apart() {
     let (authority, other) = (Authority::new(), Authority::new());
     let ca = authority.file();
-    // `openssl req -x509` makes one that may issue others, too.
+    // A certificate as `openssl req -x509` makes it may also issue others.
     let self_signed = |name: &str, is_ca: IsCa| {
         let key = KeyPair::generate().expect("a key");
         let mut parameters = CertificateParams::new(vec!["localhost".into(), "127.0.0.1".into()]).expect("names");
@@ -196,11 +197,10 @@ fn bad_certificates_are_told_apart() {
         let done = plimsoll(&["run", &url, "--cacert", &ca]);
         assert_eq!(done.code, 2, "{}", done.stdout);
         assert!(done.stderr.contains(said) && done.stderr.contains("--insecure"), "{reason}: {}", done.stderr);
-        // Whoever does not want to know is not told.
+        // With --insecure, the certificate is not checked.
         let document = json(&["run", &url, "--insecure", "-n", "4"]);
         assert_eq!(number(&document, "ledger.succeeded"), 4.0, "{reason}");
-        // A certificate that is its own issuer can be trusted as such; another one's needs its
-        // issuer.
+        // A self-signed certificate can be trusted itself. Any other certificate needs its issuer.
         let own = plimsoll(&["run", &url, "--cacert", text(&pair.certificate), "-n", "2", "--quiet"]);
         let expect = if said == "--cacert" { 0 } else { 2 };
         assert_eq!(own.code, expect, "{reason}: {}", own.stderr);
@@ -218,7 +218,7 @@ fn a_server_that_wants_a_certificate_gets_it_or_the_load_says_so() {
     assert_eq!(number(&document, "ledger.succeeded"), 10.0);
     let document = json(&["run", &url, "--no-preflight", "-c", "2", "-n", "4", "--cacert", &ca]);
     assert_ledger_closes(&document, "no certificate");
-    // The server's refusal may be overtaken by the end of the connection that follows it.
+    // The end of the connection may arrive before the server's refusal.
     let failed = number(&document, "ledger.failed.tls") + number(&document, "ledger.failed.reset");
     assert_eq!(failed, 4.0, "{document:#}");
     // Certificate and key of different pairs, and files that are neither.
@@ -255,7 +255,8 @@ fn servers_that_drop_the_handshake_are_counted() {
     for (url, reasons) in [
         (format!("https://{plain}/"), &["not_tls"][..]),
         (format!("https://{hears}/"), &["closed"]),
-        // Closed before our first message was read: what we sent is answered by a reset.
+        // The connection was closed before the first message was read, so the client may get a
+        // reset.
         (format!("https://{closes}/"), &["closed", "reset"]),
         (format!("https://{garbage}/"), &["not_tls", "other"]),
     ] {
@@ -265,7 +266,7 @@ fn servers_that_drop_the_handshake_are_counted() {
         let done = plimsoll(&["run", &url, "--insecure"]);
         assert!(done.code == 2 && done.stderr.contains("fails in TLS"), "{url}: {}", done.stderr);
     }
-    // One that says nothing at all is a timeout.
+    // A server that never sends anything causes a timeout.
     let silent = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("https://{}/", silent.local_addr().expect("an address"));
     let document = json(&["run", &url, "--insecure", "--no-preflight", "-c", "2", "-n", "2", "--timeout", "300ms"]);

@@ -1,5 +1,5 @@
-//! `plimsoll traffic` from the outside: logs plain, packed, piped and merged, the page, and bad
-//! input.
+//! Tests `plimsoll traffic` end to end: plain, compressed, piped and merged logs, the page, and
+//! invalid input.
 
 use crate::rig::{command, finish, folder, number, plimsoll};
 use serde_json::Value;
@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
 
-/// A log in the combined format with times of answers: ten requests a second, three of four for an
-/// item, from five clients.
+/// Returns a log in the combined format with response times: ten requests a second from five
+/// clients, three of four for an item.
 fn lines(from_s: u64, seconds: u64) -> String {
     let mut text = String::new();
     for n in 0..seconds * 10 {
@@ -64,7 +64,7 @@ fn a_log_says_what_comes() {
         ("clients_seen", 5.0),
         ("sessions.count", 5.0),
         ("sessions.requests.mean", 240.0),
-        // Each client asks twice a second, and is answered after 0.2 s.
+        // Each client sends two requests a second, and each response takes 0.2 s.
         ("sessions.think_time_ns.p50", 3e8),
         ("concurrency.mean", 2.0),
         ("concurrency.max", 2.0),
@@ -96,11 +96,11 @@ fn packed_piped_and_parted_logs_say_the_same() {
         "access.log.zst",
         &ruzstd::encoding::compress_to_vec(second.as_bytes(), ruzstd::encoding::CompressionLevel::Fastest),
     );
-    // Two frames, one after the other, are one log.
+    // Two compressed frames in a row are one log.
     let both = [fs::read(&zst).expect("read"), fs::read(&zst).expect("read")].concat();
     let plain = file("whole.log", whole.as_bytes());
     let expect = document(&[text(&plain), "--log-format", FORMAT]);
-    // The newest first, as a shell lists them.
+    // The newest log comes first, as a shell lists the files.
     let parted = document(&[text(&zst), text(&gz), "--log-format", FORMAT]);
     for key in ["requests", "rate_rps", "endpoints", "sessions", "dispersion", "concurrency", "sizes", "lines"] {
         assert_eq!(parted[key], expect[key], "{key}");
@@ -181,8 +181,7 @@ fn bad_input_is_one_sentence() {
         assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     }
-    // Without --strict it is counted, and the first is shown, without what would steer the
-    // terminal.
+    // Without --strict, the line is counted, and the first one is shown without control characters.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
     assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);

@@ -1,4 +1,5 @@
-//! Bad use: one sentence that names the flag or file and the way out, exit code 2, never a panic.
+//! Tests bad use: one sentence that names the flag or file and the way out, exit code 2, never a
+//! panic.
 
 use crate::rig::{baseline, command, folder, plimsoll};
 use std::net::TcpListener;
@@ -93,8 +94,8 @@ fn bad_use_is_one_sentence() {
     }
 }
 
-/// Whatever is given: exit code 2, one sentence with one way out, little of the input again,
-/// nothing that steers a terminal.
+/// For any input, the exit code is 2 and the error is one short sentence. It repeats little of the
+/// input and has no control characters.
 #[test]
 fn no_sentence_is_long_or_doubled() {
     let url = "http://127.0.0.1:9/";
@@ -144,7 +145,7 @@ fn no_sentence_is_long_or_doubled() {
                 assert!(!said.contains(|c: char| c.is_control() || c == '\u{202e}'), "{words:?}: {said:?}");
                 assert!(!said.contains("(see") || !said.contains("; try"), "{words:?}: {said}");
             } else {
-                // An empty word is left out above: such lines may be good ones, or ask for help.
+                // Empty words are exempt: such lines may be valid, or ask for help.
                 let harmless = given.trim().is_empty() || done.stderr.contains("Usage:");
                 assert!(harmless, "{words:?}: {} {}{}", done.code, done.stdout, done.stderr);
             }

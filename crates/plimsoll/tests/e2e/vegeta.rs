@@ -1,5 +1,5 @@
-//! `plimsoll vegeta`: what the real vegeta has written is read to the same figures, and shown in
-//! the shape of its own reports.
+//! Tests `plimsoll vegeta`: results that vegeta wrote give the same figures, shown in the form of
+//! vegeta's reports.
 
 use crate::rig::{command, finish, folder, plimsoll};
 use std::io::Write;
@@ -16,7 +16,7 @@ fn text_of(name: &str) -> String {
     std::fs::read_to_string(fixture(name)).expect("a fixture")
 }
 
-/// Standard output of a command that is given this to read, and writes text.
+/// Runs a command with this standard input, and returns its standard output as text.
 fn piped(arguments: &[&str], input: Vec<u8>) -> String {
     let mut child = command(arguments);
     let child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -50,8 +50,8 @@ fn results_go_through_pipes_and_encodings() {
     assert_eq!(csv, text_of("results.csv"));
     let json = piped(&["vegeta", "encode"], csv.into_bytes());
     assert_eq!(piped(&["vegeta", "report"], json.into_bytes()), text_of("report.txt"));
-    // As vegeta itself writes it, byte for byte, but for the order of fields, which is nobody's
-    // there.
+    // The result equals vegeta's, byte for byte, except for the order of fields, which vegeta does
+    // not define.
     let dir = folder("vegeta-encodings");
     let again = dir.join("again.gob");
     let again = again.to_str().expect("a name in UTF-8");
@@ -168,13 +168,13 @@ fn an_attack_asks_its_targets_in_turn_and_its_results_are_vegetas() {
     let report = piped(&["vegeta", "report"], results.into_bytes());
     assert!(report.contains("Success       [ratio]                           66.67%\n"), "{report}");
     assert!(report.contains("200:40  503:20") && report.contains("60, 40."), "{report}");
-    // Of TLS there is nothing to be said on a plain connection.
+    // Flags about TLS have no effect on a plain connection.
     let plain = piped(
         &["vegeta", "-cpus=1", "attack", "-insecure", "-rate=20", "-duration=100ms"],
         targets.clone().into_bytes(),
     );
     assert_eq!(plain.lines().count(), 2, "{plain}");
-    // Read as they are needed, they end the attack.
+    // Targets that are read as needed end the attack.
     let lazy = piped(&["vegeta", "attack", "-lazy", "-rate", "100", "-max-body", "0"], targets.clone().into_bytes());
     assert_eq!(lazy.lines().count(), 3, "{lazy}");
     let none = "GET http://127.0.0.1:1/\n".to_owned();

@@ -1,8 +1,7 @@
-//! Servers that are watched on a machine of their own (`--watch`): in another network and another
-//! list of processes, where the plimsoll that makes the load sees nothing of them. What logs in
-//! there is a real `ssh`.
+//! Tests `--watch`: a server on another machine, simulated by another network and process
+//! namespace. The plimsoll that generates the load cannot see it. The login uses a real `ssh`.
 //!
-//! Without root, `unshare`, `ip` and `sshd` there is no such machine; that is said.
+//! Without root, `unshare`, `ip` and `sshd`, the tests are skipped with a message.
 
 use crate::rig::{baseline, command, finish, folder, number, signal};
 use serde_json::Value;
@@ -14,13 +13,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The addresses of the two machines, private ones.
+/// The private addresses of the two simulated machines.
 const LOAD: &str = "10.77.7.1";
 const SERVER: &str = "10.77.7.2";
 const SSH_PORT: u16 = 2222;
 
-/// One machine: a network and a list of processes of its own. It ends, with all that runs there,
-/// when it is dropped.
+/// A simulated machine: its own network and process namespace. Dropping it ends everything in it.
 struct Machine {
     holder: Child,
     pid: u32,
@@ -42,14 +40,14 @@ impl Machine {
         None
     }
 
-    /// Runs a command there.
+    /// Returns a command that runs on this machine.
     fn command(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["--net", "--pid", "--mount", "--target", &self.pid.to_string(), program]);
         command
     }
 
-    /// The process there that has such a word among its arguments.
+    /// Returns the id of the process on this machine that has this word in its arguments.
     fn process(&self, word: &str) -> Option<u32> {
         let own = fs::read_link(format!("/proc/{}/ns/pid", self.pid)).ok()?;
         let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -74,7 +72,8 @@ impl Drop for Machine {
     }
 }
 
-/// The first child of a process that has left it for a program of its own.
+/// Returns the first child of `parent` that runs its own program (`sleep`) in another network
+/// namespace.
 fn child_of(parent: u32) -> Option<u32> {
     let own = fs::read_link(format!("/proc/{parent}/ns/net")).ok()?;
     let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -87,7 +86,7 @@ fn child_of(parent: u32) -> Option<u32> {
     })
 }
 
-/// A machine that makes the load, and one with servers, which can be logged in to.
+/// Two simulated machines: one generates the load, one has the servers and allows logins.
 struct Pair {
     load: Machine,
     server: Machine,
@@ -96,7 +95,7 @@ struct Pair {
 }
 
 impl Pair {
-    /// `None` where there can be none, which is said.
+    /// Creates the machines. Returns `None`, with a message, if that is not possible.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Pair> {
         let skipped = |why: &str| eprintln!("SKIPPED: {why}: servers on other machines are not watched in this run");
@@ -139,7 +138,7 @@ impl Pair {
             bin.display()
         );
         fs::write(at("config"), config).expect("written");
-        // Where it separates privileges it needs this folder.
+        // An `sshd` with privilege separation needs this folder.
         let _ = fs::create_dir_all("/run/sshd");
         let log = fs::File::create(at("sshd.log")).expect("a log");
         let started = server.command(sshd).args(["-D", "-e", "-f", &at("config")]).stderr(log).spawn();
@@ -152,7 +151,7 @@ impl Pair {
         Some(pair)
     }
 
-    /// What takes the place of `ssh`, with keys of its own.
+    /// Returns the `ssh` command with the test's keys.
     fn login(&self) -> String {
         let at = |name: &str| self.folder.join(name).display().to_string();
         format!(
@@ -167,7 +166,7 @@ impl Pair {
         self.load.command("sh").args(["-c", &whole]).stderr(Stdio::null()).status()
     }
 
-    /// Starts a server there: a program in Python that prints its port.
+    /// Starts a Python server on the server's machine that prints its port.
     fn serve(&self, source: &str) -> PairServer {
         let mut child = self
             .server
@@ -183,12 +182,12 @@ impl Pair {
         PairServer { child, url: format!("http://{SERVER}:{}/items", line.trim()) }
     }
 
-    /// The words that watch the server.
+    /// Returns the flag that watches the server's machine.
     fn watch() -> String {
         format!("--watch=ssh://{SERVER}:{SSH_PORT}")
     }
 
-    /// Runs plimsoll on the machine that makes the load.
+    /// Starts plimsoll on the machine that generates the load.
     fn start_plimsoll(&self, words: &[&str]) -> Child {
         let mut command = self.load.command(env!("CARGO_BIN_EXE_plimsoll"));
         command.env("PLIMSOLL_SSH", self.login()).current_dir(&self.folder).stdin(Stdio::null());
@@ -219,7 +218,7 @@ impl Drop for PairServer {
     }
 }
 
-/// One thread that works 2 ms for each request.
+/// A server with one thread that works 2 ms for each request.
 const BUSY: &str = r#"
 import asyncio, time
 class Busy(asyncio.Protocol):
@@ -238,7 +237,7 @@ async def main():
 asyncio.run(main())
 "#;
 
-/// A server with four connections to a store, a process of its own that answers after 30 ms.
+/// A server with four connections to a store in another process, which responds after 30 ms.
 const POOLED: &str = r#"
 import asyncio, os, sys
 async def main(port):
@@ -288,14 +287,14 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     let server = pair.serve(BUSY);
     let url = server.url.as_str();
     let load = ["run", url, "--rate", "100", "--json", "--quiet", "-d"];
-    // From here nothing is seen of it.
+    // Without --watch, nothing of the server is visible.
     let blind = pair.plimsoll(&[&load[..], &["2s"]].concat());
     assert_eq!(blind.code, 0, "{}", blind.stderr);
     let document = blind.json();
     assert!(server_of(&document)["cpu_us_per_request"].is_null(), "{:#}", server_of(&document));
     let reason = server_of(&document)["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("--watch ssh://HOST"), "{reason}");
-    // From there all is.
+    // With --watch, everything is visible.
     let watch = Pair::watch();
     let done = pair.plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -309,7 +308,7 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
         let series = series_named(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
         assert!(number(series, "samples") >= 5.0, "{series:#}");
     }
-    // Its clock is ours: readings lie within the load.
+    // Readings are converted to this machine's clock, so they lie within the load.
     let rows = pair.plimsoll(&["show", "--probes", "seen.plimsoll"]).stdout;
     let times = rows.lines().filter(|row| row.contains("\"server.cpu\"")).filter_map(|row| row.split(',').nth(3));
     let times: Vec<f64> = times.filter_map(|time| time.parse().ok()).collect();
@@ -318,7 +317,7 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     assert!(steps.iter().all(|step| *step >= 0.0), "{steps:?}");
     let shown = pair.plimsoll(&["show", "--verbose", "seen.plimsoll"]).stdout;
     assert!(shown.contains(&format!("on {SERVER}:{SSH_PORT}")), "{shown}");
-    // The same with this plimsoll copied there.
+    // The result is the same if plimsoll is copied to the machine.
     fs::remove_file(pair.folder.join("bin/plimsoll")).expect("removed");
     let bare = pair.plimsoll(&[&load[..], &["1s", &watch]].concat());
     assert!(bare.code == 2 && bare.stderr.contains("--watch-copy"), "{}", bare.stderr);
@@ -326,8 +325,8 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     assert_eq!(copied.json()["server"]["name"], seen["name"], "{}", copied.stderr);
 }
 
-/// The series of a server, without the numbers in their names. Network devices are those of where
-/// the load is made, and threads those that happened to run.
+/// Returns the series of a server, without the numbers in their names. Excluded are network
+/// devices, which belong to the load's machine, and threads.
 fn series_kinds(document: &Value) -> BTreeSet<String> {
     let series = server_of(document)["probes"].as_array().unwrap_or_else(|| panic!("{document:#}"));
     let names = series.iter().filter_map(|series| series["name"].as_str());
@@ -369,7 +368,7 @@ fn a_watcher_that_is_lost_leaves_a_gap() {
     assert_eq!(levels.len(), 2, "the study goes on");
     for level in levels {
         assert!(number(level, "throughput_rps") > 20.0, "{level:#}");
-        // Each level was visited before and after the loss.
+        // Each concurrency was visited before and after the loss.
         assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
         assert!(level["server"]["unseen"].to_string().contains("is not observed since"), "{level:#}");
     }
@@ -391,13 +390,13 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
         done.stdout,
         done.stderr
     );
-    // Half as much again: however noisy the machine is, it is no less.
+    // The true difference is 50 %. On a noisy machine it may look different, but never reversed.
     let builds = pair.plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch()]);
     assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
 }
 
-/// The cause that is named by `plimsoll explain` on a machine. On a busy one it may be that nothing
-/// is.
+/// Returns the cause that `plimsoll explain` names, and whether the machine was too busy to name
+/// one.
 fn cause(done: &crate::rig::Done) -> (String, bool) {
     let document = done.json();
     let warnings = document["warnings"].to_string();
@@ -414,7 +413,7 @@ fn explain_names_the_same_cause_from_elsewhere_as_beside_the_server() {
         let named = (0..3).any(|_| {
             let words = ["explain", &server.url, "--budget", "20s", "--json", "--quiet", &Pair::watch()];
             let (named, hindered) = cause(&pair.plimsoll(&words));
-            // Beside other programs the cores can be the limit, which the warnings then say.
+            // Beside other programs, the cores can be the bottleneck; the warnings then say so.
             let is_cores = hindered && named == "cpu";
             assert!(
                 is_cores || [expect, "neighbour", "client", "unknown"].contains(&named.as_str()),
@@ -481,7 +480,7 @@ exec '{0}' agent --stdio --watch-only
             assert!(done.stderr.contains(part), "{words:?}: {}", done.stderr);
         }
     }
-    // One machine that is reached by another way is shared by server and load.
+    // One machine that is reached in another way is shared by server and load.
     let done = run(&["--watch", "ssh://a", "-c", "2", &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(number(&done.json(), "server.cores_used") > 0.0, "{}", done.stdout);

@@ -1,5 +1,5 @@
-//! `plimsoll wrk`: scripts ask what they ask under wrk, and the output is wrk's, line for line. The
-//! server is one of the test's own, which writes down every message that comes.
+//! Tests `plimsoll wrk`: scripts send what they send under wrk, and the output equals wrk's line
+//! for line. A test server records every message.
 
 use crate::rig::{folder, place, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 
-/// A server that writes down what is asked, one thread a connection.
+/// A server that records all requests, with one thread for each connection.
 struct Logging {
     url: String,
     log: Arc<Mutex<Vec<Vec<String>>>>,
@@ -29,8 +29,8 @@ impl Logging {
         Logging { url, log }
     }
 
-    /// What was asked since the last time: of each message its lines, those of the head in order,
-    /// and its content.
+    /// Returns the messages since the last call: for each message its lines with sorted header
+    /// fields, and its content.
     fn taken(&self) -> Vec<Vec<String>> {
         std::mem::take(&mut self.log.lock().expect("no panic"))
     }
@@ -80,7 +80,7 @@ fn answer(stream: &TcpStream, log: &Mutex<Vec<Vec<String>>>) {
     }
 }
 
-/// A script in a folder of its own.
+/// Writes a script into a new folder.
 fn script(name: &str, text: &str) -> String {
     let path = folder("wrk").join(name);
     std::fs::write(&path, text).expect("written");
@@ -112,11 +112,11 @@ fn the_output_is_wrks() {
     for (line, start) in lines.iter().zip(starts) {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
-    // What people take out of it with awk.
+    // The values that users' scripts extract with awk.
     let requests: f64 = lines[10].split_whitespace().next().expect("a number").parse().expect("a number");
     let rate: f64 = lines[11].split_whitespace().nth(1).expect("a number").parse().expect("a number");
     assert!(requests > 0.0 && (rate / requests - 1.0).abs() < 0.1, "{requests} in a second are {rate} a second");
-    // Nothing is asked beforehand, and a static request is the same each time.
+    // There is no preflight request, and a static request is always the same.
     let asked = server.taken();
     assert!(asked.iter().all(|lines| lines == &asked[0]) && asked[0][0] == "GET / HTTP/1.1", "{:?}", asked[0]);
 }
@@ -252,7 +252,7 @@ fn what_is_wrong_is_said() {
         let done = plimsoll(&["wrk", "-t1", "-c1", "-d300ms", "-s", &path, &server.url]);
         assert_eq!(done.code, code, "{text}: {}{}", done.stdout, done.stderr);
         assert!(done.stderr.contains(expect), "{text}: {}", done.stderr);
-        // A run that began has figures.
+        // A run that began prints figures.
         assert_eq!(done.stdout.contains("Requests/sec:"), code == 1, "{text}: {}", done.stdout);
     }
     assert_eq!(plimsoll(&["wrk", "-c1", "-t2", &server.url]).code, 1);
@@ -261,10 +261,10 @@ fn what_is_wrong_is_said() {
     assert!(missing.stdout.contains("  Non-2xx or 3xx responses: "), "{}", missing.stdout);
 }
 
-/// What a program prints, without its figures: each number with its unit is `#`, and blanks are
-/// one.
+/// Returns the output of a program with each number and unit replaced by `#`, and repeated blanks
+/// joined.
 fn shape(text: &str) -> String {
-    // A mean of no sample, as wrk has it where a run ends at once.
+    // wrk prints nan for a mean without samples, if a run ends at once.
     let text = text.replace("-nan", "0.00").replace("nan", "0.00");
     let mut shape = String::new();
     let mut chars = text.chars().peekable();
@@ -288,8 +288,8 @@ fn shape(text: &str) -> String {
     shape
 }
 
-/// Runs a script under wrk and under plimsoll, on a server each: the same requests in the same
-/// order, and the same lines printed.
+/// Runs a script under wrk and under plimsoll, each with its own server. Requests, their order, and
+/// output must be the same.
 fn beside_wrk(name: &str, path: &str, words: &[&str]) {
     let (server, other) = (Logging::start(), Logging::start());
     let line = |url: &str| {
@@ -330,7 +330,7 @@ fn scripts_of_the_package_do_what_they_do_under_wrk() {
     });
 }
 
-/// Scripts of our own, which together use all that there is.
+/// Further scripts, which together use the whole API.
 #[test]
 fn scripts_over_the_whole_contract_do_what_they_do_under_wrk() {
     let module = folder("modules");
@@ -412,7 +412,7 @@ fn wrk2_keeps_a_rate_and_prints_its_spectrum() {
     ] {
         assert!(done.stdout.contains(wanted), "{wanted}: {}", done.stdout);
     }
-    // Of 200 the last may be under way at the end, or due too late on a busy machine.
+    // Of 200 messages, the last ones may be in flight at the end, or too late on a busy machine.
     let counted = (195..=200).find(|count| done.stdout.contains(&format!("true\ttrue\t{count}\ttrue\n")));
     assert!(counted.is_some_and(|it| done.stdout.contains(&format!("\n  {it} requests in "))), "{}", done.stdout);
     assert!((195..=200).contains(&server.taken().len()), "{}", server.taken().len());
@@ -429,7 +429,7 @@ fn batches_are_timed_as_a_whole_where_that_is_asked() {
         assert!(done.code == 0 && done.stdout.ends_with(values), "{flag}: {}{}", done.stdout, done.stderr);
     }
     assert_eq!(server.taken().len(), 900);
-    // A request that is the same each time is a batch of one; without an answer it counts as well.
+    // A static request is a batch of one message. A batch without a response counts, too.
     let done = plimsoll(&["wrk2", "-t1", "-c1", "-d1s", "-R", "50", "-B", "-L", &server.url]);
     let counts = |count| done.stdout.contains(&format!("Total count    =           {count}]\n"));
     assert!((48..=50).any(counts), "{}", done.stdout);
@@ -441,7 +441,8 @@ fn a_connection_that_breaks_in_sending_is_found_in_reading() {
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            // Closed while much is on its way: the next piece is answered with a reset.
+            // The connection is closed while much data is in flight, so the next piece gets a
+            // reset.
             let _ = (&stream).read(&mut [0; 1000]);
         }
     });
@@ -454,8 +455,7 @@ fn a_connection_that_breaks_in_sending_is_found_in_reading() {
     let theirs = String::from_utf8_lossy(&theirs.stdout).into_owned();
     assert!(ours.stdout.contains(", write 0, timeout 0\n"), "{}", ours.stdout);
     for told in [&ours.stdout, &theirs] {
-        // One of thousands meets the reset in its very first piece: wrk counts that as a write, now
-        // and then.
+        // In rare cases the first piece already gets the reset, which wrk counts as a write error.
         let rare = ["0", "1", "2", "3"].iter().any(|write| told.ends_with(&format!("true\t{write}\t0\t0\n")));
         assert!(rare, "{told}");
     }
@@ -484,7 +484,8 @@ fn a_script_is_traffic_like_any_other() {
     let asked = server.taken();
     let messages = asked.iter().filter(|lines| ["GET /word HTTP/1.1", "POST /b HTTP/1.1"].contains(&lines[0].as_str()));
     assert_eq!((asked.len(), messages.count()), (100, 100));
-    // The record has the script: it is carried out again, and no other.
+    // The record contains the script's digest: a rerun executes the same script, and refuses
+    // another.
     let refused = plimsoll(&["rerun", file]);
     assert!(refused.code == 2 && refused.stderr.contains("run a script"), "{}", refused.stderr);
     let again = plimsoll(&["rerun", file, "--yes"]);
@@ -494,7 +495,7 @@ fn a_script_is_traffic_like_any_other() {
     let differs = plimsoll(&["rerun", file, "--yes"]);
     assert!(differs.code == 2 && differs.stderr.contains("differs from the recorded script"), "{}", differs.stderr);
     std::fs::write(path, text).expect("written");
-    // Searched and compared.
+    // The script is used in a search and in a comparison.
     for words in
         [&["find", "--budget", "3s", "--max-rate", "500"][..], &["prove", "--for", "100ms", "--blocks", "1", "-c", "2"]]
     {
@@ -504,7 +505,7 @@ fn a_script_is_traffic_like_any_other() {
         assert!(!done.stdout.contains("told"), "{words:?}: {}", done.stdout);
         let asked = server.taken();
         assert!(asked.len() > 20, "{words:?}: {}{}", done.stdout, done.stderr);
-        // Afterwards a search looks once whether the server tells of itself.
+        // At the end, a search checks whether the server has metrics.
         let known = ["GET /searched ", "POST /b ", "GET /metrics ", "GET /debug/"];
         for lines in &asked {
             assert!(known.iter().any(|known| lines[0].starts_with(known)), "{words:?}: {}", lines[0]);

@@ -1,6 +1,6 @@
-//! Every flag of every command, by clap's own list, in every way of writing it: what is recorded
-//! holds no secret, holds what was said, says the same again, and a sentence about a mistake
-//! repeats none.
+//! Tests every flag of every command, from clap's own list, in every spelling. The record must
+//! contain the flag's value but no secret, and must lead to the same experiment. Error messages
+//! must not repeat a secret.
 
 use super::*;
 use crate::args::Cli;
@@ -17,10 +17,10 @@ use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The commands that measure, and record what they were told.
+/// The commands that measure, and so record their specification.
 const MEASURING: [&str; 8] = ["run", "find", "explain", "overload", "sweep", "prove", "demo", "replay"];
 
-/// Every flag of every command, by clap's own list.
+/// Every flag of every command has a class that says how much of its value messages may show.
 #[test]
 fn every_flag_has_a_class() {
     let mut cli = Cli::command();
@@ -41,7 +41,7 @@ fn every_flag_has_a_class() {
     );
 }
 
-/// What is left out of a record can be given again to `rerun` under the same name.
+/// Every value that the record withholds can be given to `rerun` under the same flag.
 #[test]
 fn what_is_left_out_can_be_given_again() {
     let cli = Cli::command();
@@ -52,8 +52,8 @@ fn what_is_left_out_can_be_given_again() {
             let class = class_of(name, arg);
             let asked = matches!(class, Some(ValueClass::Plain | ValueClass::Switch | ValueClass::Place));
             let flag = arg.get_long().unwrap_or("url");
-            // What a line of curl asks is recorded as URL, header fields and body.
-            // Logs are given again under one name, whether they are replayed or drawn from.
+            // The request of a curl command line is recorded as URL, header fields and body. Logs
+            // have one flag in `rerun`, whether they are replayed or sampled.
             let flag = if arg.get_id() == "logs" && arg.get_long().is_some() { "log" } else { flag };
             let known = flag == "curl" || rerun.get_arguments().any(|arg| arg.get_long() == Some(flag));
             assert!(asked || known, "rerun has no --{flag} to give again what {name} leaves out of its record");
@@ -61,10 +61,10 @@ fn what_is_left_out_can_be_given_again() {
     }
 }
 
-/// As tokens are; it stands in every place where a secret could.
+/// A text like a real token, used in every place that may hold a secret.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
-/// Values of a class with the canary in them.
+/// Returns values of a class that contain the secret.
 fn values(class: ValueClass) -> Vec<String> {
     let patterns: &[&str] = match class {
         ValueClass::Url => &[
@@ -92,7 +92,7 @@ fn values(class: ValueClass) -> Vec<String> {
     patterns.iter().map(|pattern| pattern.replace('C', CANARY)).collect()
 }
 
-/// A file of this test, until it ends.
+/// Writes a temporary file with this text.
 fn file(name: &str, text: &str) -> PathBuf {
     let whose = format!("plimsoll-{}-{:?}-{name}", std::process::id(), std::thread::current().id());
     let path = std::env::temp_dir().join(whose);
@@ -100,23 +100,23 @@ fn file(name: &str, text: &str) -> PathBuf {
     path
 }
 
-/// A file that holds a body.
+/// Writes a file with a request body.
 fn body_file() -> PathBuf {
     file("body", "a body")
 }
 
-/// A file of traffic.
+/// Writes a traffic file.
 fn traffic_file() -> PathBuf {
     let base = "base = \"http://127.0.0.1:1\"\n";
     file("mix.toml", &format!("{base}[[request]]\nget = \"/items?token=s3cret\"\n[[request]]\npost = \"/\"\n"))
 }
 
-/// A script.
+/// Writes a script.
 fn script_file() -> PathBuf {
     file("script.lua", "wrk.path = '/'")
 }
 
-/// A log of text, one of JSON, and one whose name is a secret.
+/// Writes a text log, a JSON log, and a log whose name is a secret.
 fn log_files() -> [PathBuf; 3] {
     let line = |n: u32| {
         format!("127.0.0.{n} - - [22/Nov/2026:10:00:0{n} +0000] \"GET /items/{n} HTTP/1.1\" 200 5 \"-\" \"-\"\n")
@@ -134,7 +134,7 @@ fn remove_files() {
         .for_each(|file| std::fs::remove_file(file).expect("removed"));
 }
 
-/// A value that each flag takes, other than its default: of its own, or one of its kind.
+/// Returns a valid value of a flag that is not its default: a specific one, or one of its kind.
 fn sample(command: &str, arg: &clap::Arg) -> String {
     let kind = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
     let text = match (command, arg.get_id().as_str()) {
@@ -166,7 +166,7 @@ fn sample(command: &str, arg: &clap::Arg) -> String {
         (_, "close") => "reset",
         (_, "redact") => "all",
         (_, "spin") => "off",
-        // What is not the default.
+        // These values differ from the defaults.
         ("find" | "explain" | "overload", "arrivals") => "constant",
         (_, "arrivals") => "poisson",
         ("prove", "pprof") => "http://127.0.0.1:1/a,http://127.0.0.1:2/b",
@@ -192,7 +192,7 @@ fn sample(command: &str, arg: &clap::Arg) -> String {
         (_, "output" | "dir" | "store") => "/run/a b/x.y",
         (_, "tags") => "release=1.4",
         (_, "listen") => "127.0.0.1:0",
-        // Its steps take a while.
+        // The steps of an overload take a while, so the budget must be long.
         ("overload", "budget") => "90s",
         (_, "load_time") => "300ms",
         _ => return of_kind(kind).to_owned(),
@@ -200,7 +200,7 @@ fn sample(command: &str, arg: &clap::Arg) -> String {
     text.to_owned()
 }
 
-/// A value of a kind, by the name of values of that kind.
+/// Returns a valid value for the value name of a flag (such as `TIME`).
 fn of_kind(kind: &str) -> &'static str {
     match kind {
         "TIME" => "3s",
@@ -214,7 +214,7 @@ fn of_kind(kind: &str) -> &'static str {
     }
 }
 
-/// A command line with one flag, in each way that clap takes.
+/// Returns all spellings of a flag with its value that clap accepts.
 fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> {
     let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
     let mut all = Vec::new();
@@ -224,7 +224,7 @@ fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> 
     if let Some(long) = arg.get_long() {
         all.push(words(&[&format!("--{long}={value}")]));
         all.push(words(&[&format!("--{long}"), value]));
-        // Abbreviated: not taken today, and then not repeated either.
+        // Abbreviated flags are not accepted. Their errors must not repeat the value either.
         all.push(words(&[&format!("--{}={value}", &long[..long.len().min(2)])]));
         all.push(words(&[&format!("--{long}={value}"), &format!("--{long}={value}")]));
     }
@@ -244,7 +244,7 @@ fn spellings(arg: &clap::Arg, value: &str, has_quiet: bool) -> Vec<Vec<String>> 
     all
 }
 
-/// What a command needs besides, so that a flag has a meaning.
+/// Returns the further arguments that a command needs for the flag to make sense.
 fn besides(command: &str, id: &str) -> Vec<String> {
     const URL: &str = "http://127.0.0.1:1/";
     const GRPC: &str = "grpc://target.test:1/pkg.Service/Method";
@@ -357,18 +357,18 @@ fn besides(command: &str, id: &str) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// What stands before it.
+/// Returns the arguments that come before the flag.
 fn before(command: &str, id: &str) -> Vec<String> {
     if (command, id) == ("grpc", "url") { vec!["list".into()] } else { vec![] }
 }
 
-/// Flags that a command has and always refuses.
+/// Whether a command has this flag but always refuses it.
 fn is_refused(command: &str, id: &str) -> bool {
     (command == "sweep" && ["arrivals", "max_connections"].contains(&id)) || (command == "replay" && id == "arrivals")
 }
 
 fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, SecretReplacements), String> {
-    // What stands behind `--` is the last, and what a file is goes before it.
+    // Words after `--` come last; otherwise the further arguments come last.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
     let kind = (command == "import").then(|| "har".to_owned());
@@ -382,7 +382,7 @@ fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<
     experiment::spec_from_command(&cli.command).transpose()
 }
 
-/// All that a run file has of it, and the command line that is shown of that.
+/// Returns everything that a run file records of an experiment, and the command line shown for it.
 fn recorded((asked, terms): &ExperimentInput) -> String {
     let (asked, terms) = (asked.record(), terms.record());
     let json = |value: serde_json::Result<String>| value.expect("serialises");
@@ -407,7 +407,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
             let class = class_of(name, arg).unwrap_or(ValueClass::Secret);
             let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
             let mut values = values(class);
-            // One that is there.
+            // A file that exists.
             let present =
                 file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
             match id {
@@ -450,7 +450,8 @@ fn no_way_of_writing_a_secret_is_recorded() {
     remove_files();
 }
 
-/// In the wrong place, too: an unquoted header leaves its value behind as a target.
+/// A secret in a wrong place is not repeated either: an unquoted header leaves its value behind as
+/// a target.
 #[test]
 fn sentences_about_mistakes_repeat_no_secret() {
     for line in [
@@ -488,7 +489,7 @@ fn sentences_about_mistakes_repeat_no_secret() {
     }
 }
 
-/// What was left out of the record of a question, given again.
+/// Returns the withheld values of a record, as a user would give them again.
 fn given_again((asked, terms): &ExperimentInput) -> RerunInputs {
     let missing = missing(&asked.record(), &terms.record());
     let is_missing = |kind| missing.iter().any(|it| it.kind == kind);
@@ -519,9 +520,9 @@ fn given_again((asked, terms): &ExperimentInput) -> RerunInputs {
     given
 }
 
-/// Every flag of a command that measures is in what is recorded, and what is recorded asks the same
-/// again: completed with what was left out of it, and, where that is nothing, as the command line
-/// that is shown.
+/// Every flag of a command that measures is in the record, and the record leads to the same
+/// experiment. Withheld values are given again first. If there are none, the recorded command line
+/// is parsed instead.
 #[test]
 fn a_record_says_the_same_again() {
     let mut whole = 0;
@@ -539,7 +540,7 @@ fn a_record_says_the_same_again() {
             for words in spelled {
                 let question = match parse_command(name, &words, &besides(name, id)) {
                     Some(Ok(question)) => question,
-                    // Its value is taken for a target.
+                    // The flag's value would be taken as the target.
                     Some(Err(_)) if arg.is_require_equals_set() && words.len() > 1 => continue,
                     Some(Err(failure)) if !is_refused(name, id) => panic!("{name} {words:?}: {failure}"),
                     _ => continue,
@@ -574,7 +575,7 @@ fn a_record_says_the_same_again() {
     remove_files();
 }
 
-/// Standard input, too, is only asked for again.
+/// A body from standard input must be given again.
 #[test]
 fn a_body_that_is_gone_is_asked_for() {
     let words = ["-b".to_owned(), "one".to_owned()];

@@ -1,12 +1,11 @@
-//! Every command line that a help text, the README or a page of docs/ shows is understood as it
-//! stands there.
+//! Tests that every command line in a help text, the README or a page of docs/ parses as it stands.
 
 use crate::args::Cli;
 use clap::CommandFactory;
 use clap::error::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The words of a command line as a shell reads it, up to a comment, a pipe or a redirection.
+/// Splits a command line like a shell, up to a comment, pipe or redirection.
 fn words(line: &str) -> Vec<String> {
     let mut words = Vec::new();
     let (mut word, mut begun, mut quote) = (String::new(), false, None);
@@ -32,14 +31,14 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Example lines of a help text: what they do stands behind three spaces or more.
+/// Returns the example lines of all help texts, without the explanation after three or more spaces.
 fn examples_of_help() -> Vec<String> {
     let mut examples = Vec::new();
     for command in Cli::command().get_subcommands() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
         let before = examples.len();
         let lines = help.lines().filter(|line| line.starts_with("  plimsoll "));
-        // A longer line is broken where nobody can copy it; sentences about it are not copied.
+        // Longer lines would be wrapped, so that they could not be copied.
         assert!(lines.clone().all(|line| line.chars().count() <= 100), "{help}");
         examples.extend(lines.map(|line| line.trim().split("   ").next().unwrap_or_default().to_owned()));
         let exempt = ["help"].contains(&command.get_name());
@@ -48,7 +47,7 @@ fn examples_of_help() -> Vec<String> {
     examples
 }
 
-/// Command lines in the blocks of a Markdown text.
+/// Returns the command lines in the code blocks of a Markdown text.
 fn examples_of_markdown(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut examples = Vec::new();
@@ -67,7 +66,7 @@ fn examples_of_markdown(text: &str) -> Vec<String> {
     examples
 }
 
-/// All pages of documentation: the top README.md, that of lab/, and every Markdown file below
+/// Returns all pages of documentation: README.md, lab/README.md, and every Markdown file below
 /// docs/.
 fn pages() -> Vec<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -87,7 +86,8 @@ fn pages() -> Vec<PathBuf> {
     pages
 }
 
-/// The targets of links in a Markdown text, without those to the web and to its own headings.
+/// Returns the targets of links in a Markdown text, without web links and links to its own
+/// headings.
 fn links(text: &str) -> Vec<&str> {
     let targets = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
     targets.filter(|target| !target.is_empty() && !target.contains("://")).collect()
@@ -133,7 +133,7 @@ fn a_line_is_read_as_a_shell_does() {
     }
 }
 
-/// What sentences say could be asked otherwise can be: each flag that they name is one.
+/// Every flag that a remedy in a message names exists.
 #[test]
 fn remedies_are_flags() {
     let mut cli = Cli::command();

@@ -374,8 +374,8 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
     outcome.verdict == Verdict::Fail && refused as f64 > allowed
 }
 
-/// Makes a disturbed trial void, unless it is an open trial that passed. The disturbance becomes the
-/// reason, also if the generator was late.
+/// Makes a disturbed trial void, unless it is an open trial that passed. The disturbance becomes
+/// the reason, also if the generator was late.
 fn heed_others(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {

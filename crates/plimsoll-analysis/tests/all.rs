@@ -1,4 +1,4 @@
-//! All tests of this crate from outside, in one executable: linking is what takes time.
+//! All integration tests of this crate in one executable, because linking takes most of the time.
 
 #![forbid(unsafe_code)]
 

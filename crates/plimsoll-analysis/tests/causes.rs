@@ -1,4 +1,4 @@
-//! Every cause that can be named has a page, with everything that a page has.
+//! Tests that every cause that plimsoll can name has a complete page in the documentation.
 
 use plimsoll_analysis::explain::Cause;
 use std::path::Path;

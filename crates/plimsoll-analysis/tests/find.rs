@@ -1,7 +1,8 @@
-//! The search's laws: on simulated servers of known capacity, and on histories made up at random.
+//! Tests that the search keeps its promises, on simulated servers of known capacity and on random
+//! histories of trials.
 //!
-//! `PLIMSOLL_SEED` shifts the seeds; failures print the seed and the trials. The whole table over
-//! 200 seeds is printed by `examples/truth`.
+//! `PLIMSOLL_SEED` shifts the seeds. Failures print the seed and the trials. `examples/truth`
+//! prints the whole table over 200 seeds.
 
 use crate::simulator::{self, Kind, Model, Noise, Service};
 use crate::truths::Coverage;
@@ -22,8 +23,9 @@ fn seed() -> u64 {
     std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(0)
 }
 
-/// Of `seeds` searches at most `misses_max` may state an interval that does not hold the truth by 1
-/// %, or a line more than 3 % above it or 10 % below; none outside the budget.
+/// Checks `seeds` searches. At most `misses_max` of them may miss the true line. A search misses if
+/// its interval does not contain the truth within 1 %, or if its line is more than 3 % above or 10 %
+/// below the truth. No search may exceed its budget.
 fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -44,7 +46,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     assert!(misses.len() <= misses_max, "{}", misses.join("\n"));
 }
 
-/// What is to be read first of what speaks against the figures.
+/// Returns the first doubt about the figures.
 fn first(findings: &Findings) -> Sentence {
     findings.doubts.above().next().cloned().unwrap_or_default()
 }
@@ -63,8 +65,8 @@ fn disturbed_trials_do_not_move_the_line() {
     }
 }
 
-/// The 90 % intervals hold what queueing theory says, as the whole table of `examples/truth` shows
-/// for more seeds, models and rates.
+/// The 90 % intervals contain the line that queueing theory gives. The table of `examples/truth`
+/// shows this for more seeds, models and rates.
 #[test]
 fn intervals_hold_the_truth_as_often_as_they_say() {
     for (name, kind, capacity, noise) in [
@@ -77,14 +79,15 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     ] {
         let model = Model { name, kind, capacity, noise, client_rps: f64::INFINITY };
         let coverage = Coverage::of(model, seed()..seed() + 30, 60);
-        // Of 30 at 85 % and more, 19 hold it in all but one case of a hundred and more.
+        // If 85 % of the intervals contain the truth, at least 19 of 30 do, except in one of a
+        // hundred tests.
         assert!(coverage.covers >= 19.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
         assert!(coverage.above <= 2.0 / 30.0, "{name}, seeds from {}: {coverage}", seed());
     }
 }
 
-/// Others that use the machine all the time: what held in spite of them is stated, and that it is
-/// not the whole truth.
+/// Other processes use the machine all the time. The search states the rate that met the SLO in
+/// spite of them, and says that the real capacity is higher.
 #[test]
 fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
@@ -94,19 +97,21 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.interference.disturbed, "{}", tell());
-        // The server did half of what it can: that is its line for the machine as it was.
+        // The machine left the server half of its capacity: the line describes this disturbed
+        // machine.
         assert!(line.rps > 0.45 * model.capacity && line.rps <= 0.51 * model.capacity, "{}", tell());
         assert!(line.upper.is_some_and(|upper| upper < 0.55 * model.capacity), "{}", tell());
         assert!(first(&findings).contains("other processes used 1.4 of 2 cores"), "{}", tell());
     }
 }
 
-/// A capacity that changes during the search is named, and what was before does not count; what
-/// falls on has no line.
+/// A change of the capacity during the search is reported, and trials before it do not count. A
+/// capacity that keeps falling has no line.
 #[test]
 fn a_server_that_changes_has_the_line_that_it_has_now() {
     use simulator::Aging;
-    // A server of 1 000/s, its line now (0: none is stated), and what is said.
+    // Each case: a server of 1 000/s, its line at the end of the search (0: no line is stated), and
+    // the text of a doubt.
     let cases: [(Kind, f64, &str); 5] = [
         (Kind::Ages(Aging::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
         (Kind::Ages(Aging::Credit(3_000.0, 0.4)), 391.0, ""),
@@ -126,8 +131,8 @@ fn a_server_that_changes_has_the_line_that_it_has_now() {
     }
 }
 
-/// Others that come and go: the trials that they spoil are made again, and the bracket holds the
-/// line.
+/// Other processes disturb the machine for some of the time. The search repeats void trials, and
+/// the interval contains the line.
 #[test]
 fn burners_that_come_and_go_do_not_move_the_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
@@ -142,7 +147,7 @@ fn burners_that_come_and_go_do_not_move_the_line() {
         assert!((0.75..=1.03).contains(&(line.rps / truth)), "{}", tell());
         assert!(line.upper.is_none_or(|upper| upper > 0.98 * truth), "{}", tell());
     }
-    // Without them the same machine is quiet.
+    // Without these processes the same machine is undisturbed.
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let findings = simulator::search(model, seed(), 20 * SECOND, None);
     assert!(!findings.interference.disturbed && findings.interference.reason.is_none(), "{:?}", findings.interference);
@@ -153,8 +158,8 @@ fn noisy_tails_do_not_move_the_line() {
     check("M/M/1", DISTURBED, 6, 2);
 }
 
-/// Of a server that is another one from trial to trial no narrow line is stated: the interval holds
-/// both, or its lower end the slower.
+/// The server has another capacity from trial to trial. The search states no narrow line: the
+/// interval contains both capacities, or its lower end is at most the slower one.
 #[test]
 fn of_two_regimes_none_is_taken_for_the_other() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
@@ -170,8 +175,8 @@ fn of_two_regimes_none_is_taken_for_the_other() {
     assert!(above.len() <= 1, "{}", above.join("\n"));
 }
 
-/// A server that has become slower since the climb fails at every load near where that ended: its
-/// line lies far below, and is found.
+/// A server became slower after the climb, so it fails at every rate near the end of the climb. The
+/// search finds its line, which is far below.
 #[test]
 fn a_server_that_becomes_slower_has_a_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
@@ -186,7 +191,8 @@ fn a_server_that_becomes_slower_has_a_line() {
     }
 }
 
-/// The name, whether a line exists; how many of so many searches may state one above it.
+/// Checks searches of the stalling model `name`. At most `above_max` of them may state a line above
+/// the true one.
 fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
     let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();
@@ -216,13 +222,13 @@ fn no_line_is_stated_that_stalls_forbid() {
         check_stalling(name, 60, 3, 0);
         check_stalling(name, 20, 20, 1);
     }
-    // Of 20, nine stated a line far above the truth as long as a budget's few trials were taken at
-    // their word.
+    // An earlier search trusted the few trials of a budget: nine of these 20 searches stated a line
+    // far above the truth.
     check_stalling("0.1-0.4 s, rand 2 s", 20, 20, 3);
 }
 
-/// What is stated of a server that can do more than plimsoll can make was held by whole trials,
-/// too; and stalls forbid a line of such a server as of any other.
+/// If plimsoll is the limit, whole trials must have confirmed the stated line. Stalls forbid a line
+/// of such a server too.
 #[test]
 fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
     for seed in seed()..seed() + 6 {
@@ -238,7 +244,8 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
                 "{}",
                 tell()
             );
-            // Its worker is busy for 95 % of the time at three quarters of that.
+            // At three quarters of its maximum rate, plimsoll's worker is busy for 95 % of the
+            // time.
             assert!((0.5..0.76).contains(&(line.rps / fast.client_rps)), "{}", tell());
             assert!(first(&findings).contains("plimsoll itself was the limit"), "{}", tell());
 
@@ -267,7 +274,7 @@ fn a_confirming_trial_that_fails_leads_to_the_next_load_not_to_one_far_below() {
 
 #[test]
 fn what_disturbed_the_server_is_no_doubt_of_it() {
-    // Of 20 searches; all of them when quiet.
+    // Of 20 searches, at most this number may have a doubt.
     let check = |noise, doubted_max: usize| {
         let model = Model::all(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
         let searches = (0..20).map(|seed| simulator::search(model.seeded(seed), seed, 60 * SECOND, None));
@@ -294,7 +301,7 @@ fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
     let settings = simulator::settings(model, seed(), 60 * SECOND, None);
     let elapsed_ns = (once.elapsed_s * 1e9) as u64;
     assert_eq!(conclude(&settings, &once.trials, elapsed_ns).load_line_rps, once.load_line_rps);
-    // Any beginning of it is concluded too.
+    // Every prefix of the record has a conclusion, too.
     for count in 0..once.trials.len() {
         let at_ns = once.trials[count].start_ns;
         let part = conclude(&settings, &once.trials[..count], at_ns);
@@ -336,14 +343,14 @@ fn forecasts_widen_with_smaller_budgets() {
     assert_eq!(forecast.provable_rps, Some(4603.0 / 5.0), "4 603 for 99.9 %");
 }
 
-/// Slots that take their time, under a promise that they can keep.
+/// A server with `slots` parallel requests of `answer_s` seconds each, and an SLO that it can meet.
 fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
     let capacity = slots as f64 / answer_s as f64;
     let model = Model { name: "slow", kind: Kind::Slots(slots), capacity, noise: QUIET, client_rps: f64::INFINITY };
     (model, Slo::parse(&format!("p99<={}ms", 1500 * answer_s)).expect("an SLO"))
 }
 
-/// Three answers at least are in each load that is not ended by a certain verdict.
+/// Checks that each load contains at least three responses, unless a certain verdict ended it.
 fn check_slow(model: Model, settings: &Settings) -> Findings {
     let findings = simulator::search_as(model, 1, settings);
     let answer_ns = model.answer_ns();
@@ -365,7 +372,7 @@ fn trials_are_as_long_as_some_answers_take() {
         let (model, slo) = slow(answer_s, slots);
         let settings = Settings { slo, ..simulator::settings(model, 1, budget_s * SECOND, None) };
         let findings = check_slow(model, &settings);
-        // Nobody may have asked before.
+        // The response time may be unknown before the search.
         let unasked = Settings { first_answer_ns: 0, ..settings };
         let later = simulator::search_as(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::tell(&later, model.capacity));
@@ -409,7 +416,7 @@ fn a_first_answer_that_was_slow_by_itself_costs_nothing() {
     assert_eq!(findings.stopped_by, StopReason::Width);
 }
 
-/// A figure as a broken measurement might have it.
+/// A figure that a broken measurement might have.
 fn odd(rng: &mut Rng) -> f64 {
     let odd = [0.0, -0.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, -1.0, 1.0];
     match rng.below(16) as usize {
@@ -418,12 +425,12 @@ fn odd(rng: &mut Rng) -> f64 {
     }
 }
 
-/// A count as a broken measurement might have it.
+/// A count that a broken measurement might have.
 fn odd_count(rng: &mut Rng) -> u64 {
     [0, 0, 1, u64::MAX, rng.below(1000), rng.below(SECOND)][rng.below(6) as usize]
 }
 
-/// An outcome with any figures whatever, of any kind of trial.
+/// A random trial outcome with any figures and any purpose.
 fn anything(rng: &mut Rng) -> TrialOutcome {
     let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
     let purpose = purposes[rng.below(6) as usize];
@@ -467,7 +474,7 @@ fn anything(rng: &mut Rng) -> TrialOutcome {
     }
 }
 
-/// An outcome as a plan might have it, drawn at random.
+/// A random outcome that fits a plan.
 fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     let plan = &measure.plan;
     let (from_ns, to_ns) = judged_window_ns(plan);
@@ -512,8 +519,8 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
-    /// Four threads that sleep, a server that ran out of ports: trials with capacities of 0 ended
-    /// searches in a panic.
+    /// Trials with a capacity of 0 made searches panic: on a server of four sleeping threads, and
+    /// on a server that had no free port.
     #[test]
     fn no_history_whatever_makes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
         let mut rng = Rng::new(seed);

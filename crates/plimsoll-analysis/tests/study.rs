@@ -1,5 +1,5 @@
-//! What studies do next, on simulated servers: which load a comparison takes, what a sweep measures
-//! and measures again, and that what was recorded alone decides.
+//! Tests of the next steps of studies, on simulated servers: the loads of a comparison, the visits
+//! of a sweep, and that a study depends only on its record.
 
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
 use plimsoll_analysis::levels::measured;
@@ -56,7 +56,7 @@ fn sweep(levels: &[u64], budget_s: u64) -> ExperimentSpec {
     ExperimentSpec::Sweep(SweepSpec { base: base(), levels: levels.to_vec(), lengths, warmup_ns: 200_000_000 })
 }
 
-/// The plans of the first block, by arm.
+/// Returns the plans of the first block, by arm.
 fn first_block(recorded: &Recorded) -> Vec<&PlanRecord> {
     let mut first: Vec<&Trial> =
         recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Block && t.tag.turn == 0).collect();
@@ -79,7 +79,7 @@ fn sides_have_the_load_that_fills_them() {
         ([slots(1, 1000.0), slots(1, 1000.0)], 1),
         ([slots(4, 2000.0), slots(4, 2000.0)], 4),
         ([slots(16, 1600.0), slots(16, 1600.0)], 16),
-        // Both have the same: what fills the one that takes more.
+        // Both sides have the same load: the users that saturate the side that needs more.
         ([slots(4, 2000.0), slots(16, 8000.0)], 16),
     ] {
         let recorded = simulator::conduct(&prove(Criterion::Goodput), &models, 1, NO_BURNERS);
@@ -100,7 +100,7 @@ fn rungs_have_loads_of_their_own() {
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
 }
 
-/// Others at work are no reason to wait: the climb ends within its part of the budget, and blocks
+/// Other processes do not prolong the climb: it ends within its part of the budget, and blocks
 /// follow.
 #[test]
 fn a_climb_beside_others_ends() {
@@ -111,11 +111,11 @@ fn a_climb_beside_others_ends() {
     assert_eq!(users_of(&[block]), [4]);
 }
 
-/// A pool of 2 against one of 20 is compared with users who fill the larger, in loads that hold the
-/// answers of the smaller.
+/// A pool of 2 is compared with a pool of 20. The users saturate the larger pool, and each load is
+/// long enough for responses of the smaller pool.
 #[test]
 fn what_is_compared_is_filled() {
-    // 130 ms each.
+    // Each request takes 130 ms.
     let models = [slots(2, 2.0 / 0.13), slots(20, 20.0 / 0.13)];
     let mut asked = prove(Criterion::Goodput);
     if let ExperimentSpec::Prove(prove) = &mut asked {
@@ -126,7 +126,8 @@ fn what_is_compared_is_filled() {
     let plan = first_block(&recorded)[0];
     let chosen = plan.load.shape.curve().max();
     assert!((20.0..36.0).contains(&chosen), "{chosen} of {users:?}");
-    // A block holds answers of the smaller, and the budget as many blocks as a verdict needs.
+    // A block contains responses of the smaller pool, and the budget contains as many blocks as a
+    // verdict needs.
     let blocks = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block).count() / 2;
     assert!(blocks >= 10, "{blocks}: {plan:?}");
     assert!(recorded.elapsed_ns <= 60 * SECOND, "{}", recorded.elapsed_ns);
@@ -154,8 +155,8 @@ fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
     }
 }
 
-/// Levels are visited several times, in rounds; others on the machine make no level void, and their
-/// interval is of what moves between visits.
+/// Levels are visited several times, in rounds. Other processes make no level void, and the
+/// interval of a level includes the variation between its visits.
 #[test]
 fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     let asked = sweep(&[1, 2, 4, 8, 16], 30);
@@ -168,7 +169,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
             recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Level).map(|t| t.tag.turn).collect();
         let round = |number: usize| turns[number * 5..][..5].to_vec();
         assert_eq!(round(0), [0, 1, 2, 3, 4]);
-        // Each round begins further on, and no level is visited twice running.
+        // Each round begins with a different level, and no level is visited twice in succession.
         assert!(round(2)[0] > 0 && turns.windows(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
         assert!((0..4).all(|number| round(number).iter().sum::<u32>() == 10), "{turns:?}");
         let experiment = experiment(&asked, &recorded);
@@ -183,12 +184,13 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
             assert!(figures.replicated && figures.error.is_some());
         }
         assert_eq!(found.interference.disturbed, disturbed, "{:?}", found.interference);
-        // A machine that others have by halves makes visits differ, and that is in the interval.
+        // If other processes use the machine for half of the time, visits differ, and the interval
+        // includes this.
         let error = found.levels[4].figures().and_then(|figures| figures.error).expect("known");
         let by_halves = burners(0) != burners(3 * SECOND);
         assert_eq!(error > 0.05, by_halves, "{error}, peak {peak:?}");
     }
-    // A level that is as long as is said has four visits where these are long enough, else one.
+    // With a fixed length, a level has four visits if each is long enough, otherwise one.
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
         let lengths = Lengths::Fixed(length_ns);
         let asked = ExperimentSpec::Sweep(SweepSpec { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
@@ -200,8 +202,8 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     }
 }
 
-/// The interval of a level covers its long-run goodput where what the server can do wanders between
-/// visits.
+/// The interval of a level contains its long-run goodput, although the capacity of the server
+/// varies between visits.
 #[test]
 fn intervals_of_levels_cover_what_wanders() {
     let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
@@ -222,7 +224,7 @@ fn intervals_of_levels_cover_what_wanders() {
 #[test]
 fn what_there_is_no_time_for_is_said() {
     let levels: Vec<u64> = (1..=12).collect();
-    // Answers that take so long that levels take more than their share.
+    // Responses take so long that levels need more than their share of the budget.
     let recorded = simulator::conduct(&sweep(&levels, 6), &[slots(1, 0.5)], 1, NO_BURNERS);
     let unheld: Vec<u32> = recorded
         .remarks
@@ -235,8 +237,8 @@ fn what_there_is_no_time_for_is_said() {
     assert!(!unheld.is_empty() && unheld.contains(&11), "{unheld:?}");
 }
 
-/// A study that is taken up from its record goes on as it did: nothing but what was recorded
-/// decides.
+/// A study that is resumed from a prefix of its record continues like the original study, because
+/// only the record decides.
 #[test]
 fn any_beginning_of_a_recording_goes_on_as_it_did() {
     let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
@@ -264,8 +266,8 @@ fn any_beginning_of_a_recording_goes_on_as_it_did() {
     }
 }
 
-/// After the steady loads: one without a change, each change once, one without; all within the
-/// budget.
+/// After the steady loads come a load without a change, each change once, and a load without a
+/// change, all within the budget.
 #[test]
 fn what_is_changed_lies_between_two_loads_without_a_change() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
@@ -295,21 +297,21 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         found.run.plan.load.shape.curve().max()
     };
     assert_eq!(users(Intervention::MoreUsers), 2.0 * users(Intervention::Control));
-    // What was made is told, with what became of it.
+    // The finding contains the changes that were made, and their effects.
     let experiment = experiment(&asked(all.to_vec(), 120), &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let plimsoll_analysis::Finding::Explain(found) = concluded.open().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
-    // Then the values of the setting, each once; here it matters nothing.
+    // After the changes come the values of the setting, each once. Here the setting has no effect.
     let varied = found.explanation.varied.as_ref().expect("was tried");
     assert_eq!(varied.steps.iter().map(|step| step.value).collect::<Vec<_>>(), [2.0, 4.0]);
     assert!(varied.elasticity.is_some_and(|elasticity| elasticity.abs() < 0.05), "{varied:?}");
     let last =
         recorded.trials.iter().rposition(|trial| Intervention::from_tag(&trial.tag).is_some()).expect("a change");
     assert_eq!(recorded.trials.len(), last + 3, "the setting is changed last");
-    // What somebody gave a flag for is tried in little time, too, with steady loads that are
-    // shorter for it.
+    // A change that the user requests by a flag is made even in a short budget, with shorter steady
+    // loads.
     let ExperimentSpec::Explain(mut short) = asked(vec![Intervention::Identities], 30) else {
         panic!("an explanation")
     };
@@ -317,8 +319,8 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let recorded = simulator::conduct(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // Nothing is changed where nothing may be, or where there is no time for it; what a flag asked
-    // for is told then.
+    // No change is made if none is allowed, or if there is no time. Then the finding reports the
+    // changes that a flag requested.
     for (may, budget_s, untried) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),
@@ -347,8 +349,8 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     }
 }
 
-/// Where others are at work all the time each load is tried again, the low one after what went too
-/// far: the first ones tell.
+/// Other processes disturb the machine all the time, so each load is repeated. The repeated low
+/// load follows a load above the line, so the first load of a level counts.
 #[test]
 fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
@@ -369,7 +371,8 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
     assert!(std::ptr::eq(told, &raw const lows[0].run));
 }
 
-/// The load below the line is made once, at the rate that leaves the headroom, within the budget.
+/// The load with headroom is made once, at the rate below the line that leaves the headroom, within
+/// the budget.
 #[test]
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
@@ -388,8 +391,8 @@ fn headroom_is_measured_below_the_line() {
     assert!(needed.instances_min <= needed.instances);
 }
 
-/// A soak says for how long the line held, and in which manner it broke; a line that the soak
-/// refutes at once is withdrawn.
+/// A soak reports how long the server met the SLO at the line, and how the server then broke the
+/// SLO. If the soak breaks the SLO at once, the line is withdrawn.
 #[test]
 fn a_soak_says_for_how_long_the_line_holds() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
@@ -397,11 +400,12 @@ fn a_soak_says_for_how_long_the_line_holds() {
     let nominal = |kind| Model { kind, ..slots(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
-    // A server, for how long it may meet the SLO (s), and the manner in which it breaks it.
+    // Each case: a server, how long it may meet the SLO (s), and the expected manner in which it
+    // breaks the SLO.
     type SoakCase = (Kind, (f64, f64), fn(Option<Manner>) -> bool);
     let cases: [SoakCase; 3] = [
         (Kind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
-        // 50 000 requests are used up by half a minute of search and some 80 s of 490/s.
+        // Half a minute of search and about 80 s at 490/s use up the 50 000 requests.
         (Kind::Ages(Aging::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| manner == Some(Manner::CompletesLess)),
         (Kind::Ages(Aging::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
     ];
@@ -418,25 +422,25 @@ fn a_soak_says_for_how_long_the_line_holds() {
     }
 }
 
-/// What a server does past its line, in a minute: the line is given, or searched.
+/// The spec of an overload study of one minute. The line is given, or a search finds it.
 fn overload(line_rps: Option<f64>) -> OverloadSpec {
     OverloadSpec { search: search(30 * SECOND), line_rps, budget_ns: 60 * SECOND, retries: 0, second_target: None }
 }
 
-/// One at a time, 1 000/s at most.
+/// A server with one request at a time and at most 1 000/s.
 fn single(kind: Kind) -> Model {
     Model { kind, ..slots(1, 1000.0) }
 }
 
-/// A search, then one load in steps of the line it found, within the budget; what becomes of
-/// servers past their line is named.
+/// A search is followed by one load in steps of its line, within the budget. The finding names the
+/// behaviour of servers above the line.
 #[test]
 fn overload_goes_past_the_line_and_back() {
     use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};
     for (kind, line_rps, verdict, is_back) in [
         (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
         (Kind::Limiter(0.1), Some(1000.0), OverloadVerdict::Sheds, true),
-        // What it took in past its line it works off for longer than anybody looks.
+        // The server works off its backlog for longer than the load observes it.
         (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
         let asked = ExperimentSpec::Overload(overload(line_rps));
@@ -460,7 +464,7 @@ fn overload_goes_past_the_line_and_back() {
             }
         }
     }
-    // Without time for the steps none is made.
+    // Without enough time for the steps, no load is made.
     let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
     assert!(simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }

@@ -1,13 +1,14 @@
-//! The corpus of `explain`: records cases, fits likelihoods, and prints how often causes are right.
+//! The corpus of `explain`, a set of recorded cases with a known cause: records cases, fits
+//! likelihoods, and prints how often the named causes are right.
 //!
 //! - `corpus record RUN.plimsoll NAME SET TRUTH[,TRUTH] [disturbed]` writes `corpus/NAME.json`.
-//! - `corpus fit` counts answers, fits the temperature with one set left out at a time, and writes
-//!   `likelihoods.tsv`.
-//! - `corpus expect` writes `corpus/expected.tsv`: what is said of each case.
-//! - `corpus score` prints verdicts by cause, with one set left out at a time, and how well
+//! - `corpus fit` counts the answers, fits the temperature with one set left out at a time, and
+//!   writes `likelihoods.tsv`.
+//! - `corpus expect` writes `corpus/expected.tsv`: the cause that plimsoll names for each case.
+//! - `corpus score` prints the verdicts by cause, with one set left out at a time, and how well the
 //!   probabilities are calibrated.
-//! - `corpus show NAME` prints the answers of one case and the probabilities of its causes
-//!   without its set.
+//! - `corpus show NAME` prints the answers of one case, and the probabilities of its causes from
+//!   likelihoods without the set of this case.
 
 #![allow(clippy::print_stdout)]
 
@@ -19,11 +20,11 @@ use plimsoll_analysis::explain::{Answers, Cause, Posterior};
 use plimsoll_analysis::finding::case_of;
 use plimsoll_model::codec;
 
-/// Temperatures that are tried.
+/// The temperatures that `fit` tries.
 const TEMPERATURES: [f64; 8] = [0.4, 0.5, 0.6, 0.7, 0.85, 1.0, 1.2, 1.5];
-/// Probabilities from which a cause is named that are tried.
+/// The thresholds that `fit` tries: a cause is named from this probability on.
 const NAMED_FROM: [f64; 7] = [0.4, 0.45, 0.5, 0.55, 0.6, 0.7, 0.8];
-/// The lowest of them is taken at which no larger share of the cases is given a wrong name.
+/// `fit` takes the lowest threshold at which at most this share of the cases gets a wrong cause.
 const WRONG_MAX: f64 = 0.03;
 
 fn main() {
@@ -59,7 +60,8 @@ fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Res
     std::fs::write(&path, format!("{value}\n")).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// Figures are kept to four digits: no answer depends on more.
+/// Rounds all figures to four significant digits, and removes empty fields. No answer depends on
+/// more digits.
 fn round(value: &mut serde_json::Value) {
     match value {
         serde_json::Value::Number(number) if number.is_f64() => {

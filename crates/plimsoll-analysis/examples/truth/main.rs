@@ -1,14 +1,14 @@
-//! How often the stated figures are true: searches on simulated servers whose load line is known,
-//! over many seeds.
+//! Measures how often the stated figures are true, by searches on simulated servers with a known
+//! load line, over many seeds.
 //!
 //! ```sh
 //! cargo run --release -p plimsoll-analysis --example truth -- \
 //!     find [SEEDS] [BUDGET_S] [MODEL] [CAPACITY] [quiet|disturbed] [SEED]
 //! ```
 //!
-//! It prints a row for each model, capacity and noise: how often the 90 % interval covers the
-//! truth, how often a stated estimate lies more than 3 % above it, how wide the interval is. With
-//! SEED the trials of that one search are printed.
+//! It prints a row for each model, capacity and noise. The row shows how often the 90 % interval
+//! covers the truth, how often a stated estimate is more than 3 % above the truth, and the width of
+//! the interval. With SEED it prints the trials of the search with this seed.
 
 #[path = "../../tests/simulator/mod.rs"]
 mod simulator;
@@ -26,8 +26,8 @@ const MODELS: [(&str, Kind); 4] = [
 ];
 const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
-/// Servers whose capacity changes with time, their nominal capacity, and what they serve for half
-/// an hour.
+/// Servers whose capacity changes over time: name, kind, nominal capacity in 1/s, and the capacity
+/// that they sustain for half an hour in 1/s.
 const OVER_TIME: [(&str, Kind, f64, f64); 12] = [
     ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
     ("500 in 10 s", Kind::Quota(500.0, 10.0), 2_000.0, 50.0),

@@ -1,13 +1,15 @@
-//! Comparisons of simulated builds, request by request, on machines that drift, jitter and are
-//! disturbed: how often a verdict is wrong, and how often intervals hold the truth ([`tables`]). A
-//! small seeded part is asserted in the crate's tests.
+//! Comparisons of simulated builds, request by request, on machines with drift, jitter and
+//! disturbances. They measure how often a verdict is wrong, and how often intervals contain the
+//! truth ([`tables`]). A small part with fixed seeds is asserted in the tests of this crate.
 //!
-//! A load is a closed one of [`USERS`] users, or an open one at [`RATE`]; each request takes a time
-//! that is drawn, times what the machine does to this load, times what the build and its process
-//! are. [`HERE`] has the noise of the machine of docs/reference/benchmarks.md, as the middle of
-//! eight real comparisons: ratios of blocks of 400 ms had a standard deviation of 3.9 % (by the
-//! median absolute deviation), 11 % of the blocks were out by more than four of these, and goodput
-//! wandered by 15 %, remembering itself from block to block (autocorrelation 0.7).
+//! A load is a closed loop of [`USERS`] users, or an open loop at [`RATE`]. Each request takes a
+//! random time. This time is multiplied by the effects of the machine on the load, of the build,
+//! and of its process.
+//!
+//! [`HERE`] has the noise of the machine of docs/reference/benchmarks.md, as the median of eight
+//! real comparisons. Ratios of blocks of 400 ms had a standard deviation of 3.9 % (by the median
+//! absolute deviation). 11 % of the blocks were more than four standard deviations away. Goodput
+//! drifted by 15 %, with an autocorrelation of 0.7 from block to block.
 
 #![allow(dead_code)]
 
@@ -22,77 +24,77 @@ use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Users of a closed load, and requests a second of an open one.
+/// Number of users of a closed load, and requests a second of an open load.
 pub const USERS: usize = 4;
 pub const RATE: f64 = 200.0;
-/// Length of a load, and what lies between the beginnings of two, s.
+/// Length of a load, and the time from the start of a load to the next start, s.
 const LOAD_S: f64 = 0.7;
 const STEP_S: f64 = 0.75;
-/// Mean time of a request, s.
+/// Mean service time of a request, s.
 const MEAN_S: f64 = 0.02;
-/// Blocks that fit into a minute.
+/// Number of blocks in a comparison: as many as fit into a minute.
 pub const BLOCKS: usize = 40;
 
-/// What the machine does to loads.
+/// The effects of a machine on loads.
 #[derive(Debug, Clone, Copy)]
 pub struct Machine {
-    /// Standard deviation of the white noise of a load, in logarithms.
+    /// Standard deviation of the independent noise of a load, in logarithms.
     pub white: f64,
-    /// Standard deviation of the drift, in logarithms, and how much of it is left from load to
-    /// load.
+    /// Standard deviation of the drift, in logarithms, and its autocorrelation from load to load.
     pub drift: f64,
     pub memory: f64,
-    /// Share of the loads that are disturbed unseen: they reach 60 to 95 %.
+    /// Share of the loads with a disturbance that the probes do not see. They reach 60 to 95 % of
+    /// the throughput.
     pub disturbed: f64,
-    /// Share of the loads in which others are seen to use half of the machine: they reach 40 to 95
-    /// %.
+    /// Share of the loads in which other processes visibly use half of the machine. They reach 40
+    /// to 95 % of the throughput.
     pub others: f64,
-    /// Some loads are out by any amount (a Student distribution with 2 degrees of freedom, of this
-    /// scale).
+    /// Scale of heavy-tailed noise (a Student distribution with 2 degrees of freedom), by which
+    /// some loads are far away; 0: none.
     pub heavy: f64,
-    /// Goodput falls by this share over a minute, on either side.
+    /// Share by which goodput falls over a minute, on both sides.
     pub falling: f64,
 }
 
 pub const QUIET: Machine =
     Machine { white: 0.005, drift: 0.0, memory: 0.0, disturbed: 0.0, others: 0.0, heavy: 0.0, falling: 0.0 };
 pub const HERE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, disturbed: 0.055, ..QUIET };
-/// A laptop on which somebody else computes.
+/// A machine such as a laptop on which somebody runs other programs.
 pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..HERE };
 
-/// How B is worse, or not.
+/// The hidden defect of B.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Hidden {
     Nothing,
-    /// A share of the requests is refused at once.
+    /// This share of the requests is refused immediately.
     Sheds(f64),
-    /// The connection of a share of the answers is closed half way.
+    /// The connection closes in the middle of this share of the responses.
     ClosesEarly(f64),
-    /// What takes A ten times as long, in this share of the requests, B refuses at once.
+    /// In this share of the requests, A takes ten times as long and B refuses immediately.
     FailsFast(f64),
-    /// Nobody is answered for the first of these times in every second, s.
+    /// No response arrives for the first time, s, in every period of the second time, s.
     Stalls(f64, f64),
-    /// A share of the requests takes so many times as long.
+    /// This share of the requests takes this multiple of the time.
     Tail(f64, f64),
-    /// A share of the answers is an empty one, in half the time.
+    /// This share of the responses is empty, in half the time.
     WrongBody(f64),
-    /// Answers take longer and longer: by this share after a minute.
+    /// Service times grow with time: by this share after a minute.
     Leaks(f64),
-    /// For so long after its warm-up, s, a fresh process takes so many times as long.
+    /// For this time after its warm-up, s, a newly started process takes this multiple of the time.
     SlowStart(f64, f64),
-    /// A share of the starts is so many times as slow.
+    /// This share of the starts makes a process slower by this factor.
     Bimodal(f64, f64),
 }
 
-/// Two builds on a machine.
+/// Two builds on a simulated machine.
 #[derive(Debug, Clone, Copy)]
 pub struct World {
     pub machine: Machine,
-    /// B's goodput against A's, where nothing is hidden.
+    /// B's goodput divided by A's goodput, without the hidden defect.
     pub ratio: f64,
     pub hidden: Hidden,
-    /// Standard deviation of one start of a build, in logarithms; with builds that are started
-    /// afresh for each load.
+    /// Standard deviation of the speed between starts of a build, in logarithms. If builds are not
+    /// started for each load, each side has one start.
     pub offset: f64,
     pub fresh: bool,
     pub primary: Criterion,
@@ -105,7 +107,7 @@ fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
 }
 
-/// What a load has so far.
+/// The counts of a load so far.
 #[derive(Default)]
 struct Counts {
     scheduled: u64,
@@ -138,7 +140,7 @@ struct Ended {
 
 impl World {
     fn request(&self, b: bool, start_s: f64, into_s: f64, scale: f64, rng: &mut Rng) -> Ended {
-        // Lognormal of mean 1 and coefficient of variation 0.3.
+        // A lognormal factor with mean 1 and coefficient of variation 0.3.
         let mut took_s = MEAN_S * scale * (0.2936 * normal(rng) - 0.0431).exp();
         let mut ended = Ended { took_s: 0.0, succeeded: true, status: 200, bytes: 320.0 };
         let refused = Ended { took_s: 0.001, succeeded: false, status: 503, bytes: 90.0 };
@@ -186,7 +188,7 @@ impl World {
             }
         } else {
             for _ in 0..USERS {
-                // Each user is somewhere in a request when the window begins.
+                // When the window begins, each user is at a random point of a request.
                 let mut into_s = -MEAN_S * scale * rng.next_f64();
                 while into_s < LOAD_S {
                     let ended = self.request(b, start_s + into_s, into_s.max(0.0), scale, rng);
@@ -214,13 +216,13 @@ impl World {
         }
     }
 
-    /// So many blocks, in time.
+    /// Simulates `count` blocks in order of time.
     pub fn blocks(&self, seed: u64, count: usize) -> Vec<Block> {
         let Machine { white, drift: deep, memory, disturbed, others, heavy, falling } = self.machine;
         let mut rng = Rng::stream(seed, 0x51D);
         let mut drift = normal(&mut rng) * deep;
         let step = deep * (1.0 - memory * memory).sqrt();
-        // The processes behind two URLs are what they are.
+        // Without new starts, each of the two processes keeps its speed.
         let of_process = [0, 1].map(|_| normal(&mut rng) * self.offset);
         let mut start_s = 0.0;
         let mut one = |arm: u8, rng: &mut Rng| {
@@ -279,7 +281,7 @@ impl World {
         }
     }
 
-    /// A whole comparison of at most so many blocks, with its looks.
+    /// Simulates a comparison of at most `blocks_max` blocks, with its planned looks.
     pub fn prove(&self, seed: u64, blocks_max: usize) -> Proof {
         let rules = self.rules(blocks_max);
         let blocks = self.blocks(seed, blocks_max);
@@ -291,7 +293,7 @@ impl World {
         conclude(&rules, &blocks, ComparisonEnd::Blocks)
     }
 
-    /// Of so many comparisons, what came of them.
+    /// Returns the outcomes of one comparison per seed.
     pub fn outcomes(&self, seeds: impl Iterator<Item = u64>, blocks: usize) -> Outcomes {
         let mut outcomes = Outcomes::default();
         for seed in seeds {
@@ -301,7 +303,7 @@ impl World {
     }
 }
 
-/// What came of several comparisons.
+/// The outcomes of several comparisons.
 #[derive(Debug, Default, Clone)]
 pub struct Outcomes {
     pub count: usize,
@@ -309,10 +311,11 @@ pub struct Outcomes {
     pub worse: usize,
     pub same: usize,
     pub small: usize,
-    /// Intervals of the declared measure, and how many of them hold the planted ratio.
+    /// Number of intervals of the primary measure, and number of intervals that contain the true
+    /// ratio.
     pub intervals: usize,
     pub covered: usize,
-    /// Sum of the estimates' errors, and of half the intervals' widths, in shares.
+    /// Sum of the errors of the estimates, and of the half widths of the intervals, as shares.
     pub error: f64,
     pub width: f64,
 }
@@ -333,13 +336,13 @@ impl Outcomes {
         }
     }
 
-    /// Better or worse.
+    /// Returns the number of verdicts "better" or "worse".
     pub fn alarms(&self) -> usize {
         self.better + self.worse
     }
 }
 
-/// Machines, by name.
+/// Returns the simulated machines, by name.
 pub fn machines() -> Vec<(&'static str, Machine)> {
     vec![
         ("quiet", QUIET),
@@ -352,7 +355,7 @@ pub fn machines() -> Vec<(&'static str, Machine)> {
     ]
 }
 
-/// Builds that are worse in one hidden way.
+/// Returns builds with one hidden defect each, by the name of the defect.
 pub fn worse_builds() -> Vec<(&'static str, Vec<Hidden>)> {
     use Hidden::*;
     vec![
@@ -375,7 +378,7 @@ fn percent(count: usize, of: usize) -> String {
     format!("{:.1} %", 100.0 * count as f64 / of.max(1) as f64)
 }
 
-/// All tables, of so many comparisons a row, as they come.
+/// Writes all tables, with `count` comparisons in a row, as soon as they are known.
 pub fn tables(count: u64, text: &mut impl Write) {
     let _ =
         writeln!(text, "Two copies, {count} comparisons each: alarms (better or worse), the same; {BLOCKS} blocks\n");

@@ -1,9 +1,10 @@
-//! The corpus: recorded cases with a planted limit (`corpus/*.json` at the project's root), what is
-//! said of each, and how often that is right.
+//! The corpus: recorded cases with a known cause (`corpus/*.json` in the project's root), the cause
+//! that plimsoll names for each case, and how often that cause is right.
 //!
-//! `corpus/expected.tsv` holds what is said of each case. A case that flips fails here until its
-//! line there is changed in the same commit. Not here: how cases are recorded and likelihoods are
-//! fitted (`examples/corpus`).
+//! `corpus/expected.tsv` contains the named cause of each case. If the named cause of a case
+//! changes, a test fails until that line is changed in the same commit.
+//!
+//! Not here: how cases are recorded and likelihoods fitted (`examples/corpus`).
 
 #![allow(dead_code)]
 
@@ -18,41 +19,41 @@ use std::path::PathBuf;
 /// A recorded case.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct CorpusCase {
-    /// Its name.
+    /// The name of the case.
     pub name: String,
-    /// Servers of one kind, which are left out together.
+    /// The set of the case: cases of one kind of server, which are left out together.
     pub set: String,
-    /// The causes that are right, the planted one first.
+    /// The names of the right causes, the planted cause first.
     pub truth: Vec<String>,
-    /// Whether other processes used the machine meanwhile.
+    /// Whether other processes disturbed the machine.
     pub disturbed: bool,
-    /// What the loads showed.
+    /// The observations of the loads.
     pub case: Contrast,
-    /// What the interventions showed.
+    /// The observations of the experiments.
     pub changes: InterventionOutcomes,
 }
 
-/// What is said of a case.
+/// The answer of `explain` to a case.
 #[derive(Debug, Clone)]
 pub struct CorpusAnswer {
-    /// The cause; `unknown` where none is named.
+    /// The named cause; `unknown` if none is named.
     pub cause: Cause,
     /// The probability of the most probable cause.
     pub probability: f64,
     /// The most probable cause, named or not.
     pub most_probable: Cause,
-    /// The probability of the causes that are right.
+    /// The total probability of the right causes.
     pub of_truth: f64,
 }
 
-/// Whether an answer is right, none, or wrong.
+/// Whether an answer names a right cause, no cause, or a wrong cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CorpusVerdict {
-    /// A right cause is named, or none where none is planted.
+    /// The answer names a right cause, or no cause if none is planted.
     Right,
-    /// None is named.
+    /// The answer names no cause.
     NotKnown,
-    /// A wrong one is named.
+    /// The answer names a wrong cause.
     Wrong,
 }
 
@@ -80,7 +81,7 @@ impl CorpusCase {
         self.truth.iter().any(|name| name == cause.word())
     }
 
-    /// What is said of it by some likelihoods.
+    /// Returns the answer to this case with the given likelihoods.
     pub fn answer(&self, likelihoods: &Likelihoods) -> CorpusAnswer {
         let posterior = Posterior::compute(likelihoods, &Answers::from_contrast(&self.case), &self.changes.effects());
         let causes = posterior.causes();
@@ -94,12 +95,12 @@ impl CorpusCase {
         }
     }
 
-    /// What the product says of it.
+    /// Returns the cause that plimsoll names for this case.
     pub fn product_says(&self) -> Cause {
         explained(&self.case, &self.changes, LoadLine::NONE).cause
     }
 
-    /// Whether that is right.
+    /// Returns whether the named cause `said` is right.
     pub fn verdict(&self, said: Cause) -> CorpusVerdict {
         match said {
             cause if self.is_right(cause) => CorpusVerdict::Right,
@@ -109,7 +110,8 @@ impl CorpusCase {
     }
 }
 
-/// Counts answers over cases. Each case is counted for the way of its cause that is most probable.
+/// Fits likelihoods by counting answers over cases. A cause may show itself in several ways. Each
+/// case counts for the most probable way of its cause.
 pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
     let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted() };
     let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
@@ -117,7 +119,7 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
         let card = feature.card();
         found.background.entry(card.word).or_insert_with(|| vec![0.0; card.values.len()])[value] += 1.0;
     }
-    // The way of a case is told by what was fitted before; twice is enough for it to settle.
+    // The likelihoods fitted so far select the way of a case. Two passes are enough to converge.
     for _ in 0..2 {
         let mut counts = BTreeMap::new();
         for (case, answers) in cases.iter().zip(&answers) {
@@ -134,7 +136,7 @@ pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likeliho
     found
 }
 
-/// What is said of each case by likelihoods that were fitted without its set.
+/// Returns the answer to each case, from likelihoods that were fitted without the set of the case.
 pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64) -> Vec<CorpusAnswer> {
     let sets: BTreeSet<&str> = cases.iter().map(|it| it.set.as_str()).collect();
     let without = |set: &str| {
@@ -145,7 +147,7 @@ pub fn leave_one_set_out(cases: &[CorpusCase], temperature: f64, named_from: f64
     cases.iter().map(|case| case.answer(&fitted[case.set.as_str()])).collect()
 }
 
-/// How often each verdict was given: right, not known, wrong.
+/// Returns the number of verdicts of each kind: right, not known, wrong.
 pub fn shares(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
     let mut counts = [0; 3];
     for (case, cause) in cases.iter().zip(said) {
@@ -154,7 +156,7 @@ pub fn shares(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
     counts
 }
 
-/// Verdicts by the planted cause, as lines of Markdown.
+/// Formats the verdicts by planted cause as a Markdown table.
 pub fn confusion(cases: &[CorpusCase], said: &[Cause]) -> String {
     let mut by: BTreeMap<&str, ([usize; 3], Vec<String>)> = BTreeMap::new();
     for (case, cause) in cases.iter().zip(said) {
@@ -172,7 +174,7 @@ pub fn confusion(cases: &[CorpusCase], said: &[Cause]) -> String {
     text
 }
 
-/// What is said of each case, as the lines of `expected.tsv`.
+/// Formats the named cause and the verdict of each case as the lines of `expected.tsv`.
 pub fn expected_text(cases: &[CorpusCase], said: &[Cause]) -> String {
     let line = |(case, cause): (&CorpusCase, &Cause)| format!("{}\t{cause}\t{:?}\n", case.name, case.verdict(*cause));
     cases.iter().zip(said).map(line).collect()
@@ -220,8 +222,8 @@ mod tests {
         assert_eq!(features.len(), Feature::ALL.len());
     }
 
-    /// What the corpus reaches with each set left out.
+    /// Smallest share of right answers, with each set left out. The corpus reaches it now.
     const RIGHT_MIN: f64 = 0.78;
-    /// See [`RIGHT_MIN`].
+    /// Largest share of wrong answers, with each set left out; see [`RIGHT_MIN`].
     const WRONG_MAX: f64 = 0.04;
 }

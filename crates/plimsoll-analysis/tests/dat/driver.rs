@@ -1,10 +1,10 @@
-//! What must hold of reading any text as a `.dat` file; used by the tests here by seed, and by
-//! `fuzz/` by coverage.
+//! The rules for reading any text as a `.dat` file. The tests here use them with random texts, and
+//! `fuzz/` guided by coverage.
 
 use plimsoll_analysis::levels::{DatError, Level};
 
-/// Reads `text`; what was read must be sensible and read the same when written again, and an error
-/// must name a line that there is.
+/// Reads `text`. The levels must be plausible, and the same after writing and reading them again.
+/// An error must name an existing line.
 pub fn sensible(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
     match parse(text) {
         Err(DatError::Empty) => Ok(()),

@@ -1,4 +1,4 @@
-//! `.dat` files under seeded fuzzing: text like theirs, with damage.
+//! Fuzz tests of the parser of `.dat` files with fixed seeds: similar text, and damaged text.
 
 mod driver;
 

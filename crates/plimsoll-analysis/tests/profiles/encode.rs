@@ -1,9 +1,10 @@
-//! Writes pprof profiles: what the reader must give back, in every spelling that the format allows.
+//! Writes pprof profiles in every encoding that the format allows, and knows what the reader must
+//! return.
 //!
-//! Not here: files, gzip (the reader takes plain protobuf too).
+//! Not here: files, and gzip (the reader also accepts plain protobuf).
 
-/// A profile as it will stand in the bytes. Names are unique; a frame is a list of names, innermost
-/// first.
+/// The content of a profile. Names are unique. A place (location) is a list of function names,
+/// innermost first, because of inlining.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plain {
     pub types: Vec<(String, String)>,
@@ -11,7 +12,7 @@ pub struct Plain {
     pub samples: Vec<PlainSample>,
 }
 
-/// Indices into [`Plain::places`], leaf first; values; labels that are text.
+/// A sample: indices into [`Plain::places`], leaf first; values; text labels.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlainSample {
     pub stack: Vec<usize>,
@@ -19,16 +20,16 @@ pub struct PlainSample {
     pub labels: Vec<(String, String)>,
 }
 
-/// How the bytes are spelt; the meaning is the same.
+/// The choices of an encoding. They do not change the meaning.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
-    /// Repeated numbers one by one instead of packed.
+    /// Whether repeated numbers are written one by one instead of packed.
     pub unpacked: bool,
-    /// The string table before the samples instead of last.
+    /// Whether the string table comes before the samples instead of last.
     pub strings_first: bool,
-    /// Added to ids, so that they are not dense.
+    /// A number that is added to all ids, so that they are not dense.
     pub id_offset: u64,
-    /// A field that no reader knows in each message.
+    /// Whether each message contains fields that no reader knows.
     pub unknown_fields: bool,
 }
 
@@ -61,7 +62,7 @@ fn numbers(out: &mut Vec<u8>, field: u64, values: impl Iterator<Item = u64>, unp
     }
 }
 
-/// The string table: each text once.
+/// The string table, in which each text occurs once.
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
@@ -80,7 +81,7 @@ impl Strings {
     }
 }
 
-/// The profile as unpacked protobuf.
+/// Encodes the profile as protobuf without gzip.
 pub fn encode(profile: &Plain, spelling: Spelling) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.id("");

@@ -1,4 +1,5 @@
-//! Real profiles, and what `go tool pprof -top -cum` says of them. `regenerate` makes both anew.
+//! Real profiles, and the output of `go tool pprof -top -cum` for them. The script `regenerate`
+//! makes both.
 
 use plimsoll_analysis::profile::{Sort, View, percent, read, top};
 use plimsoll_model::profile::{LabelValue, Profile};
@@ -14,7 +15,7 @@ fn profile(name: &str) -> Profile {
     read(&fs::read(folder().join(format!("{name}.pb.gz"))).expect("the file is there")).expect("a profile")
 }
 
-/// A number as pprof prints it: the value in the smallest unit, and half of its last digit.
+/// A number as pprof prints it: the value in the smallest unit, and half a unit of its last digit.
 #[derive(Debug, Clone, Copy)]
 struct Printed {
     value: f64,
@@ -47,7 +48,7 @@ impl Printed {
     }
 }
 
-/// flat, flat%, cum, cum% by function.
+/// Reads pprof's rows: flat, flat%, cum and cum% by function.
 fn golden(name: &str) -> BTreeMap<String, [Printed; 4]> {
     let text = fs::read_to_string(folder().join(format!("{name}.top"))).expect("the file is there");
     let rows = text.lines().skip_while(|line| !line.trim_start().starts_with("flat ")).skip(1);
@@ -60,7 +61,7 @@ fn golden(name: &str) -> BTreeMap<String, [Printed; 4]> {
     .collect()
 }
 
-/// Compares every row of both, and returns how many there were.
+/// Compares every row of both outputs, and returns the number of rows.
 fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
     let mut expect = golden(golden_name);
     let top = top(profile, view, Sort::Cum);
@@ -71,7 +72,7 @@ fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
             expect.remove(name).unwrap_or_else(|| panic!("{golden_name}: pprof does not list {name}"));
         assert!(flat.agrees(row.flat as f64), "{golden_name}: {name} flat {} {flat:?}", row.flat);
         assert!(cum.agrees(row.cum as f64), "{golden_name}: {name} cum {} {cum:?}", row.cum);
-        // pprof prints all from 99.95 % on as 100 %.
+        // From 99.95 % on pprof prints 100 %.
         for (printed, value) in [(flat_percent, row.flat), (cum_percent, row.cum)] {
             let share = percent(value, top.total);
             let whole = printed.value == 100.0 && (99.95..=100.05).contains(&share);

@@ -1,9 +1,8 @@
-//! What is promised of profiles, from the outside: figures that agree with pprof on real profiles,
-//! refusals with a reason, and a seeded fuzz driver with the proof that it can fail. One binary, so
-//! that it links once.
+//! Tests of the public functions for profiles: figures that agree with pprof on real profiles,
+//! refusals with a reason, and a seeded fuzz test with a proof that it can fail.
 //!
-//! Random tests start from a seed that they print (cargo shows it when a test fails); the
-//! environment variable `PLIMSOLL_SEED` repeats a run.
+//! Random tests print their seed, which cargo shows when a test fails. The environment variable
+//! `PLIMSOLL_SEED` repeats a run.
 
 mod driver;
 mod encode;
@@ -13,7 +12,7 @@ mod refused;
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The seed of this run: from the environment, or a new one; printed either way.
+/// The seed of this run: from the environment, or random. It is always printed.
 #[expect(clippy::print_stderr, reason = "a random test must say how to repeat it")]
 fn seed() -> u64 {
     let seed = match std::env::var("PLIMSOLL_SEED") {

@@ -1,6 +1,7 @@
-//! Golden values. The effect: by hand, over all halves of three blocks (`resample`). Normal: SciPy
-//! 1.17.1 (`norm.sf`, `norm.ppf`), the coin `binom.sf`, the trend `kendalltau`'s normal p with the
-//! correction for continuity, by hand. Holm: by hand.
+//! Tests of statistics against known values. Normal distribution: SciPy 1.17.1 (`norm.sf`,
+//! `norm.ppf`). Coin: `binom.sf`. Trend: the normal p of `kendalltau`, with the correction for
+//! continuity by hand. Holm: by hand. The effect over all halves of three blocks is tested by hand
+//! in `resample`.
 
 use plimsoll_analysis::prove::stats::{fair_coin_tail, holm, median, normal_quantile, normal_tail, trend_p};
 

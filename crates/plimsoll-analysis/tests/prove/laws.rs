@@ -1,4 +1,4 @@
-//! What must hold for any values.
+//! Tests of laws of comparisons that hold for any values.
 
 use super::truth::{COPIES, QUIET, World};
 use plimsoll_analysis::prove::{
@@ -6,7 +6,7 @@ use plimsoll_analysis::prove::{
 };
 use proptest::prelude::*;
 
-/// Goodput of both sides by block, with ties now and then.
+/// Goodput of both sides by block, sometimes with equal values.
 fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
     prop_oneof![
         proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 1..30),
@@ -53,7 +53,7 @@ proptest! {
         }
     }
 
-    /// What the interval leaves out is what the test rejects.
+    /// The interval excludes exactly the values that the test rejects.
     #[test]
     fn the_interval_inverts_the_test(values in proptest::collection::vec((1.0..9.0f64, 1.0..9.0f64), 8..30)) {
         for alpha in [0.2, 0.05, 0.02] {
@@ -73,7 +73,7 @@ proptest! {
     }
 }
 
-/// What is better of B against A is worse of A against B, by the inverse ratio.
+/// If B is better than A, then A is worse than B, by the inverse ratio.
 #[test]
 fn swapping_the_builds_swaps_the_verdict() {
     for (seed, ratio) in (0..12).zip([0.7, 0.9, 0.97, 1.0, 1.03, 1.1, 1.4].into_iter().cycle()) {
@@ -89,7 +89,7 @@ fn swapping_the_builds_swaps_the_verdict() {
     }
 }
 
-/// The order is as often A first as B first, and blocks do not follow one another.
+/// A comes first as often as B does, and the order of a block does not depend on the block before.
 #[test]
 fn the_order_is_drawn_evenly() {
     let first: Vec<bool> = (0..4000).map(|block| order(7, block, 2)[0] == 0).collect();

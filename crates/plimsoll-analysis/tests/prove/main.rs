@@ -1,6 +1,6 @@
-//! Comparisons: the statistics, their laws, and the verdicts on simulated builds.
+//! Tests of comparisons: the statistics, their laws, and the verdicts on simulated builds.
 //!
-//! `PLIMSOLL_SEED` shifts the seeds; failures print them.
+//! `PLIMSOLL_SEED` shifts the seeds. Failures print the seeds.
 
 mod golden;
 mod laws;

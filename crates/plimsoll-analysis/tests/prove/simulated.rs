@@ -1,6 +1,6 @@
-//! Verdicts on simulated builds: how often they are right, and how often intervals hold the truth.
-//! The full numbers are a row of `bench/run`; these are the same comparisons, fewer of them, with
-//! bounds that a correct method crosses less than once in ten thousand runs.
+//! Tests how often verdicts on simulated builds are right, and how often intervals contain the
+//! truth. A row of `bench/run` has the full numbers. These tests make fewer of the same
+//! comparisons, with bounds that a correct method exceeds less than once in ten thousand runs.
 
 use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, machines, worse_builds};
 use plimsoll_analysis::Interference;
@@ -20,7 +20,8 @@ fn on(machine: Machine) -> World {
     World { machine, ..COPIES }
 }
 
-/// 2 % of 25, and four standard deviations: on any machine, and though starts of a build differ.
+/// The bound is 2 % of 25, plus four standard deviations. It holds on any machine, and with
+/// different speeds after starts of a build.
 #[test]
 fn two_copies_are_rarely_told_apart() {
     let offsets = [0.01, 0.02].map(|offset| World { offset, ..COPIES });
@@ -31,7 +32,7 @@ fn two_copies_are_rarely_told_apart() {
     }
 }
 
-/// 95 % of 25, and four standard deviations; and the estimates are right in the mean.
+/// The bound is 95 % of 25, minus four standard deviations. The mean of the estimates is right.
 #[test]
 fn intervals_hold_planted_ratios() {
     for machine in [QUIET, HERE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
@@ -45,7 +46,7 @@ fn intervals_hold_planted_ratios() {
     }
 }
 
-/// Builds that are worse in one hidden way: never better, and hardly ever the same.
+/// Builds with one hidden defect never get the verdict "better", and hardly ever "same".
 #[test]
 fn what_is_worse_in_a_hidden_way_is_not_better_and_not_the_same() {
     let (mut all, mut same) = (0, 0);
@@ -60,7 +61,7 @@ fn what_is_worse_in_a_hidden_way_is_not_better_and_not_the_same() {
     assert!(same * 100 <= all * 5, "{same} of {all}");
 }
 
-/// With half of the machine used by others a difference of 20 % is found in a minute.
+/// A difference of 20 % is found within a minute, although other processes use half of the machine.
 #[test]
 fn a_difference_is_found_on_a_machine_that_others_use() {
     let outcomes = World { ratio: 0.8, ..on(BUSY) }.outcomes(seeds(30), BLOCKS);
@@ -71,8 +72,7 @@ fn a_difference_is_found_on_a_machine_that_others_use() {
     assert!(outcomes.same >= 24, "{outcomes:?}");
 }
 
-/// Whoever reads "same" beside an interval may take the interval at its word: it lies inside the
-/// margin that was asked for.
+/// If the verdict is "same", the interval shown with it lies inside the requested margin.
 #[test]
 fn the_same_is_inside_the_margin_asked_for() {
     for machine in [QUIET, HERE] {
@@ -87,7 +87,8 @@ fn the_same_is_inside_the_margin_asked_for() {
     }
 }
 
-/// Copies on a noisy machine: with as many blocks as the first comparison asks for, most are told.
+/// Two equal builds on a noisy machine: with the number of blocks that the first comparison
+/// recommends, most comparisons have a verdict.
 #[test]
 fn as_many_blocks_as_are_asked_for_do() {
     let world = on(Machine { white: 0.03, ..QUIET });
@@ -113,7 +114,7 @@ fn a_large_effect_ends_the_comparison_early() {
 #[test]
 fn a_quantile_without_its_requests_is_not_compared() {
     let world = World { primary: Criterion::P99, ..on(QUIET) };
-    // 140 requests a load: 1 000 are on either side after eight blocks.
+    // A load has 140 requests, so each side has 1 000 requests after eight blocks.
     for (blocks, measures) in [(5, 1), (12, 2)] {
         let proof = world.prove(super::seed(), blocks);
         assert_eq!(proof.measures.len(), measures, "{proof:?}");
@@ -126,15 +127,15 @@ fn a_quantile_without_its_requests_is_not_compared() {
 fn what_cannot_be_said_is_not() {
     let settings = COPIES.rules(BLOCKS);
     let blocks = World { ratio: 1.35, ..COPIES }.blocks(1, 20);
-    // Too few blocks; how many more it takes is said.
+    // With too few blocks, the result states how many more are needed.
     let few = conclude(&settings, &blocks[..4], ComparisonEnd::Blocks);
     assert_eq!((few.verdict, few.measures[0].ratio_interval), (ProveVerdict::Inconclusive, None));
     assert!(few.blocks_more.is_some_and(|more| more >= 6), "{few:?}");
-    // Broken off.
+    // The comparison was aborted.
     let broken = conclude(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
     assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
     assert!(broken.doubts.above().any(|warning| warning.contains("^C")), "{broken:?}");
-    // None at all.
+    // There is no block at all.
     let none = conclude(&settings, &[], ComparisonEnd::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
     // The generator was the limit.
@@ -143,7 +144,8 @@ fn what_cannot_be_said_is_not() {
     assert_eq!(stop(&settings, &limited), Some(ComparisonEnd::Void));
     let proof = conclude(&settings, &limited, ComparisonEnd::Void);
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
-    // Other answers: no verdict for the better, unless they may differ.
+    // If the responses differ much, there is no verdict "better", unless a rule permits different
+    // responses.
     for (bytes, answers_may_differ, verdict, is_said) in [
         (320.0, false, ProveVerdict::Better, false),
         (319.0, false, ProveVerdict::Better, true),
@@ -160,8 +162,8 @@ fn what_cannot_be_said_is_not() {
     }
 }
 
-/// Blocks that others disturbed count, with the wider interval that they bring, and for less than
-/// the others.
+/// Disturbed blocks are valid. They widen the interval, and have less weight than undisturbed
+/// blocks.
 #[test]
 fn blocks_that_others_disturbed_count() {
     let loud = Interference {
@@ -186,8 +188,8 @@ fn blocks_that_others_disturbed_count() {
     assert!(disturbed.doubts.above().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
-    // A third of the blocks lies out by half: as they are, half of the interval would be 6 % and
-    // more.
+    // A third of the blocks is wrong by half. Without weights, half of the interval would be at
+    // least 6 %.
     assert!(width(&quiet) < width(&disturbed) && width(&disturbed) < 0.03, "{}", width(&disturbed));
     let all = [(ProveVerdict::Better, 0), (ProveVerdict::Worse, 0)].map(|(verdict, _)| verdict);
     assert!(!all.contains(&disturbed.verdict), "{disturbed:?}");
@@ -202,8 +204,8 @@ fn the_interval_narrows() {
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());
 }
 
-/// Blocks of a load of so many routes; on B the first takes `factor` times as long and fails in
-/// `failing` of its requests.
+/// Simulates 28 blocks with this number of routes. On B, the first route takes `factor` times as
+/// long, and the share `failing` of its requests fails.
 fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block> {
     let mut rng = Rng::stream(seed, 0x207E);
     let mut blocks = on(QUIET).blocks(seed, 28);
@@ -240,7 +242,7 @@ fn of_many_routes_the_one_that_differs_is_told() {
         let same = conclude(&settings, &with_routes(seed, 10, 1.0, 0.0), ComparisonEnd::Blocks);
         copies += usize::from(same.routes.iter().flat_map(|route| &route.measures).any(is_told));
     }
-    // 5 % of 20 and four standard deviations.
+    // The bound is 5 % of 20, plus four standard deviations.
     assert!(found >= 19 && alarms <= 5 && copies <= 5, "{found} found, {alarms} and {copies} false alarms of 20");
 }
 
@@ -251,14 +253,15 @@ fn a_route_that_fails_is_worse_though_it_is_as_quick() {
     let proof = told(&with_routes(1, 5, 1.0, 0.2));
     assert_eq!(proof.routes[0].measures[0].verdict, ProveVerdict::Worse, "{:?}", proof.routes[0]);
     assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);
-    // Where it never succeeds there is no quantile, but a doubt.
+    // A route that never succeeds has no quantile, but causes a doubt.
     let proof = told(&with_routes(1, 5, 1.0, 1.0));
     assert!(proof.doubts.above().any(|warning| warning.contains("'r0' never succeeds on B")), "{:?}", proof.doubts);
-    // What is refused of the whole is refused of each.
+    // If there is no verdict for the whole comparison, no route has a verdict.
     let broken = conclude(&settings, &with_routes(1, 5, 2.0, 0.0), ComparisonEnd::Broken("^C".into()));
     let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);
     assert!(verdicts.into_iter().all(|verdict| verdict == ProveVerdict::Inconclusive));
-    // A comparison does not end before its routes can be told, however certain the whole is.
+    // A comparison does not end before its routes can have a verdict, however certain the whole
+    // comparison is.
     let (large, many) = (World { ratio: 1.5, ..on(QUIET) }.blocks(1, 28), with_routes(1, 20, 1.0, 0.0));
     let mut with = large.clone();
     for (block, other) in with.iter_mut().zip(many) {
@@ -266,6 +269,6 @@ fn a_route_that_fails_is_worse_though_it_is_as_quick() {
     }
     let ended = |blocks: &[Block]| (1..=28).find(|count| stop(&settings, &blocks[..*count]).is_some());
     assert_eq!((ended(&large), ended(&with)), (Some(10), Some(20)));
-    // One route is the whole.
+    // A plan with a single route has no comparison by route.
     assert!(told(&COPIES.blocks(1, 28)).routes.is_empty());
 }

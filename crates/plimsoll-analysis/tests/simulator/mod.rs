@@ -1,6 +1,8 @@
-//! Servers of known capacity as queue models, in virtual time, that answer a [`Plan`] with a
-//! [`Run`] as the engine would: judge, watch and search are exercised as they are. Shared by the
-//! tests and the example, each of which uses a part. Not here: sockets, engines, threads.
+//! Servers of known capacity as queue models in virtual time. They execute a [`Plan`] and return a
+//! [`Run`] as the engine would, so that judge, watch and search are tested unchanged. The tests and
+//! the examples share this file, and each uses a part of it.
+//!
+//! Not here: sockets, engines, threads.
 
 #![allow(dead_code)]
 
@@ -18,7 +20,7 @@ use std::collections::{BinaryHeap, VecDeque};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// How long services take, as a distribution with mean 1.
+/// A distribution of service times with mean 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Service {
     Constant,
@@ -27,13 +29,14 @@ pub enum Service {
     Hyperexponential(f64),
     /// Lognormal with this squared coefficient of variation.
     Lognormal(f64),
-    /// This share takes so many times as long as the others.
+    /// This share of the requests takes this multiple of the time of the other requests.
     Bimodal(f64, f64),
 }
 
 impl Service {
-    /// Probability of the first phase of a hyperexponential service; its rate is twice that, the
-    /// other's twice the rest.
+    /// Returns the probability of the first phase of a hyperexponential service. The rate of that
+    /// phase is twice its probability, and the rate of the second phase is twice the remaining
+    /// probability.
     pub fn first_phase(cv2: f64) -> f64 {
         0.5 * (1.0 + ((cv2 - 1.0) / (cv2 + 1.0)).sqrt())
     }
@@ -61,49 +64,54 @@ impl Service {
     }
 }
 
-/// What the server is.
+/// The kind of a simulated server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Kind {
-    /// So many servers with one queue, default SLO, Poisson arrivals.
+    /// A queue with this number of servers; default SLO, Poisson arrivals.
     Queue(Service, usize),
-    /// One server, exponential service, Poisson arrivals; bound 20 service times.
+    /// One server with exponential service and Poisson arrivals; the latency bound is 20 service
+    /// times.
     Mm1,
-    /// c servers, constant service, Poisson arrivals; bound 20 service times.
+    /// This number of servers with constant service and Poisson arrivals; the latency bound is 20
+    /// service times.
     Mdc(usize),
-    /// N slots of constant time, constant arrivals.
+    /// This number of workers with constant service times; constant arrivals.
     Slots(usize),
-    /// A token bucket that holds so many seconds of its rate.
+    /// A rate limiter with a token bucket, which holds the tokens of this time, s.
     Limiter(f64),
-    /// One server with a queue that never rejects; constant arrivals.
+    /// One server with a queue that never rejects requests; constant arrivals.
     DeepQueue,
-    /// Capacity is drawn anew for every trial: the nominal one, or this many times that.
+    /// The capacity is random for each trial: nominal, or multiplied by this factor.
     Regimes(f64),
-    /// A deep queue whose server makes so many times its nominal rate from 12 s on, once the climb
-    /// is over.
+    /// A deep queue whose capacity is multiplied by this factor from 12 s on, after the climb.
     Changes(f64),
-    /// A deep queue that stands still now and then.
+    /// A deep queue that stalls now and then.
     Stalls(Stalling),
-    /// M/M/1 whose capacity depends on what it has done so far.
+    /// M/M/1 with a capacity that depends on the past requests or on time.
     Ages(Aging),
-    /// Serves so many requests in every window of so many seconds, and refuses the others.
+    /// A server that accepts this number of requests in every window of this length, s, and refuses
+    /// all others.
     Quota(f64, f64),
 }
 
-/// How the capacity of a server changes over time.
+/// How the capacity of a server changes over time or requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Aging {
-    /// After so many requests it is this share of the nominal one.
+    /// After this number of requests, the capacity is this share of the nominal capacity (burst
+    /// credit).
     Credit(f64, f64),
-    /// After so many seconds of load it is so many times the nominal one.
+    /// After this time under load, s, the capacity is multiplied by this factor (autoscaling).
     Scales(f64, f64),
-    /// It rises from this share of the nominal one, over so many requests.
+    /// The capacity rises over this number of requests, from this share of the nominal capacity (a
+    /// cache that fills).
     Warms(f64, f64),
-    /// After so many requests it is half the nominal one, and falls on.
+    /// After this number of requests the capacity is half the nominal capacity, and it falls
+    /// further (a leak).
     Leaks(f64),
 }
 
 impl Aging {
-    /// Capacity as a multiple of the nominal one.
+    /// Returns the capacity as a multiple of the nominal capacity.
     fn speed(self, served: f64, now_s: f64) -> f64 {
         match self {
             Aging::Credit(requests, share) => {
@@ -126,17 +134,17 @@ impl Aging {
     }
 }
 
-/// How a server stands still: for a time drawn from here to there, after a time in which it works.
+/// How a server stalls: for a random time between two bounds, after a time in which it works.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stalling {
     pub from_ms: u64,
     pub to_ms: u64,
     pub gap_ms: u64,
-    /// The time between is drawn from an exponential distribution.
+    /// Whether the time between stalls is exponentially distributed, with `gap_ms` as its mean.
     pub random: bool,
 }
 
-/// The stalls of a server on its own clock.
+/// Generates the stalls of a server.
 #[derive(Debug, Clone)]
 struct Clockwork {
     stalling: Stalling,
@@ -161,15 +169,17 @@ impl Clockwork {
     }
 }
 
-/// The highest utilisation of a deep queue at which 99 % of the requests are answered within 500 ms
-/// in spite of such stalls, by long simulation of its workload; 0 if there is none.
+/// Returns the highest utilisation of a deep queue with such stalls at which 99 % of the responses
+/// take at most 500 ms. It comes from a long simulation of the waiting work; 0 if there is no such
+/// utilisation.
 fn stalled_line_share(stalling: Stalling) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
     let late = |share: f64| {
         let mut clockwork = Clockwork::new(stalling, 99);
         let (mut from, mut to) = clockwork.next();
-        // Work that waits, and what a request that comes now has to wait for.
+        // The waiting work, the number of requests that would wait too long, and the number of all
+        // requests.
         let (mut work_ns, mut bad, mut all) = (0.0, 0u64, 0u64);
         let mut at_ns = 0;
         while at_ns < HOURS_NS {
@@ -199,18 +209,20 @@ fn stalled_line_share(stalling: Stalling) -> f64 {
     (low + high) / 2.0
 }
 
-/// How a simulated world is disturbed.
+/// The disturbances of a simulated machine.
 #[derive(Debug, Clone, Copy)]
 pub struct Noise {
-    /// Share of trials disturbed: capacity x U(0.6, 0.95), or a few stalls.
+    /// Share of the trials that are disturbed: the capacity is multiplied by U(0.6, 0.95), or there
+    /// are a few stalls.
     pub disturbed: f64,
-    /// Standard deviation of each trial's capacity.
+    /// Standard deviation of the capacity between trials, as a share.
     pub jitter: f64,
-    /// Stalls of 10 to 100 ms, so many a second; only where the bound is far longer.
+    /// Number of stalls of 10 to 100 ms a second; only for servers whose latency bound is far
+    /// longer.
     pub stalls_per_s: f64,
 }
 
-/// One kind of server with its search settings.
+/// A simulated server, with the SLO and the arrivals of its search.
 #[derive(Debug, Clone, Copy)]
 pub struct Model {
     pub name: &'static str,
@@ -218,8 +230,8 @@ pub struct Model {
     /// Nominal capacity, requests a second.
     pub capacity: f64,
     pub noise: Noise,
-    /// What the load generator can make, requests a second: its worker is busy in proportion to
-    /// what it makes.
+    /// Largest rate of the load generator, requests a second. Its worker is busy in proportion to
+    /// the rate.
     pub client_rps: f64,
 }
 
@@ -237,8 +249,8 @@ impl Model {
         ]
     }
 
-    /// Servers that stall: those that hold a line, since stalls are short or rare enough, and those
-    /// that hold none.
+    /// Returns servers that stall. Some have a line, because their stalls are short or rare enough;
+    /// others have none.
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,
@@ -260,11 +272,12 @@ impl Model {
         ]
     }
 
-    /// The same model with the capacity that belongs to a seed, so that no grid fits by chance.
+    /// Returns the model with a capacity that depends on the seed, so that no rate of the search
+    /// fits it by chance.
     pub fn seeded(self, seed: u64) -> Model {
         let spread = (Rng::stream(seed, 77).next_f64() - 0.5) * 0.4;
         let capacity = match self.kind {
-            // Slots of a whole number of us.
+            // The service time is a whole number of us.
             Kind::Slots(n) => n as f64 * 1e6 / (n as f64 * 1e6 / (self.capacity * spread.exp())).round(),
             _ => self.capacity * spread.exp(),
         };
@@ -282,7 +295,7 @@ impl Model {
         self.servers() as f64 / self.capacity
     }
 
-    /// How long the first answer takes.
+    /// Returns the response time of a first request, ns.
     pub fn answer_ns(&self) -> u64 {
         match self.kind {
             Kind::Limiter(_) | Kind::Quota(..) => MS,
@@ -308,7 +321,7 @@ impl Model {
         }
     }
 
-    /// The true line as a share of the capacity; M/D/c by long simulation.
+    /// Returns the true line as a share of the capacity. For M/D/c it comes from a long simulation.
     pub fn line_share(&self) -> f64 {
         match self.kind {
             // P(T > B) = exp(-(mu - lambda) B) = 1 %.
@@ -320,14 +333,15 @@ impl Model {
     }
 }
 
-/// The highest utilisation of M/D/c at which 99 % of the stays are within 20 service times.
+/// Returns the highest utilisation of M/D/c at which 99 % of the response times are within 20
+/// service times.
 fn mdc_line_share(c: usize) -> f64 {
     let (mut low, mut high) = (0.7, 1.0);
     for _ in 0..10 {
         let middle: f64 = (low + high) / 2.0;
         let mut rng = Rng::new(99);
         let mut free: BinaryHeap<Reverse<u64>> = (0..c).map(|_| Reverse(0)).collect();
-        // Service of 1 000 000 units on each of c servers.
+        // Service takes 1 000 000 units of time on each of c servers.
         let gap = 1e6 / c as f64 / middle;
         let (mut now, mut slow) = (0.0, 0u64);
         let n = 1_500_000u64;
@@ -343,7 +357,7 @@ fn mdc_line_share(c: usize) -> f64 {
     (low + high) / 2.0
 }
 
-/// The server's state; it carries over from one trial to the next.
+/// The state of a simulated server, which continues from one trial to the next.
 struct Server {
     model: Model,
     rng: Rng,
@@ -351,11 +365,11 @@ struct Server {
     tokens: f64,
     tokens_at_ns: u64,
     served: f64,
-    /// Speed in this trial, 1 is nominal.
+    /// Capacity in this trial, as a multiple of the nominal capacity.
     speed: f64,
-    /// Stalls still to come: (start, end).
+    /// The coming stalls of this trial: (start, end), ns.
     stalls: VecDeque<(u64, u64)>,
-    /// Those of the server itself: the clock, and the one that is now or next.
+    /// The server's own stalls: their generator, and the current or next stall (start, end), ns.
     own: Option<(Clockwork, (u64, u64))>,
 }
 
@@ -382,7 +396,7 @@ impl Server {
         }
     }
 
-    /// A trial of this length begins: what is drawn for it.
+    /// Begins a trial of this length: draws its speed and its stalls.
     fn begin(&mut self, now_ns: u64, length_ns: u64) {
         let normal = (0..12).map(|_| self.rng.next_f64()).sum::<f64>() - 6.0;
         self.speed = 1.0 + normal * self.model.noise.jitter;
@@ -408,8 +422,8 @@ impl Server {
                 (0..3).for_each(|_| stall(&mut self.rng, 100, 400));
             }
         }
-        // A stall of 50 ms breaks a bound of a few ms by itself: with such stalls the SLO has
-        // another line.
+        // A stall of 50 ms alone breaks a bound of a few ms. With such stalls the true line would
+        // be different.
         let tight = matches!(self.model.kind, Kind::Mm1 | Kind::Mdc(_));
         let stalls_per_s = if tight { 0.0 } else { self.model.noise.stalls_per_s };
         let count = self.rng.poisson(stalls_per_s * length_ns as f64 / 1e9);
@@ -418,11 +432,12 @@ impl Server {
         self.stalls = stalls.into();
     }
 
-    /// A request arrives: when it is answered, and whether well. Calls are in order of time.
+    /// Processes a request that arrives at `now_ns`. Returns when the response is sent, and whether
+    /// it is a success. Calls must be in order of time.
     fn arrive(&mut self, now_ns: u64) -> (u64, bool) {
         if let Kind::Limiter(seconds) = self.model.kind {
             let rate = self.model.capacity;
-            // The limiter counts by the clock, whatever the speed of what is behind it.
+            // The limiter counts in real time, whatever the speed of the server behind it.
             let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.speed.min(1.0);
             self.tokens = (self.tokens + earned).min(rate * seconds);
             self.tokens_at_ns = now_ns;
@@ -473,18 +488,19 @@ impl Server {
     }
 }
 
-/// What ends in one tick.
+/// The requests that end in one tick.
 #[derive(Default, Clone)]
 struct Ends {
     succeeded: Vec<u64>,
     failed: Vec<u64>,
-    /// Successes before the window's end.
+    /// Number of successes before the end of the window.
     in_window: u64,
-    /// Sum of (tick end - end), for the integral of the number in flight.
+    /// Sum of (tick end - request end), for the integral of the number in flight.
     left_ns: u64,
 }
 
-/// Carries out a plan at `origin_ns` of virtual time; returns the run and how long it took.
+/// Executes a plan that starts at `origin_ns` of virtual time. Returns the run and its length in
+/// ns.
 fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_ns: u64) -> (Run, u64) {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let end_ns = schedule.end_ns().expect("trials end");
@@ -496,7 +512,7 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
     let mut arrivals = schedule.arrivals(Stripe::ALL).peekable();
     let mut users: BinaryHeap<Reverse<u64>> = match plan.load.shape {
         LoadShape::Closed { .. } => {
-            // Users join as the first stage rises.
+            // Users start one after another while the first stage rises.
             let first = &plan.load.shape.curve().stages[0];
             let ramp_ns = if first.to > first.from { first.duration_ns.unwrap_or(0) } else { 0 };
             let most = schedule.users_max();
@@ -583,13 +599,14 @@ fn simulate(plan: &PlanRecord, mut until: StopRule, server: &mut Server, origin_
     (run, at_ns)
 }
 
-/// Cores that others use of two, at a moment of virtual time, ns.
+/// Returns the cores of a two-core machine that other processes use at a moment of virtual time, in
+/// ns.
 pub type Burners = fn(u64) -> f64;
 
-/// Nobody else.
+/// No other processes.
 pub const NO_BURNERS: Burners = |_| 0.0;
 
-/// What probes would have seen of a load that began at `start_ns`, if the server and plimsoll used
+/// Returns the probe readings of a load that began at `start_ns`, if the server and plimsoll used
 /// 0.6 cores.
 fn beside(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     let mut probes = Probes::default();
@@ -613,20 +630,20 @@ fn beside(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     probes
 }
 
-/// What connecting and handing over cost.
+/// Time for connecting and for transferring the result, ns.
 const OVERHEAD_NS: u64 = 70 * MS;
 
-/// A whole search in virtual time.
+/// Runs a whole search in virtual time.
 pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
     search_as(model, seed, &settings(model, seed, budget_ns, max_rate))
 }
 
-/// The same with these settings.
+/// Runs a whole search with these settings.
 pub fn search_as(model: Model, seed: u64, settings: &Settings) -> Findings {
     searched(model, seed, settings, NO_BURNERS)
 }
 
-/// The same where others use cores, which slow the server down by as much.
+/// Runs a whole search while other processes use cores, which reduces the server's capacity.
 pub fn search_beside(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
     searched(model, seed, &settings(model, seed, budget_ns, None), burners)
 }
@@ -640,8 +657,8 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
             SearchStep::Stop(findings) => return *findings,
             SearchStep::Measure(measure) => {
                 let start_ns = now_ns + OVERHEAD_NS / 2;
-                // A trial is as slow as the machine is at its beginning: what changes within it is
-                // in the probes alone.
+                // The capacity of a trial depends on the disturbance at its beginning. A later
+                // change within the trial appears only in the probe readings.
                 let slowed = Model { capacity: model.capacity * (1.0 - burners(start_ns) / 2.8), ..model };
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));
@@ -654,20 +671,20 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
     }
 }
 
-/// What a study that was carried out recorded.
+/// The record of a simulated study.
 pub struct Recorded {
     pub trials: Vec<Trial>,
     pub remarks: Vec<Remark>,
-    /// When each of its steps was asked for, and how many loads and remarks there were then, ns.
+    /// For each step of the study: its time in ns, and the number of loads and remarks at that
+    /// time.
     pub asked_at: Vec<(u64, usize, usize)>,
-    /// How long it took, ns.
+    /// Length of the study, ns.
     pub elapsed_ns: u64,
-    /// Why it could not go on.
+    /// Why the study could not continue; `None` if it could.
     pub broken: Option<study::StudyFailure>,
 }
 
-/// Carries a whole study out in virtual time, each arm on a server of its own, beside others that
-/// use cores.
+/// Runs a whole study in virtual time, each arm on its own server, while other processes use cores.
 pub fn conduct(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
@@ -707,7 +724,8 @@ pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) 
     Settings { base, slo: model.slo(), budget_ns, max_rate, arrivals: model.arrivals(), first_answer_ns }
 }
 
-/// The trials of a search, for eyes.
+/// Formats the trials and the result of a search for failure messages. `truth` is the true line or
+/// capacity, 1/s.
 pub fn tell(findings: &Findings, truth: f64) -> String {
     use std::fmt::Write;
     let mut text = String::new();

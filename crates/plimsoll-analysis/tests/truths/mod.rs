@@ -1,8 +1,8 @@
-//! Load lines that queueing theory knows ([`line_rps`]), and how often searches tell them
+//! Load lines that are known from queueing theory ([`line_rps`]), and how often searches find them
 //! ([`Coverage`]).
 //!
-//! M/M/k by Erlang's formula; M/G/1 by the poles of the Pollaczek-Khinchine transform, which is
-//! exact for hyperexponential service and exact to many digits for constant service beyond two
+//! M/M/k uses Erlang's formula. M/G/1 uses the poles of the Pollaczek-Khinchine transform. It is
+//! exact for hyperexponential service. For constant service it is exact to many digits beyond two
 //! service times.
 
 #![allow(dead_code)]
@@ -12,12 +12,12 @@ use plimsoll_model::units::SECOND;
 use std::fmt;
 use std::ops::Range;
 
-/// The default SLO: a share of 1 % may take longer than 0.5 s.
+/// The default SLO: at most this share of the requests may take longer than [`BOUND_S`], s.
 const LATE_SHARE: f64 = 0.01;
 const BOUND_S: f64 = 0.5;
 
-/// The highest rate of random arrivals at which 99 % of the responses take 500 ms at most; 0 if
-/// there is none.
+/// Returns the highest rate of random arrivals at which 99 % of the responses take at most 500 ms;
+/// 0 if there is none.
 pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
         Kind::Queue(Service::Exponential, servers) => mmk_late(rate, capacity, servers),
@@ -37,19 +37,19 @@ fn mmk_late(rate: f64, capacity: f64, servers: usize) -> f64 {
     let k = servers as f64;
     let mu = capacity / k;
     let a = rate / mu;
-    // Erlang B by its recursion, then C.
+    // Erlang's B formula by recursion, then the C formula.
     let blocked = (1..=servers).fold(1.0, |b, n| a * b / (n as f64 + a * b));
     let waits = blocked / (1.0 - a / k * (1.0 - blocked));
     let room = k - 1.0 - a;
-    // By exponents together, as each alone overflows.
+    // The exponents are combined, because each single power overflows.
     let alone = (-mu * BOUND_S).exp();
     let queued =
         if room.abs() < 1e-9 { mu * BOUND_S * alone } else { (alone - (-mu * BOUND_S * (k - a)).exp()) / room };
     alone + waits * queued
 }
 
-/// The root of rate (M(theta) - 1) = theta between `low` and `high`, where `m` is the moment
-/// generating function of the service.
+/// Returns the root of rate (M(theta) - 1) = theta in an interval. `m` is the moment generating
+/// function of the service time.
 fn pole(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
     let f = |theta: f64| rate * (m(theta) - 1.0) - theta;
     let rises = f(high) > f(low);
@@ -66,7 +66,7 @@ fn md1_late(rate: f64, capacity: f64) -> f64 {
         return 1.0;
     }
     let rho = rate * s;
-    // Away from the root at 0.
+    // The interval excludes the root at 0.
     let theta = pole(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
     let a = (1.0 - rho) / (rho * (theta * s).exp() - 1.0);
     a * (-theta * (BOUND_S - s)).exp()
@@ -85,29 +85,29 @@ fn mh1_late(rate: f64, capacity: f64, cv2: f64) -> f64 {
     term(first) + term(second)
 }
 
-/// What many searches on one model stated.
+/// The results of many searches on one model.
 #[derive(Debug, Clone)]
 pub struct Coverage {
-    /// Searches.
+    /// Number of searches.
     pub searches: usize,
-    /// Share whose 90 % interval holds the truth.
+    /// Share of the searches whose 90 % interval contains the true line.
     pub covers: f64,
-    /// Share that stated an estimate.
+    /// Share of the searches that stated an estimate.
     pub stated: f64,
-    /// Share of the searches whose stated estimate is more than 3 % above the truth.
+    /// Share of the searches whose stated estimate is more than 3 % above the true line.
     pub above: f64,
     pub confirmed: f64,
-    /// Median width of the interval over the truth.
+    /// Median width of the interval, as a share of the true line.
     pub width: f64,
-    /// Median of estimate over truth.
+    /// Median of the estimate divided by the true line.
     pub median: f64,
-    /// Shares of searches whose interval lies below, and above, the truth.
+    /// Share of the searches whose interval is below the true line, and share above it.
     pub misses: (f64, f64),
     pub elapsed_s: f64,
 }
 
 impl Coverage {
-    /// Over these seeds.
+    /// Runs one search per seed and computes the coverage.
     pub fn of(model: Model, seeds: Range<u64>, budget_s: u64) -> Coverage {
         let count = seeds.clone().count();
         let mut sums = [0.0; 7];
@@ -175,7 +175,7 @@ impl fmt::Display for Coverage {
     }
 }
 
-/// Lines by hand: M/M/1 is C - ln(100) / 0.5 s.
+/// Lines that were computed by hand: M/M/1 is C - ln(100) / 0.5 s.
 #[test]
 fn lines_by_formula() {
     let check = |kind: Kind, capacity: f64, expect: f64, within: f64| {
@@ -187,6 +187,6 @@ fn lines_by_formula() {
     check(Kind::Queue(Service::Exponential, 8), 10.0, 0.0, 1e-3);
     check(Kind::Queue(Service::Constant, 1), 1000.0, 995.39, 0.05);
     check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10.0, 0.0, 1e-3);
-    // ln(100) (1 + 4) / (2 t) below the capacity.
+    // The line is ln(100) (1 + 4) / (2 t) below the capacity.
     check(Kind::Queue(Service::Hyperexponential(4.0), 1), 10_000.0, 10_000.0 - 23.03, 0.1);
 }

@@ -1,6 +1,6 @@
-//! Every importer writes files that plimsoll can read. Random documents in the shape of each
-//! format, with unusual texts in every place, are imported, parsed as in `check`, and turned into
-//! requests.
+//! Tests that every importer writes traffic files that plimsoll can read. Random documents in each
+//! format, with unusual texts in every place, are imported. The result is parsed as in `check` and
+//! converted to requests.
 
 #![forbid(unsafe_code)]
 
@@ -12,7 +12,7 @@ use plimsoll_traffic::import::{self, ImportResult};
 use serde_json::{Value, json};
 use std::path::Path;
 
-/// The importers.
+/// The formats that can be imported.
 #[derive(Debug, Clone, Copy)]
 enum ImportKind {
     Har,
@@ -30,7 +30,7 @@ fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportRe
     }
 }
 
-/// Number of documents for each format; `PROPTEST_CASES` overrides it.
+/// Number of random documents for each format; `PROPTEST_CASES` overrides it.
 const CASES: u64 = 1_000;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -41,13 +41,13 @@ fn cases() -> u64 {
     from_environment("PROPTEST_CASES").unwrap_or(CASES)
 }
 
-/// The first seed; `PROPTEST_RNG_SEED` overrides it.
+/// The first seed of the random documents, derived from `PROPTEST_RNG_SEED`; 0 without it.
 fn seed_first() -> u64 {
     const APART: u64 = 1 << 32;
     from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(APART)
 }
 
-/// Texts with a special meaning somewhere, or with none.
+/// Texts that have a special meaning in some format, and texts that have none.
 const ODD: [&str; 52] = [
     "",
     "a",
@@ -125,7 +125,7 @@ impl Drawn {
         }
     }
 
-    /// Usually a valid choice, sometimes any text.
+    /// Usually returns one of the valid choices, sometimes any text.
     fn mostly(&mut self, of: &[&str]) -> String {
         if self.often() { self.one(of).to_owned() } else { self.odd() }
     }
@@ -504,7 +504,8 @@ fn jmx(rng: &mut Drawn) -> String {
     )
 }
 
-/// Syntax of TOML 1.1 that 1.0 lacks: a line break in an inline table, and new escapes.
+/// Returns syntax of TOML 1.1 in a text that TOML 1.0 lacks: a line break in an inline table, or a
+/// new escape. `None` if there is none.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);
@@ -544,11 +545,12 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     None
 }
 
-/// Whether the import of a document is usable: only variables and files may be missing.
+/// Imports a document and returns whether the result has requests. The error says what is wrong
+/// with the result, apart from missing variables and files.
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
-        // This error concerns the result, not the input.
+        // This error means that the importer's own result is invalid, not its input.
         Err(error) if error.text.contains("no file of traffic can be made") => return Err(error.text),
         Err(_) => return Ok(false),
     };
@@ -580,7 +582,7 @@ fn whatever_is_imported_is_read_or_says_what_it_lacks() {
             }
         }
         assert!(refused.is_empty(), "{kind:?}: {} of {}: {refused:#?}", refused.len(), cases());
-        // A fair share of the documents yields requests.
+        // At least one of twenty documents must yield requests.
         assert!(asked * 20 > cases(), "{kind:?}: {asked}");
     }
 }

@@ -42,8 +42,8 @@ pub enum Metric {
     Errors,
     /// Successes a second.
     Throughput,
-    /// CPU time of the server for each request with a response, in ns. It is known only after the
-    /// run.
+    /// CPU time of the server for each request with a response, in ns. The time is known only after
+    /// the run.
     Cpu,
     /// Requests that were never sent, as a number or a share.
     Unsent(Amount),

@@ -17,7 +17,7 @@ pub enum DoubtKind {
     Unsent,
     /// Other processes of the machine disturbed the load.
     Others,
-    /// Some loads are void: they carry no information about the server.
+    /// Some loads are void: these loads have no information about the server.
     Void,
     /// Some loads were measured, but the finding ignores them.
     SetAside,

@@ -1,8 +1,8 @@
 //! Formats numbers for people: three significant digits, suitable units, no false precision. Every
 //! figure of every output is formatted here, so that one value never has two spellings.
 //!
-//! Not here: conditions and SLOs, such as `p99<=500ms`. They have a syntax of their own, because
-//! they are parsed again. See [`crate::condition`].
+//! Not here: conditions and SLOs, such as `p99<=500ms`. Conditions and SLOs have a syntax of their
+//! own, because they are parsed again. See [`crate::condition`].
 
 use crate::sentence::{Remedy, Sentence};
 pub use plimsoll_model::calendar::date;
@@ -112,8 +112,8 @@ pub fn share(value: f64) -> String {
     }
 }
 
-/// Formats a share as a whole percentage. It is for probabilities and shares of samples, whose
-/// decimals have no meaning. The text is 0 % or 100 % only for exactly that share.
+/// Formats a share as a whole percentage. Use this format for probabilities and shares of samples,
+/// whose decimals have no meaning. The text is 0 % or 100 % only for exactly that share.
 pub fn whole_percent(share: f64) -> String {
     match share * 100.0 {
         percent if percent <= 0.0 => "0 %".to_owned(),

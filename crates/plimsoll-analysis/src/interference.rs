@@ -10,8 +10,8 @@
 //! Other processes disturb a load if two conditions hold. First, they used more than [`CORES_MAX`]
 //! and more than [`PART_MAX`] of the CPU time of the server and plimsoll. Second, this use had an
 //! effect: [`BUSY_SHARE`] of all cores were in use, or threads of the server and plimsoll waited
-//! for a core. They waited if the waits were at least [`WAIT_SHARE`] of the time in which they
-//! wanted a core.
+//! for a core. Waits count if they were more than [`WAIT_SHARE`] of the time in which they wanted a
+//! core.
 //!
 //! On a machine with idle cores other processes have no effect. The rule also applies to any half
 //! second in which other processes used [`BURST_CORES`], which is enough to spoil a p99. The host
@@ -33,8 +33,8 @@ pub const CORES_MAX: f64 = 0.15;
 pub const PART_MAX: f64 = 0.05;
 /// Other processes have an effect if at least this share of all cores is in use.
 pub const BUSY_SHARE: f64 = 0.75;
-/// Other processes have an effect if the threads of the server and of plimsoll wait for a core for
-/// more than this share of the time in which they want one.
+/// Other processes have an effect if they make threads of the server and of plimsoll wait for a
+/// core. The waits must exceed this share of the time in which these threads want a core.
 pub const WAIT_SHARE: f64 = 0.1;
 /// Cores that other processes may use for half a second. If twice [`PART_MAX`] is more, that
 /// applies.

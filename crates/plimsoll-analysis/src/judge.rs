@@ -151,7 +151,7 @@ pub struct Evidence {
     /// limiter had saved up were used up.
     pub primed: bool,
     /// Relative difference between the number of requests in flight and rate x response time, which
-    /// Little's law says are equal; `None` if it is not known.
+    /// are equal by Little's law; `None` if not known.
     pub little_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,

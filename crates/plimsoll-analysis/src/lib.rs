@@ -1,4 +1,4 @@
-//! What runs mean, and which plan to try next: pure functions on values.
+//! Pure functions on values: the meaning of runs, and the choice of the next plan to try.
 //!
 //! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
 //! run. [`judge`](judge()) decides whether a trial met the SLO, and [`Watch`] decides this as soon

@@ -338,8 +338,8 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
-    /// The outcomes of one second of a simulated server with a line of 100/s. They depend on the
-    /// number of the second and on the offered requests.
+    /// The outcomes of one second of a simulated server with a line of 100/s. The outcomes depend
+    /// on the number of the second and on the offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,

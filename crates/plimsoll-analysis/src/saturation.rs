@@ -15,7 +15,8 @@ pub struct Saturation {
     /// The length of the observation, in seconds.
     pub seconds: f64,
     /// Dispersion of the completions: the variance divided by the mean of their counts in pieces of
-    /// equal length. It is 1 for exponential service times, and 0 for constant service times.
+    /// equal length. The dispersion is 1 for exponential service times, and 0 for constant service
+    /// times.
     pub dispersion: f64,
     /// The number of pieces from which `dispersion` is computed.
     pub pieces: f64,

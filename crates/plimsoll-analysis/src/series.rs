@@ -227,8 +227,8 @@ fn student(freedom: usize) -> f64 {
 pub const VISITS_MIN: usize = 3;
 
 /// Returns the error of a goodput from separate visits of one load, including the variation between
-/// visits. It is half the 95 % interval, as a share of the goodput. Returns `None` for fewer than
-/// [`VISITS_MIN`] visits.
+/// visits. The error is half the 95 % interval, as a share of the goodput. Returns `None` for fewer
+/// than [`VISITS_MIN`] visits.
 pub fn visits_error(rates: &[f64]) -> Option<f64> {
     let visits = rates.len();
     let mean = rates.iter().sum::<f64>() / visits as f64;

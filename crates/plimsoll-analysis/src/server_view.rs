@@ -1,5 +1,5 @@
-//! What was observed of the server over all loads of an experiment ([`ServerView`]): CPU and
-//! memory, processes, and the readings of each series.
+//! The observations of the server over all loads of an experiment ([`ServerView`]): CPU and memory,
+//! processes, and the readings of each series.
 //!
 //! Not here: the server's CPU in one load ([`crate::server`]), the probes, and the report.
 
@@ -72,7 +72,7 @@ impl<'a> ServerView<'a> {
         met
     }
 
-    /// Returns the readings of each series over all loads. It combines the values only, without
+    /// Returns the readings of each series over all loads. The result has only the values, without
     /// their times within the loads.
     pub fn readings(&self) -> BTreeMap<&'a str, SeriesReadings<'a>> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();

@@ -1,5 +1,5 @@
-//! The figures of each stage of a staged load. They are computed from the recorded intervals, so
-//! that every reader of the run file gets the same figures.
+//! The figures of each stage of a staged load. The figures are computed from the recorded
+//! intervals, so that every reader of the run file gets the same figures.
 //!
 //! An interval belongs to the stage in which its middle lies. Scheduled requests count at their
 //! intended start, and responses at their arrival. So a request scheduled in one stage may count

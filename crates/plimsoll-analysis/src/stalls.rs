@@ -9,7 +9,7 @@ use crate::watch::TickFigures;
 pub struct Stall {
     /// When the stall began, in ns since the start of the judged window.
     pub at_ns: u64,
-    /// The length of the stall, ns. It is a lower bound if the load ended during the stall.
+    /// The length of the stall, ns. The length is a lower bound if the load ended during the stall.
     pub length_ns: u64,
     /// Whether the stall ended before the load.
     pub ended: bool,

@@ -150,8 +150,8 @@ impl Bunches {
         }
     }
 
-    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. It is
-    /// the number of bad requests that count as one observation.
+    /// Returns the index of dispersion of the counts (variance divided by mean), at least 1. This
+    /// is the number of bad requests that count as one observation.
     fn size(&self) -> f64 {
         if self.pieces < 2 || self.sum <= 0.0 {
             return 1.0;
@@ -356,7 +356,7 @@ impl Watch {
     /// in flight for longer than the bound.
     pub(crate) fn bad(&self, at: usize) -> u64 {
         let bound = &self.bounds[at];
-        // It is not known which named request a request in flight belongs to.
+        // The watch does not know which named request a request in flight is.
         let overdue = || bound.allowance.bound_ns.map_or(0, |ns| self.overdue(ns));
         bound.ended_bad
             + if bound.has_own_ledger() || bound.allowance.measure != TimeMeasure::response() { 0 } else { overdue() }

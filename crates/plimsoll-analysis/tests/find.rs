@@ -1,5 +1,5 @@
-//! Tests that the search keeps its promises, on simulated servers of known capacity and on random
-//! histories of trials.
+//! Tests of the laws of the search, on simulated servers of known capacity and on random histories
+//! of trials.
 //!
 //! `PLIMSOLL_SEED` shifts the seeds. Failures print the seed and the trials. `examples/truth`
 //! prints the whole table over 200 seeds.
@@ -24,8 +24,8 @@ fn seed() -> u64 {
 }
 
 /// Checks `seeds` searches. At most `misses_max` of them may miss the true line. A search misses if
-/// its interval does not contain the truth within 1 %, or if its line is more than 3 % above or 10 %
-/// below the truth. No search may exceed its budget.
+/// its interval does not contain the truth within 1 %. A search also misses if its line is more
+/// than 3 % above or 10 % below the truth. No search may exceed its budget.
 fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
     let model = Model::all(noise).into_iter().find(|m| m.name == name).expect("a model of this name");
     let share = model.line_share();

@@ -100,8 +100,8 @@ fn rungs_have_loads_of_their_own() {
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
 }
 
-/// Other processes do not prolong the climb: it ends within its part of the budget, and blocks
-/// follow.
+/// Other processes do not prolong the climb: the climb ends within its part of the budget, and
+/// blocks follow.
 #[test]
 fn a_climb_beside_others_ends() {
     let models = [slots(4, 2000.0), slots(4, 2000.0)];
@@ -319,8 +319,8 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     let recorded = simulator::conduct(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
-    // No change is made if none is allowed, or if there is no time. Then the finding reports the
-    // changes that a flag requested.
+    // No change is made if no change is allowed, or if there is no time. Then the finding reports
+    // the changes that a flag requested.
     for (may, budget_s, untried) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! It prints a row for each model, capacity and noise. The row shows how often the 90 % interval
-//! covers the truth, how often a stated estimate is more than 3 % above the truth, and the width of
-//! the interval. With SEED it prints the trials of the search with this seed.
+//! contains the truth, and the width of the interval. It also shows how often a stated estimate is
+//! more than 3 % above the truth. With SEED it prints the trials of the search with this seed.
 
 #[path = "../../tests/simulator/mod.rs"]
 mod simulator;

@@ -1,6 +1,7 @@
 //! Comparisons of simulated builds, request by request, on machines with drift, jitter and
-//! disturbances. They measure how often a verdict is wrong, and how often intervals contain the
-//! truth ([`tables`]). A small part with fixed seeds is asserted in the tests of this crate.
+//! disturbances. The comparisons measure how often a verdict is wrong, and how often intervals
+//! contain the truth ([`tables`]). A small part with fixed seeds is asserted in the tests of this
+//! crate.
 //!
 //! A load is a closed loop of [`USERS`] users, or an open loop at [`RATE`]. Each request takes a
 //! random time. This time is multiplied by the effects of the machine on the load, of the build,
@@ -43,14 +44,14 @@ pub struct Machine {
     /// Standard deviation of the drift, in logarithms, and its autocorrelation from load to load.
     pub drift: f64,
     pub memory: f64,
-    /// Share of the loads with a disturbance that the probes do not see. They reach 60 to 95 % of
-    /// the throughput.
-    pub disturbed: f64,
-    /// Share of the loads in which other processes visibly use half of the machine. They reach 40
+    /// Share of the loads with a disturbance that the probes do not see. Disturbed loads reach 60
     /// to 95 % of the throughput.
+    pub disturbed: f64,
+    /// Share of the loads in which other processes visibly use half of the machine. Such loads
+    /// reach 40 to 95 % of the throughput.
     pub others: f64,
-    /// Scale of heavy-tailed noise (a Student distribution with 2 degrees of freedom), by which
-    /// some loads are far away; 0: none.
+    /// Scale of heavy-tailed noise (a Student distribution with 2 degrees of freedom), which moves
+    /// some loads far away from the rest; 0: no such noise.
     pub heavy: f64,
     /// Share by which goodput falls over a minute, on both sides.
     pub falling: f64,

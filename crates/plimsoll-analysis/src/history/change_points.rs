@@ -20,7 +20,7 @@
 //! logarithms, since a change is a ratio.
 //!
 //! The false-alarm rate refers to whole series, not to single points, and holds for noise of any
-//! distribution. It does not hold if neighbouring runs resemble each other, for example on a
+//! distribution. The rate does not hold if neighbouring runs resemble each other, for example on a
 //! machine that is slow for a day. The minimum change [`CHANGE_MIN`] and the minimum number of runs
 //! [`RUNS_MIN`] prevent most of these false alarms.
 //!
@@ -179,8 +179,8 @@ fn difference(before: &[f64], after: &[f64]) -> (f64, f64) {
 }
 
 /// Returns the t with P(T <= t) = `p` for Student's T with `freedom` degrees of freedom, for 0.5 <=
-/// p < 1. It uses the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5), exact to 1 %
-/// from four degrees on.
+/// p < 1. The function uses the expansion of Cornish and Fisher (Abramowitz and Stegun, 26.7.5),
+/// exact to 1 % from four degrees on.
 pub fn student_quantile(p: f64, freedom: usize) -> f64 {
     let z = crate::prove::stats::normal_quantile(p);
     let v = freedom.max(1) as f64;

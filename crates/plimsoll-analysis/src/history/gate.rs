@@ -132,8 +132,8 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let (old_level, new_level) = (mean(reference), mean(new));
     let squares: f64 = reference.iter().map(|log| (log - old_level).powi(2)).sum();
-    // One commit has too few runs to estimate their scatter. They are assumed to scatter like the
-    // runs of the branch.
+    // One commit has too few runs to estimate their scatter. So the code assumes the scatter of the
+    // branch's runs.
     let deviation = (squares / (n - 1) as f64).sqrt();
     let half = student_quantile((1.0 + CONFIDENCE) / 2.0, n - 1) * deviation * (1.0 / n as f64 + 1.0 / m as f64).sqrt();
     let shift = new_level - old_level;

@@ -33,8 +33,8 @@ pub struct HistoryRun {
     pub service: String,
     /// The address of the target.
     pub origin: String,
-    /// A digest of the traffic: requests, order, connections, protocol, arrivals. It does not
-    /// contain the address.
+    /// A digest of the traffic: requests, order, connections, protocol, arrivals. The digest does
+    /// not depend on the address.
     pub traffic: String,
     /// The SLO; `None` for a study that does not search for a line.
     pub slo: Option<String>,

@@ -75,7 +75,7 @@ pub enum DiffError {
     /// The two profiles measure different things.
     #[error("count different things ({} in {} and {} in {}): give two profiles of one kind", .0.kind, .0.unit, .1.kind, .1.unit)]
     Types(ValueType, ValueType),
-    /// The total of one side is 0, so that shares of it do not exist.
+    /// The total of one side is 0, so that no value has a share of the total.
     #[error("cannot be compared by shares, since one holds nothing of {}: take it under load", .0.kind)]
     Nothing(ValueType),
 }
@@ -131,8 +131,8 @@ pub struct DiffRow {
     pub flat: CostChange,
     /// The cost of the function and its callees.
     pub cum: CostChange,
-    /// The part of `cum` on the second side that was spent in the callee with the highest cost. It
-    /// equals `cum` for a function that only calls one other function.
+    /// The part of `cum` on the second side that was spent in the callee with the highest cost.
+    /// This part equals `cum` for a function that only calls one other function.
     pub handed_on: f64,
 }
 

@@ -4,7 +4,7 @@
 //!
 //! The decoder is strict where a figure depends on it: it refuses invalid ids, and samples whose
 //! number of values differs from the number of columns. Otherwise it is lenient: it skips unknown
-//! fields, accepts packed and single numbers, and accepts tables in any order. It ignores
+//! fields, accepts packed and single numbers, and accepts tables in any order. The decoder ignores
 //! addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no common runtime
 //! sets them).
 

@@ -61,8 +61,8 @@ fn is_packed(bytes: &[u8]) -> bool {
 }
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
-    // The last four bytes hold the length of the last gzip member. It is the whole length of all
-    // real profiles, and otherwise only a hint.
+    // The last four bytes hold the length of the last gzip member. Real profiles have one member,
+    // so this is their whole length. For other input it is only a hint.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
     // Deflate never compresses by more than 1032 to 1.
     let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);

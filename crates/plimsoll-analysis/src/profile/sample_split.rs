@@ -1,10 +1,10 @@
 //! Splits the cost of a profile by endpoint or another group: each stack gets a root frame with its
 //! group's name.
 //!
-//! A group is either the value of a label (in Go only CPU and goroutine profiles have labels), or
-//! the first function from the root that matches a pattern, such as the handler. The root frame
-//! makes the group a row of every table, a block of every flame graph and a line of every
-//! comparison. So no other code needs to know groups. `-tagroot` of pprof does the same.
+//! A group is the value of a label; in Go only CPU and goroutine profiles have labels. Or it is the
+//! first function from the root that matches a pattern, such as the handler. The root frame makes
+//! the group a row of every table, a block of every flame graph and a line of every comparison. So
+//! no other code needs to know groups. `-tagroot` of pprof does the same.
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 
@@ -36,7 +36,7 @@ impl SampleSplit<'_> {
     }
 }
 
-/// Whether any sample carries a label of this key.
+/// Returns whether any sample has a label with this key.
 pub fn has_label(profile: &Profile, key: &str) -> bool {
     profile.samples().any(|sample| sample.labels().any(|label| label.key == key))
 }

@@ -13,8 +13,8 @@ pub struct Top {
     /// Denominator of percentages: the sum of absolute values over all samples, as [`View::total`]
     /// returns it.
     pub total: i64,
-    /// Sum over the samples of the view. It differs from `total` if the view drops samples, or if
-    /// values are negative.
+    /// Sum over the samples of the view. This sum differs from `total` if the view drops samples,
+    /// or if values are negative.
     pub selected_total: i64,
     /// A row for each function with a sum other than 0, sorted by the requested column.
     pub rows: Vec<Row>,

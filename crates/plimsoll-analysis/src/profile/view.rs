@@ -1,8 +1,8 @@
 //! The selected column and samples of a profile.
 //!
-//! As in pprof, `focus` selects samples with a frame whose function or file matches, `ignore` drops
-//! samples with such a frame, and percentages stay relative to all samples. Unlike pprof, the name
-//! of the binary does not count: it would match every frame.
+//! As in pprof, `focus` selects samples with a frame whose function or file matches, and `ignore`
+//! drops such samples. Percentages stay relative to all samples. Unlike pprof, the name of the
+//! binary does not count, because it would match every frame.
 
 use plimsoll_model::profile::{Profile, Sample};
 

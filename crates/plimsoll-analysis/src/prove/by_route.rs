@@ -4,9 +4,9 @@
 //! No route is primary, so all routes share one error probability. The tests of all routes are one
 //! family, and Holm's method divides the error among them.
 //!
-//! Holm's method compares the smallest p-value with the error divided by the number of tests. It
-//! compares the next p-value with the error divided by one test less, and so on. The first test
-//! that rejects nothing ends this: all later tests reject nothing either.
+//! Holm's method compares the smallest p-value with the error divided by the number of tests. For
+//! the next p-value the divisor is one less, and so on. The first test that rejects nothing ends
+//! this: all later tests reject nothing either.
 //!
 //! Routes never decide about the whole comparison. Not here: the measure that decides.
 
@@ -75,8 +75,8 @@ struct Test {
 }
 
 /// Returns whether this number of blocks could prove an effect of a route at this look, if all
-/// blocks agreed. A comparison does not end earlier, because it would then report nothing about its
-/// routes.
+/// blocks agreed. A comparison does not end earlier, because the report would then say nothing
+/// about the routes.
 pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();

@@ -47,14 +47,14 @@ pub struct MeasureComparison<M = Criterion> {
     /// B divided by A over all blocks together: the ratio of sums, or of the quantile of all
     /// requests.
     pub ratio: f64,
-    /// Interval of `ratio`. It holds simultaneously for all looks (evaluations), and for all
-    /// measures that share its error. `None`: too few blocks.
+    /// Interval of `ratio`. The interval holds simultaneously for all looks (evaluations), and for
+    /// all measures that share its error. `None`: too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
-    /// The interval of `ratio` that decides whether B is the same. It combines two one-sided tests
-    /// at 5 % over all looks, so it is an interval at 90 %. `None`: too few blocks.
+    /// The interval of `ratio` that decides whether B is the same. The interval combines two
+    /// one-sided tests at 5 % over all looks, so its level is 90 %. `None`: too few blocks.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// The p-value of the hypothesis "no difference". For the primary measure it holds over all
-    /// looks (Bonferroni). For other measures it is adjusted by Holm's method within their family.
+    /// The p-value of the hypothesis "no difference". For the primary measure `p` covers all looks
+    /// (Bonferroni). For other measures it is adjusted by Holm's method within their family.
     pub p: f64,
     /// The margin as a share: smaller differences do not matter.
     pub margin: f64,
@@ -86,7 +86,8 @@ fn is_real(seen: &Look, by_block: &[f64]) -> bool {
 /// Judges the difference at one look (evaluation), in logarithms.
 ///
 /// A real difference exceeds the margin at a planned look if the whole interval does, and at the
-/// last look if the estimate does. It is inside the margin if the whole equivalence interval is.
+/// last look if the estimate does. A difference is inside the margin if the whole equivalence
+/// interval is.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
     let last = seen.number == LookNumber::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };

@@ -12,8 +12,8 @@ use super::stats::ConfidenceInterval;
 /// Probability that an interval misses the truth, over all looks of a comparison.
 pub const ERROR: f64 = 0.05;
 /// Probability of a false difference of the primary measure, over all looks, by the test of the
-/// mean. It is smaller than [`ERROR`], which applies to the shown interval, because a false alarm
-/// costs more than some blocks.
+/// mean. This probability is smaller than [`ERROR`], which applies to the shown interval, because a
+/// false alarm costs more than some blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
 /// Probability of a false difference of the primary measure, over all looks, by the test of ranks.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
@@ -38,8 +38,8 @@ pub enum LookNumber {
 }
 
 impl LookNumber {
-    /// Returns the look's part of the error probability. The interim looks share what the last look
-    /// leaves: 1/2, 1/6, 1/12, ... of it.
+    /// Returns the look's part of the error probability. The last look has a fixed part. The
+    /// interim looks get 1/2, 1/6, 1/12, ... of the rest.
     pub fn part(self) -> f64 {
         match self {
             LookNumber::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
@@ -80,8 +80,8 @@ pub struct Look {
     pub interval: Option<ConfidenceInterval>,
     /// Interval of the estimate at the look's part of [`MEAN_ALARM_ERROR`].
     pub wide: Option<ConfidenceInterval>,
-    /// Interval for the equivalence claim ("B is the same"). It combines two one-sided tests, each
-    /// at the look's part of [`ERROR`], so it is an interval at twice that error.
+    /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
+    /// tests, each at the look's part of [`ERROR`], so its own error is twice that part.
     pub equivalence: Option<ConfidenceInterval>,
     /// Two-sided p-value of the hypothesis "no difference", for this look alone.
     pub p: f64,

@@ -217,8 +217,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
 }
 
-/// Returns the standard deviation of a load on one side, as a share. It uses the differences of
-/// neighbouring loads, so that drift does not count.
+/// Returns the standard deviation of a load on one side, as a share. The estimate uses the
+/// differences of neighbouring loads, so that drift does not count.
 fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
     let values: Vec<f64> =
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();

@@ -107,8 +107,8 @@ impl Reading {
         if self.ledger.scheduled == 0 { 1.0 } else { self.ledger.succeeded() as f64 / self.ledger.scheduled as f64 }
     }
 
-    /// Returns the value of a measure in this load alone. It is `None` if the measure was not
-    /// taken, and infinite if too many requests failed.
+    /// Returns the value of a measure in this load alone. The value is `None` if the measure was
+    /// not taken, and infinite if too many requests failed.
     pub fn value(&self, measure: Criterion) -> Option<f64> {
         match measure {
             Criterion::Goodput => Some(self.goodput_rps()).filter(|rps| rps.is_finite() && *rps >= 0.0),

@@ -103,8 +103,8 @@ impl LedgerTimes {
     }
 }
 
-/// The effect of B compared with A, and its uncertainty. It is the logarithm of B/A, or for costs
-/// the difference B - A.
+/// The effect of B compared with A, and its uncertainty. The effect is the logarithm of B/A, or for
+/// costs the difference B - A.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvedEffect {
     /// The estimate from all blocks.
@@ -260,7 +260,7 @@ struct Cuts {
     q: f64,
     /// Number of scheduled requests by block, weighted.
     scheduled: Vec<f64>,
-    /// The first and the last time of each cut, ns. Cut 0 stands for all times below the others.
+    /// The first and the last time of each cut, ns. Cut 0 stands for all times below cut 1.
     ends_ns: Vec<(f64, f64)>,
     /// Number of successes up to each cut, by cut and block, weighted.
     until: Vec<Vec<f64>>,

@@ -163,8 +163,8 @@ pub fn trend_p(values: &[f64]) -> f64 {
     (2.0 * normal_tail((rising.abs() - 1.0).max(0.0) / deviation)).min(1.0)
 }
 
-/// Returns P(Z > z) of a standard normal Z, for z >= 0, to 1e-7. It uses the continued fraction of
-/// Mills' ratio, and for small z the series of the distribution function.
+/// Returns P(Z > z) of a standard normal Z, for z >= 0, to 1e-7. The function uses the continued
+/// fraction of Mills' ratio, and for small z the series of the distribution function.
 pub fn normal_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 3.0 {

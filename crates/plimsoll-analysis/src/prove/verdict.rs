@@ -115,8 +115,8 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 
-/// Returns whether this look may have a certain verdict. It uses only the primary measure and the
-/// success rate, which are quick to compute.
+/// Returns whether this look may have a certain verdict. The function uses only the primary measure
+/// and the success rate, which are quick to compute.
 pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };

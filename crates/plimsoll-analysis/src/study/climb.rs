@@ -41,7 +41,7 @@ pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 const WARMUP_NS: u64 = 30 * MS;
 /// A warm-up lasts this number of response times, if that is longer than the shortest warm-up.
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
-/// To contain so many response times, a warm-up takes at most one part in this number of the load.
+/// A warm-up that response times make longer takes at most one part in this number of the load.
 const WARMUP_PART: u64 = 3;
 /// The fixed rate as a share of the slower side's capacity.
 const RATE_SHARE: f64 = 0.6;
@@ -243,7 +243,7 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
 }
 
 /// Divides `sum` among the elements of `wanted`, and returns the largest part that an element may
-/// have. Elements that want less leave the rest to the others. Returns `u64::MAX` if all fit.
+/// have. Elements that want less leave the rest to larger elements. Returns `u64::MAX` if all fit.
 fn even(mut wanted: Vec<u64>, sum: u64) -> u64 {
     wanted.sort_unstable();
     let (mut left, mut count) = (sum, wanted.len() as u64);

@@ -124,8 +124,8 @@ const USERS: std::ops::RangeInclusive<u64> = 16..=512;
 const USERS_WAIT_S: f64 = 0.25;
 /// Maximum number of users that continue while a dependency is paused.
 const BRIDGING_MAX: u64 = 1024;
-/// Bursts: requests arrive for this time, ns, at four times the rate, then none for three times as
-/// long.
+/// Bursts: requests arrive for this time, ns, at four times the rate, then no request for three
+/// times as long.
 const BURST_NS: u64 = 100 * MS;
 const BURST_TIMES: u64 = 4;
 /// Simultaneous requests are sent within this time, ns. Then follows a pause, as a multiple of the
@@ -133,8 +133,8 @@ const BURST_TIMES: u64 = 4;
 /// token bucket refills.
 const TOGETHER_NS: u64 = MS;
 const TOGETHER_APART: f64 = 6.0;
-/// The length of a load with few simultaneous requests, as a multiple of the other loads. It is
-/// longer because each mean needs enough requests.
+/// The length of a load with few simultaneous requests, as a multiple of the other loads. This load
+/// is longer because each mean needs enough requests.
 const ABREAST_TIMES: u64 = 2;
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
@@ -451,8 +451,8 @@ impl Explain {
         HOLD_NS.contains(&length_ns).then_some(length_ns)
     }
 
-    /// Returns the grace period, ns. It is at most the longest latency bound: a request that waits
-    /// longer is bad in any case.
+    /// Returns the grace period, ns. The grace period is at most the longest latency bound: a
+    /// request that waits longer is bad in any case.
     fn grace_ns(&self) -> u64 {
         let grace_ns = self.search.settings.base.load.grace_ns;
         grace_ns.min(self.search.settings.slo.bound_max_ns().unwrap_or(grace_ns)).min(SECOND)

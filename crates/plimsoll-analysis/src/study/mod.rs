@@ -5,8 +5,8 @@
 //! Profiles that the user requested are taken in separate loads, which are the last steps of a
 //! study ([`profiling`]).
 //!
-//! A [`Study`] remembers the results of earlier loads, so that each load is read only once. It
-//! contains nothing that cannot be computed from the history.
+//! A [`Study`] remembers the results of earlier loads, so that each load is read only once. All its
+//! contents can be computed from the history.
 //!
 //! Not here: making loads, and the result of a whole recording (`find`, `prove`, `levels`).
 
@@ -93,7 +93,8 @@ impl Study {
         }
     }
 
-    /// Returns the next step. `history` is that of the last call, with any new loads appended.
+    /// Returns the next step. `history` is the history of the last call, with any new loads
+    /// appended.
     pub fn next(&mut self, history: &History) -> Step {
         self.read(history.trials);
         // After the first profile no load is measured again.

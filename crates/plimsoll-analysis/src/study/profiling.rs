@@ -1,5 +1,5 @@
-//! Loads under which profiles of the target are taken. They are the last steps of a study with
-//! requested profiles, after all measurements, so that no other figure includes the cost of
+//! Loads under which profiles of the target are taken. These loads are the last steps of a study
+//! with requested profiles, after all measurements, so that no other figure includes the cost of
 //! profiling. A single target is profiled at a low rate and at the rate under investigation. Two
 //! sides are profiled alternately, several times each, at one rate.
 //!
@@ -26,7 +26,7 @@ pub const TURNS_OF_SIDES: usize = TURNS.len();
 const WARMUP_NS: u64 = SECOND;
 /// Time for the server to stop and write a profile, ns.
 const GAP_NS: u64 = SECOND / 2;
-/// The rate as a share of the slower side's capacity. It is low enough that both sides are steady.
+/// The rate as a share of the slower side's capacity. At this rate both sides are steady.
 const RATE_SHARE: f64 = 0.6;
 /// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 512.0;

@@ -27,7 +27,8 @@ pub struct TrialPlan {
     pub until: StopRule,
 }
 
-/// The rule that ends a load before the end of its schedule. It receives every tick of the load.
+/// The rule that ends a load before the end of its schedule. The rule receives every tick of the
+/// load.
 #[derive(Debug, Clone)]
 pub enum StopRule {
     /// The load runs to the end of its schedule.

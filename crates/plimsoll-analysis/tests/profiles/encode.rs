@@ -20,7 +20,7 @@ pub struct PlainSample {
     pub labels: Vec<(String, String)>,
 }
 
-/// The choices of an encoding. They do not change the meaning.
+/// The choices of an encoding. No choice changes the meaning of the bytes.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Spelling {
     /// Whether repeated numbers are written one by one instead of packed.

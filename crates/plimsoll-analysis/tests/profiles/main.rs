@@ -12,7 +12,7 @@ mod refused;
 
 use std::hash::{BuildHasher, RandomState};
 
-/// The seed of this run: from the environment, or random. It is always printed.
+/// The seed of this run: from the environment, or random. The function always prints the seed.
 #[expect(clippy::print_stderr, reason = "a random test must say how to repeat it")]
 fn seed() -> u64 {
     let seed = match std::env::var("PLIMSOLL_SEED") {

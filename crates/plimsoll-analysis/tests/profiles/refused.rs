@@ -107,7 +107,7 @@ fn a_small_profile_does_not_fill_the_memory() {
         (0..BYTES / 16).map(|number| format!("{before}{number:x}{after}")).collect::<String>()
     };
     let perf = format!("a 1 1.5: 9 cycles:\n{}", names("1 x", "\n"));
-    // They are compressed immediately, so that their memory does not add up.
+    // Each case is compressed immediately, so that the memory of the cases does not add up.
     let [strings, columns, functions, locations, binaries, samples] =
         [[0x32, 0, 0, 0], [0x0a, 0, 0, 0], [0x2a, 0, 0, 0], [0x22, 0, 0, 0], [0x1a, 0, 0, 0], [0x12, 2, 0x10, 0]]
             .map(|unit| packed(&many(if unit[2] == 0 { &unit[..2] } else { &unit })));

@@ -20,7 +20,7 @@ fn on(machine: Machine) -> World {
     World { machine, ..COPIES }
 }
 
-/// The bound is 2 % of 25, plus four standard deviations. It holds on any machine, and with
+/// The bound is 2 % of 25, plus four standard deviations. The bound holds on any machine, and with
 /// different speeds after starts of a build.
 #[test]
 fn two_copies_are_rarely_told_apart() {
@@ -162,8 +162,8 @@ fn what_cannot_be_said_is_not() {
     }
 }
 
-/// Disturbed blocks are valid. They widen the interval, and have less weight than undisturbed
-/// blocks.
+/// Disturbed blocks are valid. Such blocks widen the interval, and have less weight than
+/// undisturbed blocks.
 #[test]
 fn blocks_that_others_disturbed_count() {
     let loud = Interference {

@@ -1,6 +1,6 @@
-//! Servers of known capacity as queue models in virtual time. They execute a [`Plan`] and return a
-//! [`Run`] as the engine would, so that judge, watch and search are tested unchanged. The tests and
-//! the examples share this file, and each uses a part of it.
+//! Servers of known capacity as queue models in virtual time. The servers execute a [`Plan`] and
+//! return a [`Run`] as the engine would, so that judge, watch and search are tested unchanged. The
+//! tests and the examples share this file, and each test or example uses a part of the file.
 //!
 //! Not here: sockets, engines, threads.
 
@@ -90,7 +90,7 @@ pub enum Kind {
     /// M/M/1 with a capacity that depends on the past requests or on time.
     Ages(Aging),
     /// A server that accepts this number of requests in every window of this length, s, and refuses
-    /// all others.
+    /// all other requests.
     Quota(f64, f64),
 }
 
@@ -170,8 +170,8 @@ impl Clockwork {
 }
 
 /// Returns the highest utilisation of a deep queue with such stalls at which 99 % of the responses
-/// take at most 500 ms. It comes from a long simulation of the waiting work; 0 if there is no such
-/// utilisation.
+/// take at most 500 ms. A long simulation of the waiting work gives the value; 0 if there is no
+/// such utilisation.
 fn stalled_line_share(stalling: Stalling) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
@@ -250,7 +250,7 @@ impl Model {
     }
 
     /// Returns servers that stall. Some have a line, because their stalls are short or rare enough;
-    /// others have none.
+    /// other servers have no line.
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,

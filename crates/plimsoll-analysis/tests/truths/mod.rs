@@ -1,9 +1,9 @@
 //! Load lines that are known from queueing theory ([`line_rps`]), and how often searches find them
 //! ([`Coverage`]).
 //!
-//! M/M/k uses Erlang's formula. M/G/1 uses the poles of the Pollaczek-Khinchine transform. It is
-//! exact for hyperexponential service. For constant service it is exact to many digits beyond two
-//! service times.
+//! M/M/k uses Erlang's formula. M/G/1 uses the poles of the Pollaczek-Khinchine transform. The
+//! result is exact for hyperexponential service. For constant service the result is exact to many
+//! digits beyond two service times.
 
 #![allow(dead_code)]
 

@@ -32,9 +32,9 @@ pub struct GoHop {
 /// What a client that follows redirects does after a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GoStep {
-    /// The response is the last one: it is no redirect that can be followed.
+    /// The response ends the chain: the client cannot follow a redirect from it.
     Ends,
-    /// The response redirects to another server, which gets no load. It is the last one.
+    /// The response redirects to another server, which must not get load, so the chain ends here.
     Elsewhere,
     /// The client sends this next request.
     Asks(Box<GoHop>),
@@ -100,8 +100,8 @@ impl GoHop {
         headers
     }
 
-    /// Returns Go's error message for a response that redirects after the limit of `said`
-    /// redirects.
+    /// Returns Go's error message for a response that redirects once more after `said` redirects,
+    /// the limit.
     pub fn refusal(&self, answer: &AuthorAnswer, said: u64) -> String {
         let method = if matches!(answer.status, 307 | 308) || self.method == "HEAD" { &*self.method } else { "GET" };
         let mut method = method.to_ascii_lowercase();

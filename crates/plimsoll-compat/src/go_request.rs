@@ -1,7 +1,8 @@
 //! Encodes requests byte for byte as Go's HTTP client does over HTTP/1.1, for hey and vegeta. Not
 //! here: choosing the header fields.
 
-/// A request to encode. Its parts must not contain control characters; the parsers ensure that.
+/// A request to encode. The parts of the request must not contain control characters; the parsers
+/// ensure that.
 pub struct GoRequest<'a> {
     pub method: &'a str,
     pub path: &'a str,

@@ -34,7 +34,7 @@ pub struct ResponseLogSpec {
     pub said: Option<fn(&AuthorAnswer) -> String>,
     /// Called now and then with the number of requests that have ended.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// How redirects are followed; `None`: they are not followed.
+    /// How redirects are followed; `None`: redirects are not followed.
     pub follows: Option<RedirectPolicy>,
 }
 

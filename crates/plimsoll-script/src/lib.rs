@@ -1,6 +1,6 @@
-//! Runs Lua scripts that write the requests of a load, with the complete API of wrk: `setup`,
-//! `init`, `delay`, `request`, `response`, `done` and the table `wrk`. Scripts written for wrk run
-//! unchanged.
+//! Runs Lua scripts that write the requests of a load. Scripts have the complete API of wrk:
+//! `setup`, `init`, `delay`, `request`, `response`, `done` and the table `wrk`. Scripts written for
+//! wrk run unchanged.
 //!
 //! A [`Script`] is created from a [`Program`] and begun. It then writes requests through one
 //! [`ScriptAuthor`] for each worker, and a [`PulseWatch`] detects functions that do not end. This

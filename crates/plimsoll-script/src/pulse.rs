@@ -71,8 +71,8 @@ impl PulseWatch {
         }
     }
 
-    /// Returns a function that has run for at least `limit_ns`. It must be called several times
-    /// within that limit, because it measures time from check to check.
+    /// Returns a function that has run for at least `limit_ns`. Call this method several times
+    /// within the limit: the time of a function is measured from check to check.
     pub fn hanging(&mut self, now_ns: u64, limit_ns: u64) -> Option<HungFunction> {
         let mut found = None;
         for (number, state) in self.states.iter_mut().enumerate().filter(|(_, state)| !state.is_given_up) {

@@ -13,11 +13,12 @@ use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-/// A script. This type has no values in a build without Lua.
+/// A script. In a build without Lua, the type `Script` has no values.
 #[derive(Debug)]
 pub enum Script {}
 
-/// The author of a script's requests. This type has no values in a build without Lua.
+/// The author of a script's requests. In a build without Lua, the type `ScriptAuthor` has no
+/// values.
 #[derive(Debug)]
 pub enum ScriptAuthor {}
 

@@ -1,5 +1,5 @@
-//! The keeper: a process between plimsoll and a program that plimsoll starts. It ensures that none
-//! of the program's processes outlives plimsoll, even after SIGKILL.
+//! The keeper: a process between plimsoll and a program that plimsoll starts. The keeper ensures
+//! that none of the program's processes outlives plimsoll, even after SIGKILL.
 //!
 //! The keeper reads a pipe whose write end only plimsoll has. When the pipe closes, plimsoll has
 //! exited, and the keeper ends all its descendants. The keeper adopts orphans, so the program's
@@ -46,8 +46,8 @@ impl OrphanPolicy {
     }
 }
 
-/// Returns a command that starts `program` under a keeper, in its own process group. Its standard
-/// input is the keeper's pipe, which the caller must keep open while the program runs.
+/// Returns a command that starts `program` under a keeper, in its own process group. The command's
+/// standard input is the keeper's pipe, which the caller must keep open while the program runs.
 pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);

@@ -16,8 +16,8 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A path that hardly any server has. Its response (usually 404) shows the cost common to all
-/// requests.
+/// A path that hardly any server has. The response to this path (usually 404) shows the cost common
+/// to all requests.
 const NOWHERE: &str = "/plimsoll-reference";
 /// Statuses that count as success for the cheap reference path: all but overload (429) and a
 /// proxy's own errors (502 to 504).

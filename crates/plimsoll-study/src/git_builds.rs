@@ -39,8 +39,8 @@ done
 pub struct RevisionSide {
     /// `git:REV` as the user gave it, followed by the commit.
     pub name: String,
-    /// `git:COMMIT` for the run file: it names the same side even if the revision's name moves
-    /// later.
+    /// `git:COMMIT` for the run file. The commit names the same side even if a branch of that name
+    /// moves later.
     pub record: String,
     /// The command that starts the server.
     pub command: String,

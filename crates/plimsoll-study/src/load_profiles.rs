@@ -1,4 +1,4 @@
-//! Reads the profiles stored beside a run file. They were taken at low load and at the examined
+//! Reads the profiles stored beside a run file, which were taken at low load and at the examined
 //! load.
 //!
 //! Not here: taking profiles (`profile_capture`), and presenting them.
@@ -128,8 +128,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-/// Returns why the figures of a load level are doubtful: it ended early, the generator was the
-/// limit, or the server was overloaded. `None` without doubts.
+/// Returns why the figures of a load level are doubtful: the load ended early, the generator was
+/// the limit, or the server was overloaded. `None` without doubts.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {

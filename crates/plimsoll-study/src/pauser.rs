@@ -1,5 +1,5 @@
 //! The pauser: a process that briefly stops other processes (SIGSTOP) during a load, and reliably
-//! resumes them. It runs plimsoll's own executable with [`WORD`] as first argument.
+//! resumes them. The pauser runs plimsoll's own executable with [`WORD`] as first argument.
 //!
 //! The pauser reads a pipe whose write end only plimsoll has. A byte in the pipe starts the pauses.
 //! When the pipe closes, because the load or plimsoll ended, the pauser resumes all processes and

@@ -1,5 +1,5 @@
-//! Sends a preflight request before the load, which no figure counts. It checks that a server
-//! responds in HTTP, and over TLS if required.
+//! Sends a preflight request before the load, which no figure counts. The request checks that a
+//! server responds in HTTP, and over TLS if required.
 //!
 //! Not here: the connections of a load (`plimsoll_engine`).
 
@@ -22,8 +22,8 @@ use std::time::{Duration, Instant};
 
 /// Longest timeout of the preflight request. A shorter `--timeout` applies instead.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// Timeout of checks between loads. It is short, because an overloaded server is checked again
-/// later.
+/// Timeout of checks between loads. A short one suffices, because an overloaded server is checked
+/// again later.
 const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The server's response to a preflight request.

@@ -1,5 +1,5 @@
-//! Prepares a rerun of a recorded experiment: possible harm, differences of this machine from the
-//! recorded one, the files it needs, and the path of its results.
+//! Prepares a rerun of a recorded experiment. Determines possible harm, differences of this machine
+//! from the recorded one, required files, and the path of the results.
 //!
 //! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
 

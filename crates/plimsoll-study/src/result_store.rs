@@ -1,10 +1,10 @@
 //! The store: the default folder of results, which keeps only the latest runs.
 //!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
-//! with its page, profiles and logs. Its name and its first bytes identify it. Never removed are
-//! folders, links, files that the user named (`-o`, `sweep --name`), and runs with a tag or pin.
-//! Tidying never touches a store that the user named (`--store` or the variable): only `clean`
-//! removes runs there.
+//! with its page, profiles and logs. The name and the first bytes identify such a run file. Never
+//! removed are folders, links, files that the user named (`-o`, `sweep --name`), and runs with a
+//! tag or pin. Tidying never touches a store that the user named (`--store` or the variable): only
+//! `clean` removes runs there.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, codec};
@@ -93,7 +93,7 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let mut files: BTreeMap<String, u64> = BTreeMap::new();
     for entry in entries {
         let entry = entry?;
-        // This is the metadata of the directory entry itself, so links are not followed.
+        // The metadata of the directory entry itself is read, so links are not followed.
         let metadata = entry.metadata()?;
         if let (true, Ok(name)) = (metadata.is_file(), entry.file_name().into_string()) {
             files.insert(name, metadata.len());

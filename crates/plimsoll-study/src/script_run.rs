@@ -241,7 +241,7 @@ pub fn shared(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }
 
-/// Returns the URL of a plan. It contains the port only if that differs from the scheme's default.
+/// Returns the URL of a plan, with the port only if that differs from the scheme's default.
 fn url_of(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let target = plan.traffic.routes.first().map_or("/", |route| &route.request.target);

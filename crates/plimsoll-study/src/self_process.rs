@@ -7,10 +7,10 @@ use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
 /// Returns the command that starts a helper, listed as `name` in process lists, with `word` as its
-/// first argument. ^C does not reach the helper. Its standard input is a pipe that closes when the
-/// parent exits.
+/// first argument. ^C does not reach the helper. The helper's standard input is a pipe that closes
+/// when the parent exits.
 pub fn command(name: &str, word: &str) -> Command {
-    // This path works even after the executable's file was replaced.
+    // /proc/self/exe works even after the executable's file was replaced.
     let mut command = Command::new("/proc/self/exe");
     command.arg0(name).arg(word).process_group(0).stdin(Stdio::piped());
     command

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Timeout of a cleanup request after the user has interrupted.
 const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
-/// A load whose setup was done. Its cleanup runs when this value is ended or dropped.
+/// A guard of a load whose setup was done. The cleanup runs when the guard is ended or dropped.
 pub struct TeardownGuard {
     /// The plan of the cleanup requests, with values captured by the setup, without the load's
     /// requests.

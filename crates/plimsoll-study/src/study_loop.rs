@@ -1,5 +1,5 @@
-//! The loop that executes every study. It gets the next load from the study, executes, records and
-//! shows it, until the study, the user or a failure ends the loop.
+//! The loop that executes every study. The loop gets the next load from the study, then executes,
+//! records and shows that load. The study, the user or a failure ends the loop.
 //!
 //! Profiles are taken in separate loads, whose ticks the [`Profiler`] receives.
 //!
@@ -120,7 +120,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
 
-    /// Executes a load for profiles. Its failures are recorded, and do not end the study.
+    /// Executes a load for profiles. Failures of this load are recorded, and do not end the study.
     fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
             return self.unprofiled(trial.tag, "nothing takes profiles");
@@ -271,7 +271,7 @@ fn outcomes(study: &Study) -> usize {
 
 /// An output that follows a study, for example a terminal, a JSON stream or an exporter.
 pub trait Output {
-    /// Called when a prepared load begins. Its index will be `state.history.trials.len()`.
+    /// Called when a prepared load begins, whose index will be `state.history.trials.len()`.
     fn load_begins(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
     /// Called on each tick. `server_cores` is the number of cores that the server uses, if known.
@@ -322,8 +322,8 @@ mod tests {
     use std::cell::RefCell;
     use std::rc::Rc;
 
-    /// A simulated server with a hundred instant responses in each tick. Its machine bounds the
-    /// number of users.
+    /// A simulated server with a hundred instant responses in each tick. The simulated machine
+    /// bounds the number of users.
     struct FakeServer {
         now_ns: u64,
         users_max: f64,
@@ -416,7 +416,7 @@ mod tests {
         carried_out_with(asked, runner, None)
     }
 
-    /// Executes a study with a profiler; returns the same as `carried_out`.
+    /// Executes a study with a profiler. Returns its record, its result, and the number of steps.
     fn carried_out_with(
         asked: ExperimentSpec,
         runner: &mut FakeServer,

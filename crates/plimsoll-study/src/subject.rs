@@ -272,13 +272,13 @@ impl Helper {
     }
 }
 
-/// Runs a command such as that of `--before-block` until it exits. Its output is appended to
-/// `output`.
+/// Runs a command such as that of `--before-block` until it exits. The command's output is appended
+/// to `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
     run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_PATIENCE)
 }
 
-/// Runs a command that compiles a build in `folder` until it exits. Its timeout is longer than that
+/// Runs a command that compiles a build in `folder` until it exits. The timeout is longer than that
 /// of [`prepare`].
 pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
     run_to_end(what, &in_folder(folder, command), output, BUILD_PATIENCE)

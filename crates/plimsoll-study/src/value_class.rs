@@ -34,7 +34,7 @@ pub enum ValueClass {
     Argument,
     /// The path of an output file. Errors show it in full.
     Place,
-    /// A secret: nothing of it is shown.
+    /// A secret, which messages never show, not even in part.
     Secret,
 }
 

@@ -1,5 +1,5 @@
-//! The program plimsoll: arguments, files, terminals and exit codes. It connects engine, analysis
-//! and report, which do the arithmetic, protocols and layout.
+//! The program plimsoll: arguments, files, terminals and exit codes. The program connects engine,
+//! analysis and report, which do the arithmetic, protocols and layout.
 
 #![forbid(unsafe_code)]
 

@@ -441,7 +441,7 @@ fn carriage(
     Ok(ConnectionPlan { unix, resolve, close_reset, tls, http, streams_max, ..ConnectionPlan::tcp(Vec::new()) })
 }
 
-/// Returns a random seed, the same for the whole process. It is shown, so that the run can be
+/// Returns a random seed, the same for the whole process. The seed is shown, so that the run can be
 /// repeated.
 pub fn fresh_seed() -> u64 {
     static SEED: OnceLock<u64> = OnceLock::new();

@@ -1,5 +1,5 @@
-//! The command `plimsoll ab`, also used when the executable is called as `ab`. It has ab's command
-//! line, requests and output, and runs a load of plimsoll.
+//! The command `plimsoll ab`, also used when the executable is called as `ab`. The command has ab's
+//! command line, requests and output, and runs a load of plimsoll.
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 

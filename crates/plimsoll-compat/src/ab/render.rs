@@ -24,7 +24,8 @@ pub struct AbReport<'a> {
     pub request_bytes: u64,
 }
 
-/// The banner that is printed first. It has as many lines as ab's, for programs that skip them.
+/// The banner that is printed first. The banner has as many lines as ab's, for programs that skip
+/// these lines.
 pub const BANNER: &str = concat!(
     "This is plimsoll ",
     env!("CARGO_PKG_VERSION"),

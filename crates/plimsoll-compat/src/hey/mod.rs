@@ -1,5 +1,5 @@
-//! The command `plimsoll hey`, also used when the executable is called as `hey`. It has hey's
-//! command line, requests and output, and runs a load of plimsoll.
+//! The command `plimsoll hey`, also used when the executable is called as `hey`. The command has
+//! hey's command line, requests and output, and runs a load of plimsoll.
 //!
 //! Not here: executing the load, and counting responses (`response_log`).
 

@@ -43,7 +43,8 @@ pub struct HeyOptions {
 const SWITCHES: [&str; 6] =
     ["h2", "disable-compression", "disable-keepalive", "disable-redirects", "allow-public", "json"];
 const AGENT: &str = "hey/0.0.1";
-/// Timeout in seconds (an hour) used for hey's timeout 0; it is the longest that `run` accepts.
+/// Timeout in seconds that stands for hey's timeout 0 (none): an hour, the longest that `run`
+/// accepts.
 const TIMEOUT_S_MAX: u64 = 3600;
 
 /// Parses the arguments after `hey`; `None` if the user asks for help.

@@ -183,7 +183,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
             "name" => asked.name = value.to_owned(),
             "rate" => asked.rate_rps = rate_rps(value)?,
             "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
-            // These flags are checked and ignored: arrivals do not wait for a worker.
+            // The values of both flags are checked and ignored: arrivals do not wait for a worker.
             "workers" | "connections" => {
                 number()?;
             }

@@ -1,6 +1,6 @@
-//! The command `plimsoll wrk`, also used when the executable is called as `wrk` or `wrk2`. It has
-//! wrk's command line, scripts and output. A command line of wrk becomes arguments of `run`, and
-//! the script writes the requests of that load.
+//! The command `plimsoll wrk`, also used when the executable is called as `wrk` or `wrk2`. The
+//! command has wrk's command line, scripts and output. A command line of wrk becomes arguments of
+//! `run`, and the script writes the requests of that load.
 //!
 //! Not here: the script API (`plimsoll_script`), and executing the load.
 

@@ -22,8 +22,8 @@ pub enum Distribution<'a> {
     Hidden,
     /// The short form of wrk: four percentiles.
     Short,
-    /// The form of wrk2: eight percentiles and the spectrum; with `-U` the same again for service
-    /// times.
+    /// The form of wrk2: eight percentiles and the spectrum; with `-U`, also the percentiles and
+    /// spectrum of service times.
     Full {
         uncorrected_us: Option<&'a ScriptFigures>,
     },

@@ -29,7 +29,7 @@ use thread::{ThreadFacts, ThreadHandle};
 /// Longest delay that `delay()` may return, ns (a day).
 const DELAY_NS_MAX: f64 = 86_400e9;
 
-/// A script with its Lua states. It must live until after the load, because `done` may read the
+/// A script with its Lua states. Keep this value until after the load, because `done` may read the
 /// globals of threads.
 pub struct Script {
     program: Program,

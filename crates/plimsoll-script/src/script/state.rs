@@ -128,7 +128,7 @@ impl ScriptState {
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.within(HookName::Load, || {
-            // A first line with `#` is for the shell and is skipped. Its line break stays, so that
+            // A first line with `#` is for the shell and is skipped. The line break stays, so that
             // line numbers are right.
             let text = match text.first() {
                 Some(b'#') => &text[text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())..],

@@ -1,6 +1,6 @@
-//! The reference server (`plimsoll baseline`, and the target of `plimsoll demo`). It speaks
-//! HTTP/1.1 and HTTP/2, either with prior knowledge (h2c) or by ALPN over TLS. It is minimal and
-//! fast, so a measurement against it shows the cost of client and kernel.
+//! The reference server (`plimsoll baseline`, and the target of `plimsoll demo`). The server speaks
+//! HTTP/1.1 and HTTP/2, either with prior knowledge (h2c) or by ALPN over TLS. The server is
+//! minimal and fast, so a measurement against it shows the cost of client and kernel.
 //!
 //! Each thread has one edge-triggered event loop and its own listener. A request that arrives whole
 //! is parsed in place, and its response is sent at once. That takes one `recv` and one `send`, no
@@ -51,20 +51,20 @@ pub struct Options {
     pub tls: Option<ServerTls>,
 }
 
-/// A running reference server. It runs until it is stopped or dropped.
+/// A running reference server, until it is stopped or dropped.
 pub struct ReferenceServer {
     address: SocketAddr,
     threads: Vec<JoinHandle<io::Result<()>>>,
     /// The write end of the stop pipe. The stop signal is one byte that no loop reads, so every
     /// loop sees it.
     stop: Option<PipeWriter>,
-    /// The read end of the stop pipe. Each loop's file table has a copy. This copy belongs to the
-    /// starting thread's table and is closed last.
+    /// The read end of the stop pipe. Each loop's file table has a copy. The copy in this field
+    /// belongs to the starting thread's table and is closed last.
     #[allow(dead_code, reason = "it only has to be there")]
     stopped: Arc<PipeReader>,
 }
 
-/// Starts the server. It accepts connections when this function returns.
+/// Starts the reference server, which accepts connections when this function returns.
 pub fn start(options: Options) -> io::Result<ReferenceServer> {
     if options.threads == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs at least one thread"));

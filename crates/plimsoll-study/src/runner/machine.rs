@@ -48,8 +48,8 @@ pub struct ThisMachine {
     stopping: Option<ProcessPauser>,
     /// The other processes that send a share of the current load, or why they could not be started.
     others: Option<Result<PartProcesses, String>>,
-    /// Other machines (a fleet) that send all load in place of this one. The flag on the second
-    /// line says whether the current load continues if a machine is lost.
+    /// Other machines (a fleet) that send all load in place of this one. The flag `goes_on` says
+    /// whether the current load continues if a machine is lost.
     fleet: Option<Box<dyn RemoteLoad>>,
     goes_on: bool,
     /// The setup of the current load; its cleanup runs after the load.

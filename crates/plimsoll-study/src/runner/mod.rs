@@ -1,6 +1,6 @@
 //! Runners execute loads ([`Runner`]). The trait has few methods, so that one loop over studies
-//! (`study_loop`) works with this machine, with builds under test, and in tests with a simulated
-//! server.
+//! (`study_loop`) works with all runners. Runners exist for this machine, for builds under test,
+//! and for a simulated server in tests.
 //!
 //! Not here: choosing loads (`plimsoll-analysis`), and recording them (`recording`).
 
@@ -61,7 +61,7 @@ pub fn aids(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) ->
     Ok(LoadHelpers { authors, texts: grpc::texts(plan)? })
 }
 
-/// Time in ns between the preparation and the start of the schedule. It gives every worker time to
+/// Time in ns between the preparation and the start of the schedule. This time lets every worker
 /// enter its loop.
 const START_AHEAD_NS: u64 = 1_000_000;
 
@@ -70,7 +70,7 @@ pub trait RemoteLoad {
     /// The generator settings of the next load on each machine, as far as known.
     fn injectors(&self) -> Vec<Injector>;
 
-    /// Ids of the fleet's processes on this machine. Their CPU use counts as that of the generator.
+    /// Ids of the fleet's processes on this machine, whose CPU use counts as that of the generator.
     fn local_pids(&self) -> Vec<u32>;
 
     /// Makes all machines open the connections of a load. `goes_on` says whether the load continues

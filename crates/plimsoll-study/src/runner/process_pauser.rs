@@ -32,9 +32,10 @@ const PROCESSES_MAX: usize = 256;
 /// A process that may be paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PausableProcess {
-    /// Its process id.
+    /// The process's id.
     pub pid: u32,
-    /// The process's start time in clock ticks. A later process with the same id has another one.
+    /// The process's start time in clock ticks. A later process with the same id has another start
+    /// time.
     pub started_ticks: u64,
 }
 

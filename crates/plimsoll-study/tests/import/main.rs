@@ -550,7 +550,7 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
-        // This error means that the importer's own result is invalid, not its input.
+        // An error with this text means that the importer's own result is invalid, not the input.
         Err(error) if error.text.contains("no file of traffic can be made") => return Err(error.text),
         Err(_) => return Ok(false),
     };

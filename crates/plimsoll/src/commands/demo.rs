@@ -1,5 +1,5 @@
 //! `plimsoll demo`: runs find, explain and prove one after another on a sample server with a known
-//! bottleneck. It finds the load line, names the bottleneck, and proves that the fix helps.
+//! bottleneck. The demo finds the load line, names the bottleneck, and proves that the fix helps.
 //! plimsoll gets no information about the bottleneck. The servers run in their own processes, so
 //! plimsoll sees them like any other server.
 

@@ -1,5 +1,6 @@
-//! `plimsoll fleet`: shows the machines of a fleet and measures their capacity, fetches runs from a
-//! bus, starts local agents to try a fleet, and makes keys. No target is loaded.
+//! `plimsoll fleet`: shows the machines of a fleet and measures their capacity. The command also
+//! fetches runs from a bus, starts local agents to try a fleet, and makes keys. No target is
+//! loaded.
 
 use crate::args::FleetStatusArgs;
 use crate::quantity::{flag, positive_time};

@@ -1,4 +1,4 @@
-//! The commands, one file each. They only connect arguments, engine, analysis and report.
+//! The commands, one file each. Commands only connect arguments, engine, analysis and report.
 
 pub mod agent;
 pub mod baseline;

@@ -197,7 +197,8 @@ pub fn measure(
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::from_terms(&plan, terms)?;
-    // A run file is needed for profiles, which are stored beside it, and if the user named a store.
+    // A run file is needed if profiles are taken, because they are stored beside it, and if the
+    // user named a store.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;

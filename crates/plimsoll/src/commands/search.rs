@@ -139,7 +139,7 @@ impl PreparedSearch {
     }
 
     /// Executes the search, then prints and records the findings. `code` returns the exit code for
-    /// the findings, and may print notes. It does not apply if the user interrupts.
+    /// the findings, and may print notes. After an interrupt by the user, `code` does not apply.
     pub fn carry_out(
         self,
         asked: ExperimentSpec,

@@ -47,8 +47,8 @@ const DOUBLED_MAX: u64 = 512;
 /// default total time.
 const CHOSEN_NS: u64 = 10 * SECOND;
 const BUDGET_NS: u64 = 60 * SECOND;
-/// Warm-up in ns before each visit of a concurrency. It excludes the moments after connections
-/// open.
+/// Warm-up in ns before each visit of a concurrency. The warm-up excludes the moments after
+/// connections open.
 const WARMUP_NS: u64 = 200 * MS;
 
 /// The concurrencies, lengths and warm-up that the flags ask for.

@@ -1,7 +1,7 @@
 //! Splits Rust source into code and strings as far as the architecture tests need it, without
 //! comments and without code that only tests use.
 //!
-//! This is no parser: it only recognises strings, comments, braces and attributes.
+//! The module is no parser: only strings, comments, braces and attributes are recognised.
 
 use std::path::{Path, PathBuf};
 
@@ -30,8 +30,8 @@ pub fn files(source: &Path) -> Vec<File> {
 fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = File::read(path.to_owned(), module, &text);
-    // The children of a root or mod.rs lie beside it. Those of any other file lie in a folder of
-    // its name.
+    // The children of a root or mod.rs lie beside it. The children of any other file lie in a
+    // folder of its name.
     let name = path.file_stem().expect("a name").to_string_lossy();
     let mut folder = path.parent().expect("a folder").to_owned();
     if !["lib", "main", "mod"].contains(&&*name) {

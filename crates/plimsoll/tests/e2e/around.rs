@@ -9,8 +9,8 @@ use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server whose items exist between `POST /seed` and `DELETE /seed`. It records all requests
-/// except those for items.
+/// A server whose items exist between `POST /seed` and `DELETE /seed`. The server records all
+/// requests except those for items.
 struct Store {
     url: String,
     asked: Arc<Mutex<Vec<String>>>,

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server that treats HTTP/1.0 like the servers ab expects: it closes each connection unless the
-/// client asks for keep-alive.
+/// A server that treats HTTP/1.0 as ab expects, and closes each connection unless the client asks
+/// for keep-alive.
 struct Plain {
     url: String,
     log: Arc<Mutex<Vec<String>>>,

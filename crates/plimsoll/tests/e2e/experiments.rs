@@ -150,8 +150,8 @@ fn state(pid: u32) -> u8 {
     look_at(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
 }
 
-/// A downstream process is paused only with the user's permission. It continues however plimsoll
-/// ends.
+/// A downstream process is paused only with the user's permission. The process continues however
+/// plimsoll ends.
 #[test]
 fn what_is_stopped_goes_on() {
     // The server's threads share their open files, as in other servers, so the kernel shows which

@@ -5,8 +5,8 @@ use crate::rig::{Server, baseline, folder, json, number, plimsoll, recorded, ser
 use serde_json::Value;
 use std::process::Command;
 
-/// Starts a server that accepts 300 requests/s with bursts of 60 and refuses the rest. It runs in
-/// its own process; otherwise the work of other tests would count as the server's.
+/// Starts a server that accepts 300 requests/s with bursts of 60 and refuses the rest. The server
+/// runs in its own process; otherwise the work of other tests would count as the server's.
 fn limited() -> Server {
     const SOURCE: &str = r#"
 import asyncio, time
@@ -153,7 +153,7 @@ fn what_is_changed_is_told_with_what_was_predicted() {
     }
 }
 
-/// The user's script changes a setting: it restarts the server with a pool of another size.
+/// The user's script changes a setting by restarting the server with a pool of another size.
 #[test]
 fn what_a_setting_matters_is_measured() {
     let (folder, store) = (folder("vary"), baseline(1));

@@ -226,8 +226,8 @@ fn stuck_unit(line: &str) -> bool {
     }) || line.split_whitespace().any(|word| word.ends_with('%') && word.len() > 1 && !word.contains('='))
 }
 
-/// Examples of help texts that need something unavailable. They must parse, and fail only for that
-/// reason.
+/// Examples of help texts that need something unavailable. Such an example must parse, and fail
+/// only for that reason.
 const NEEDS: [(&str, &str); 4] = [
     ("https://api.test/", "api.test"),
     ("/run/api.sock", "/run/api.sock"),
@@ -381,7 +381,7 @@ fn figures_are_named_alike_in_conditions() {
     ] {
         // On a busy machine, loads may be void.
         let done = plimsoll(&[command, &["--fail-if", condition, "--on-inconclusive=fail"]].concat());
-        // On a busy machine, a search of 3 s may have no trial with CPU readings; it then says so.
+        // On a busy machine, a search of 3 s may have no trial with CPU readings, and then says so.
         let unmeasured =
             command[0] == "find" && code == 0 && done.stderr.contains("cpu>1s: not decided: nothing was measured");
         assert_eq!(done.code, if unmeasured { 1 } else { code }, "{command:?} {condition}: {}", done.stderr);

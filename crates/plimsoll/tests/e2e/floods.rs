@@ -43,7 +43,8 @@ const FLOODS: [Flood; 6] = [
     Flood { name: "answers", tls: false, head: "", unit: REPLY, ends: "ledger.succeeded" },
 ];
 
-/// Starts a server that sends this data. Its threads end with their connections or the process.
+/// Starts a server that sends this data. The server's threads end with their connections or the
+/// process.
 fn serve(flood: Flood) -> String {
     let certified = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a certificate");
     let key = PrivateKeyDer::try_from(certified.signing_key.serialize_der()).expect("a key");

@@ -321,8 +321,7 @@ fn a_file_has_several_calls() {
     }
 }
 
-/// Starts a server that echoes the messages of each call. It does not respond to calls with JSON
-/// content.
+/// Starts a server that echoes the messages of each call. Calls with JSON content get no response.
 fn echo() -> String {
     let url = frames_peer(|heard| {
         let mut is_json = false;

@@ -203,7 +203,7 @@ pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'stat
 }
 
 /// Starts a server that sends the result of `answer` for each frame. `None` sends nothing, and an
-/// empty result closes the connection. Its threads end with the process.
+/// empty result closes the connection. The server's threads end with the process.
 pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));

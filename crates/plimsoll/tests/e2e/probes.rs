@@ -244,9 +244,9 @@ fn a_target_elsewhere_is_said_to_be() {
     assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 
-/// A server in its own network namespace, as in a container. It is reached through a pair of
-/// interfaces, at an address that is not this machine's. The pair ends with the namespace, and the
-/// namespace with the server.
+/// A server in its own network namespace, as in a container. The server is reached through a pair
+/// of interfaces, at an address that is not this machine's. The pair ends with the namespace, and
+/// the namespace with the server.
 const IN_A_NETWORK: &str = "
 import ctypes, http.server, os, subprocess, time
 us, libc = os.getppid(), ctypes.CDLL(None)

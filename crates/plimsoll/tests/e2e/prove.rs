@@ -98,7 +98,8 @@ fn few_blocks_prove_nothing_and_say_so() {
     assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
 }
 
-/// Truncated responses are failures. They make B worse by every measure, however fast they are.
+/// Truncated responses are failures. Such failures make B worse by every measure, however fast the
+/// responses are.
 #[test]
 fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     let good = misbehave(Fault::CloseInBody, u64::MAX).expect("starts");
@@ -230,8 +231,8 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     let path = folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
     let before = format!("echo reset >> {}", path.with_extension("resets").display());
-    // This command starts a process that leaves its session and group and loses its parent. It also
-    // contains a secret.
+    // This command starts a process that leaves its session and group and loses its parent. The
+    // command also contains a secret.
     let astray = format!("TOKEN=s3cret sh -c '(setsid sleep 10{port} &)'; {}", build(port, "this-is-a"));
     let document = json(&[
         "prove",

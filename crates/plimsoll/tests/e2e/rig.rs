@@ -38,8 +38,9 @@ impl Done {
     }
 }
 
-/// Returns the command that runs the binary in a new folder. It restores ^C: a test suite in a
-/// shell's background ignores it, and child processes would inherit that.
+/// Returns the command that runs the binary in a new folder. The command restores the default
+/// effect of ^C: a test suite in a shell's background ignores ^C, and child processes would inherit
+/// that.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new("env");
     command.args(["--default-signal=HUP,INT,QUIT", env!("CARGO_BIN_EXE_plimsoll")]);

@@ -12,8 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A text like a real token.
 const CANARY: &str = "Zq7xK2mW9vLp4TnR8sYd";
 
-/// Starts a server that sends one response to every request, and counts the requests. It ends with
-/// the test's process.
+/// Starts a server that sends one response to every request, and counts the requests. The server
+/// ends with the test's process.
 fn answering(answer: String) -> (String, Arc<AtomicU32>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();

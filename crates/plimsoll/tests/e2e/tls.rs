@@ -70,8 +70,8 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// Starts a small HTTPS server that sends `hello` to every request. With `clients_by`, it demands a
-/// client certificate. Its thread ends with the process.
+/// Starts a small HTTPS server that sends `hello` to every request. With `clients_by`, the server
+/// demands a client certificate. The server's thread ends with the process.
 fn rustls_server(pair: &Pair, clients_by: Option<&Path>) -> String {
     let chain = CertificateDer::pem_file_iter(&pair.certificate).expect("a file").map(|c| c.expect("PEM")).collect();
     let key = PrivateKeyDer::from_pem_file(&pair.key).expect("a key");

@@ -94,8 +94,8 @@ fn bad_use_is_one_sentence() {
     }
 }
 
-/// For any input, the exit code is 2 and the error is one short sentence. It repeats little of the
-/// input and has no control characters.
+/// For any input, the exit code is 2 and the error is one short sentence. The sentence repeats
+/// little of the input and has no control characters.
 #[test]
 fn no_sentence_is_long_or_doubled() {
     let url = "http://127.0.0.1:9/";

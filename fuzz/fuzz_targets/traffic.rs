@@ -13,7 +13,7 @@ impl FileContext for Nothing {
     }
 
     fn rows(&mut self, path: &str) -> Result<String, String> {
-        // Files of rows are given by their own name.
+        // The path itself stands for the content of a file of rows.
         Ok(path.to_owned())
     }
 

@@ -4,7 +4,6 @@
 //! its end. [`starts`] chooses the user of the next request, [`exchange`] sends it, [`connect`]
 //! opens connections, [`prepare`] runs before the load, and [`turns`] divides the loop's time.
 //! Closed and open loops differ in `starts` only.
-//! `starts` only.
 
 mod connect;
 mod exchange;

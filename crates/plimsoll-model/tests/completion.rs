@@ -141,7 +141,6 @@ fn what_is_recorded_comes_back() {
     complete_with.probes.cgroup = Some(CANARY.into());
     complete_with.changes.reference = Some(format!("http://h/?r={CANARY}"));
     // The name equals that of a request header. Each is a separate input, in its own order.
-    // order.
     complete_with.changes.identities = vec![format!("x-api-key: {CANARY}"), format!("x-api-key: {CANARY}2")];
     let given = texts(&[
         (TextKind::Unix, &format!("/run/{CANARY}")),

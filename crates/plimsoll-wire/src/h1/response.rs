@@ -116,7 +116,6 @@ pub struct ResponseParser {
 }
 
 // There is one parser for each connection, and there may be very many: it must fit a cache line.
-// line.
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]

@@ -516,8 +516,7 @@ fn the_fields_of_an_answer_are_told_with_its_first_fact_where_content_is_asked_f
     let a = [STATUS, ("x", "a"), ("set-cookie", "s=1")];
     let long = "b".repeat(2_000);
     let b = [STATUS, ("x", &long)];
-    // A head with equal bytes is not parsed again, nor is one that follows a head too long to be
-    // stored.
+    // Equal heads in sequence, and a head after one that is too long to be stored.
     type Told<'a> = (&'a EncodedRequest, &'a [(&'a str, &'a str)], &'a str);
     let answers: [Told; 6] = [
         (&plain_asked, &a, ""),

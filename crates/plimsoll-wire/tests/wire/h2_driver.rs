@@ -33,7 +33,7 @@ pub fn h2_requests() -> [EncodedRequest; 3] {
     [request("GET", b"", true), request("HEAD", b"", true), request("POST", b"n=1", true)]
 }
 
-/// Takes the bytes that the connection sends, and appends them to `sent`.
+/// Appends all bytes that the connection has to send to `sent`.
 fn drain(
     conn: &mut Conn,
     requests: &[EncodedRequest; 3],

@@ -103,7 +103,7 @@ impl Addresses {
 /// The resolved addresses of a host name, shared by the workers.
 #[derive(Debug)]
 pub struct ResolvedAddresses {
-    /// Increases with every change.
+    /// A number that increases with every change of the addresses.
     version: AtomicU64,
     table: Mutex<Table>,
 }

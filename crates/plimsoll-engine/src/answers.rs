@@ -25,7 +25,7 @@ const ROOM_BYTES_KEPT: usize = 64 << 10;
 /// The memory budget for the contents of all responses in flight, shared by all workers.
 static ROOM: AnswerRoom = AnswerRoom::new();
 
-/// The received part of a response.
+/// The received part of a response, stored for checks.
 #[derive(Debug, Default)]
 pub struct AnswerText {
     /// The head: over HTTP/1.1 all bytes before the content, over HTTP/2 its fields as lines.

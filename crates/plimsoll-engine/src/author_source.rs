@@ -27,9 +27,9 @@ pub struct AuthorSource {
     is_written: bool,
     /// Why the author halted; `None` while it continues.
     pub(crate) halted: Option<Halt>,
-    /// The last request sent, by exchange number.
+    /// The last request that each exchange sent, by exchange number.
     sent: Vec<EncodedRequest>,
-    /// The response in progress, by exchange number.
+    /// The stored part of the response in progress, by exchange number.
     heard: Vec<AnswerText>,
     /// The author's mark of the batch in flight, by exchange number; `None` after the last response
     /// was reported.

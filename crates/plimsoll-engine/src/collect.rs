@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 pub enum Phase {
     /// Connections are being opened; the schedule has not begun.
     Preparing,
-    /// Unmeasured warm-up.
+    /// The warm-up, which is not measured.
     Warmup,
     /// The measured window.
     Measured,
@@ -25,10 +25,10 @@ pub enum Phase {
     Grace,
 }
 
-/// One tick of a running load.
+/// One tick (100 ms) of a running load, for its listener.
 #[derive(Debug)]
 pub struct Tick<'a> {
-    /// The phase.
+    /// The phase of the run that the tick belongs to.
     pub phase: Phase,
     /// Schedule time at the tick's start, in ns.
     pub start_ns: u64,
@@ -47,32 +47,32 @@ pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
 pub enum PartReport {
-    /// The figures of a tick.
+    /// A part reports the figures of one tick.
     Tick {
-        /// The part.
+        /// Number of the part that reports the tick.
         part: usize,
         /// Number of the tick since the start of the schedule. A part reports its ticks in order.
         index: u64,
-        /// The figures.
+        /// The part's figures of the tick.
         interval: Interval,
     },
     /// The part has reported all of its ticks.
     Done {
-        /// The part.
+        /// Number of the part that has ended.
         part: usize,
         /// End of its part of the measured window, ns of schedule time.
         window_end_ns: u64,
-        /// Its first failed responses.
+        /// The part's first failed responses.
         failed_answers: Vec<FailedAnswer>,
-        /// Whether it ended early because its requests ran out.
+        /// Whether the part ended early because its requests ran out.
         used_up: bool,
     },
     /// The part is lost and reports no more. The load ends, since the remaining parts would not
     /// match the plan. A part that was already done does not count as lost.
     Lost {
-        /// The part.
+        /// Number of the part that is lost.
         part: usize,
-        /// The reason.
+        /// Why the part is lost.
         why: Stop,
     },
 }
@@ -86,7 +86,7 @@ impl PartReport {
     }
 }
 
-/// Sums the ticks of all parts.
+/// Sums the ticks of all parts of a load to one run.
 #[derive(Debug)]
 pub struct Collector {
     run: Run,

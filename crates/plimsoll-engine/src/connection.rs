@@ -5,10 +5,10 @@ use crate::exchanges::WaitingLine;
 use crate::net::Ready;
 use plimsoll_wire::Conn;
 
-/// The state of a slot's connection.
+/// The state of the connection in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// No socket.
+    /// The slot has no socket.
     Free,
     /// Connecting; requests may wait for it.
     Connecting,
@@ -51,7 +51,7 @@ impl Readiness {
     }
 }
 
-/// A connection slot.
+/// A connection slot with its current connection, if any.
 #[derive(Debug)]
 pub struct Connection<S> {
     pub socket: Option<S>,
@@ -59,7 +59,7 @@ pub struct Connection<S> {
     /// Number of sockets that the slot has had, so that late events of an earlier socket are
     /// ignored.
     pub generation: u32,
-    /// The protocol state with its exchanges.
+    /// The protocol state of the connection, with its exchanges.
     pub conn: Conn,
     /// Exchanges that wait for the connection to open, or for a free stream.
     pub waiting: WaitingLine,
@@ -79,7 +79,7 @@ pub struct Connection<S> {
     pub stands_in: bool,
     /// Time of the start of the connect; once connected, of the TLS handshake; ns.
     pub began_ns: u64,
-    /// Number of its target address.
+    /// Number of the target address that the connection uses.
     pub address: u16,
     /// Number of addresses tried so far for this connection, including the current one.
     pub tried: u16,

@@ -37,7 +37,7 @@ impl AnswerRoom {
     }
 }
 
-/// Why content was not decoded.
+/// Why content could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
     /// The content is invalid or cut.

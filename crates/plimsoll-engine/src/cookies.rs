@@ -11,7 +11,7 @@ const COOKIE_BYTES_MAX: usize = 4096;
 /// The cookies of one user.
 #[derive(Debug, Clone, Default)]
 pub struct CookieJar {
-    /// In the order of their creation.
+    /// The cookies, in the order of their creation.
     cookies: Vec<Cookie>,
 }
 

@@ -51,7 +51,7 @@ pub enum AnswerRetention {
 pub struct EncodedRoute {
     /// The encoded request. For a template it is the first filled-in request.
     pub request: EncodedRequest,
-    /// The statuses that count as success.
+    /// The HTTP statuses that count as success for this route.
     pub ok_status: StatusSet,
     /// For a gRPC call, the gRPC statuses that count as success.
     pub ok_grpc: Option<GrpcStatusSet>,
@@ -59,13 +59,13 @@ pub struct EncodedRoute {
     pub times_messages: bool,
     /// The timeout of a request, from its start to the last byte of the response, ns.
     pub timeout_ns: u64,
-    /// Most redirects to follow.
+    /// Most redirects that one request of the route may follow.
     pub follow: u8,
     /// Which parts of the route's responses are stored.
     pub kept: AnswerRetention,
     /// The checks of the route's responses; `None`: the status suffices.
     pub checks: Option<Box<AnswerChecks>>,
-    /// The template, if the request has one.
+    /// The route's request template; `None`: every request of the route is equal.
     pub(crate) form: Option<Box<RouteForm>>,
 }
 

@@ -37,7 +37,7 @@ pub struct Exchange {
     /// The neighbours in the lane, which is ordered by deadline.
     before: u32,
     after: u32,
-    /// The next exchange in its waiting line.
+    /// The number of the next exchange in the same waiting line.
     behind: u32,
 }
 

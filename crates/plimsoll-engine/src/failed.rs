@@ -21,17 +21,17 @@ pub enum AnswerKind {
     Status(u16),
     /// The response to a gRPC call.
     Call {
-        /// The HTTP status.
+        /// The HTTP status of the response.
         status: u16,
-        /// The gRPC status.
+        /// The gRPC status of the call.
         ended: GrpcStatus,
         /// Whether the response has a `grpc-status` field; otherwise the gRPC status was derived
         /// from `status`.
         is_said: bool,
-        /// The fault in its messages, if any.
+        /// The fault in the messages of the response, if any.
         fault: Option<CallFault>,
     },
-    /// Bytes that are no HTTP response.
+    /// The received bytes are no HTTP response.
     Protocol(ProtocolError),
 }
 
@@ -53,14 +53,14 @@ impl AnswerKind {
 /// A piece of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerPiece<'a> {
-    /// The exchange.
+    /// The number of the exchange that received the piece.
     pub exchange: u32,
     /// Whether this is the first piece of the response.
     pub first: bool,
     /// Whether the piece is content only, with the head separate.
     pub bare: bool,
     pub bytes: &'a [u8],
-    /// Schedule time, ns.
+    /// Time at which the piece arrived, ns of schedule time.
     pub at_ns: u64,
 }
 
@@ -86,7 +86,7 @@ pub struct FailedAnswers {
     /// The first response of each kind with a successful status that misses an expectation or
     /// capture.
     missing: Vec<FailedAnswer>,
-    /// How much of them is redacted.
+    /// How much of the stored responses is redacted.
     redact: Redact,
 }
 

@@ -18,7 +18,7 @@ const SEED_OF_VALUES: u64 = 0x0056_414c_5545_5321;
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Why a template cannot be filled in.
+/// Why a request template cannot be filled in, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FormError(String);

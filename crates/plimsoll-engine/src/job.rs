@@ -13,7 +13,7 @@ const OPENED_PER_S_MAX: u64 = 20_000;
 /// The prepared resources that all workers of a load need besides its plan.
 #[derive(Debug)]
 pub struct Resources {
-    /// The source of requests.
+    /// The source of requests, common to all workers.
     pub source: Source,
     /// The shared addresses, if names are resolved during the load.
     pub resolved: Option<Arc<ResolvedAddresses>>,
@@ -21,14 +21,14 @@ pub struct Resources {
     pub tls: Option<tls::Client>,
 }
 
-/// The job of one worker.
+/// The job of one worker: its share of the load, and all that it needs.
 pub struct Job {
     /// The worker's number within this process. `number` is its number among all machines.
     pub index: usize,
     pub number: u32,
-    /// The source of requests.
+    /// The source of this worker's requests.
     pub source: Source,
-    /// The addresses of connections.
+    /// The addresses of this worker's connections.
     pub addresses: Addresses,
     /// The TLS client, if connections use TLS.
     pub tls: Option<tls::Client>,
@@ -45,11 +45,11 @@ pub struct Job {
     pub connections_ready: u32,
     /// Most connections opened in a second during preparation.
     pub ramp_per_s: u64,
-    /// Workers in this process.
+    /// Number of workers in this process.
     pub workers: u64,
     pub spin: Spin,
     pub spare_core: bool,
-    /// How much of failed responses is redacted.
+    /// How much of stored failed responses is redacted.
     pub redact: Redact,
 }
 

@@ -141,14 +141,14 @@ impl ArrivalRoutes {
     }
 }
 
-/// A request of a load's first arrivals.
+/// A request that one of a load's first arrivals sends.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstRequest {
     /// The number of the arrival, from 0.
     pub arrival: u64,
     /// The think time before the request, ns.
     pub wait_ns: u64,
-    /// The route.
+    /// The route that the request belongs to.
     pub route: RouteNumber,
     /// The encoded request; over HTTP/2 its head is written as lines. Captured values appear by
     /// name.

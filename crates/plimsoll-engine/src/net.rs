@@ -64,7 +64,7 @@ pub enum Peer<'a> {
 /// The error number of a failed connect.
 pub type ConnectError = u16;
 
-/// The environment of a worker.
+/// The environment of a worker: clock, connections and readiness events.
 pub trait Net {
     /// An open (or opening) connection. Dropping it closes it.
     type Socket;

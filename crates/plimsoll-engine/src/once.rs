@@ -18,11 +18,11 @@ use plimsoll_wire::{EncodedRequest, Piece};
 pub struct OneOffRequest {
     filled: FilledRoutes,
     checks: Option<Box<AnswerChecks>>,
-    /// The names of its captures.
+    /// The names of the values that the request captures.
     names: Vec<String>,
     origin: Origin,
     follow: u8,
-    /// The context of its template.
+    /// The context with which the request's template is filled in.
     turn: FormTurn<'static>,
 }
 

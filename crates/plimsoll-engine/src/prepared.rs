@@ -63,7 +63,7 @@ pub struct PreparedLoad {
     resolved: Option<(Arc<ResolvedAddresses>, mpsc::Sender<()>)>,
 }
 
-/// The workers of a load.
+/// The worker threads of a load, and the channels to them.
 struct Workers {
     /// The channel that tells each worker the start of the schedule; closing it releases the
     /// worker.

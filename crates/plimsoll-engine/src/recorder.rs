@@ -21,13 +21,13 @@ pub struct FinishedRequest {
     pub done_ns: u64,
     /// The status of the response; 0 without a response.
     pub status: u16,
-    /// The outcome of the request.
+    /// Whether the request succeeded or how it failed.
     pub outcome: Outcome,
     /// The request's timeout in ns, if it ended the request.
     pub timeout_ns: u64,
 }
 
-/// The counters of one worker.
+/// The counters of one worker since the end of its last tick.
 pub struct Recorder {
     /// Figures of the load. Other modules update its byte counts directly.
     pub load: LoadFigures<CountingHistogram>,

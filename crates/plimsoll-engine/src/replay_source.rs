@@ -15,7 +15,7 @@ use plimsoll_model::{ListedRequest, Plan, Request, RequestList, RouteNumber, Str
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 
-/// The requests of a list.
+/// A source whose requests come from a list.
 #[derive(Debug, Clone)]
 pub struct ReplaySource {
     /// The request of each route, with an example path.

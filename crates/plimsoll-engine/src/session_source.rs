@@ -29,11 +29,11 @@ pub struct EndedSession {
 /// The user, route and facts of a response.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerOf {
-    /// The user.
+    /// The number of the user that got the response.
     pub user: u64,
-    /// The route.
+    /// The route of the request.
     pub route: RouteNumber,
-    /// The exchange.
+    /// The number of the exchange.
     pub exchange: u32,
     /// Whether the status counts as success for the route.
     pub ok_status: bool,
@@ -43,20 +43,20 @@ pub struct AnswerOf {
     pub now_ns: u64,
 }
 
-/// Sessions of scenarios.
+/// A source whose users run sessions of scenarios.
 #[derive(Debug, Clone)]
 pub struct SessionSource {
     pub(crate) filled: FilledRoutes,
     pub(crate) users: UserNumbers,
     sessions: UserSessions,
-    /// Compiled conditions, by scenario and operation.
+    /// Compiled conditions of scenarios, by scenario and operation.
     conditions: Vec<Vec<Option<FormText>>>,
     /// The number of the captured name, for each capture of each route.
     captured: Vec<Vec<usize>>,
     origin: Origin,
     /// See [`Load::new_users`](plimsoll_model::Load::new_users).
     newcomers: bool,
-    /// The last ended session.
+    /// The session that ended last, until it is taken.
     ended: Option<EndedSession>,
     /// A buffer for filled-in texts.
     scratch: String,

@@ -26,18 +26,18 @@ pub const VALUE_BYTES_MAX: usize = 64 << 10;
 pub enum SessionStep {
     /// Send a request after a wait.
     Ask {
-        /// The wait, ns.
+        /// The wait before the request, ns.
         wait_ns: u64,
-        /// The route.
+        /// The route of the request.
         route: RouteNumber,
     },
-    /// The session completed.
+    /// The session has ended, and all of its requests succeeded or were allowed to fail.
     Completed,
     /// The session ended because a request failed.
     Abandoned,
 }
 
-/// A user in its session.
+/// A user with the state of its current session.
 #[derive(Debug, Clone, Default)]
 pub struct UserSession {
     scenario: usize,
@@ -47,21 +47,21 @@ pub struct UserSession {
     rounds: [u32; LOOPS_MAX],
     /// Number of sessions of this user, including the current one.
     begun: u64,
-    /// Whether the session is active.
+    /// Whether the user's session is active.
     under_way: bool,
-    /// Number of requests sent.
+    /// Number of requests that the session has sent.
     pub asked: u64,
-    /// Its own connection.
+    /// The slot of the session's own connection, if it has one.
     pub slot: Option<u32>,
     /// The number of the session in the whole load.
     pub number: u64,
-    /// Its intended start (absolute, ns).
+    /// The intended start of the session (absolute, ns).
     pub intended_ns: u64,
-    /// Whether it is measured.
+    /// Whether the session counts in the measured window.
     pub measured: bool,
     /// Whether the session continues if its current request fails.
     goes_on: bool,
-    /// The random numbers of think times.
+    /// The random numbers of the session's think times.
     thought: Option<Rng>,
     /// Captured values by the number of their name; empty if not captured.
     pub captured: Vec<String>,
@@ -69,7 +69,7 @@ pub struct UserSession {
     pub cookies: CookieJar,
 }
 
-/// All sessions of a worker.
+/// The sessions of all users of a worker.
 #[derive(Debug, Clone)]
 pub struct UserSessions {
     scenarios: Vec<Scenario>,
@@ -80,7 +80,7 @@ pub struct UserSessions {
     captured: usize,
     /// Sessions by the number of the user or arrival. Sessions of a closed loop are never removed.
     places: HashMap<u64, Box<UserSession>>,
-    /// Sessions of finished arrivals, for reuse.
+    /// Sessions of finished arrivals, whose memory is reused.
     #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
     free: Vec<Box<UserSession>>,
     /// Whether users persist, and keep cookies and captures.

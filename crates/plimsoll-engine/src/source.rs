@@ -22,7 +22,7 @@ use plimsoll_wire::redirect::RedirectRefusal;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 
-/// A source of requests.
+/// A source of requests: encoded requests, and the rule for each user's next one.
 #[derive(Debug)]
 pub enum Source {
     /// A single request; each user sends it and ends.

@@ -23,7 +23,7 @@ const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
 
-/// The waiting strategy of one worker.
+/// The decision of one worker whether to poll or to sleep.
 #[derive(Debug)]
 pub struct Spinner {
     mode: Spin,

@@ -8,11 +8,11 @@ use plimsoll_model::{Outcome, RouteNumber, Stripe};
 /// The result of a user's last request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastRequest {
-    /// The route.
+    /// The route of the request.
     pub route: RouteNumber,
-    /// The answer's status; 0 without an answer.
+    /// The status of the response; 0 without a response.
     pub status: u16,
-    /// The outcome in the ledger.
+    /// The outcome of the request that the ledger counts.
     pub outcome: Outcome,
 }
 

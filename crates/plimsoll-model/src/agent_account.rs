@@ -27,7 +27,7 @@ pub struct AgentAccount {
     pub work_share: f64,
     /// Largest possible clock error, ns: half of the shortest round trip.
     pub skew_ns_max: u64,
-    /// Intervals recorded from this agent.
+    /// Number of intervals recorded from this agent.
     pub frames: u64,
     /// Repeated intervals from the agent, which were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]

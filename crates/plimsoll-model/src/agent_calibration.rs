@@ -12,7 +12,7 @@ pub const FINGERPRINT_BYTES_MAX: usize = 64;
 /// Upper bound for the number of cores.
 const CORES_MAX: u32 = 1 << 16;
 
-/// The calibration of one agent.
+/// The calibration of one agent: the capacity of its machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentCalibration {
     /// The agent's name.
@@ -21,13 +21,13 @@ pub struct AgentCalibration {
     pub machine: String,
     /// The agent's version of plimsoll.
     pub plimsoll: String,
-    /// Cores that the agent may use.
+    /// Number of cores that the agent may use.
     pub cores: u32,
     /// Largest possible clock error of the agent, ns.
     pub clock_error_ns_max: u64,
     /// Time of the calibration, seconds since 1970.
     pub unix_s: u64,
-    /// The measured capacity.
+    /// The measured capacity of one thread.
     #[serde(rename = "measured")]
     pub measurement: SelfMeasurement,
 }

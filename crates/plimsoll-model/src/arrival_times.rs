@@ -11,9 +11,9 @@ use std::sync::Arc;
 /// The intended starts of a load, in order.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalTimes {
-    /// Number of starts.
+    /// Number of intended starts.
     count: u64,
-    /// A digest of all starts.
+    /// A digest of all intended starts.
     digest: String,
     /// Mean request rate over the measured part, 1/s.
     rate: Curve,

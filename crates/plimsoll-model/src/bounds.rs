@@ -28,13 +28,13 @@ pub const INTERVALS_MAX: u64 = 10_000_000;
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
 /// Most routes of one traffic: a route number has 16 bits.
 const ROUTES_MAX: usize = 1 << 16;
-/// Most machines of one load.
+/// Most machines that may generate one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
 /// Longest text that names other machines (such as local addresses), in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
 /// Most workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
-/// Most workers that a user may request.
+/// Most workers that a user may request for one machine.
 pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;

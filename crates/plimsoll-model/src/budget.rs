@@ -19,7 +19,7 @@ pub const UNFOLDED_BYTES_MAX: usize = 256 << 20;
 #[error("it unfolds to more than {0} MiB, with all that its references repeat: make it smaller")]
 pub struct BudgetError(pub usize);
 
-/// The remaining bytes of an input's expansion.
+/// The number of bytes to which an input may still expand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budget {
     whole: usize,

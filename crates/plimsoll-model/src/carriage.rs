@@ -16,9 +16,9 @@ pub struct ConnectionPlan {
     pub unix: Option<String>,
     /// Resolve the host's name again during the load.
     pub resolve: Option<ResolveSpec>,
-    /// Use TLS.
+    /// The TLS options; `None`: connections do not use TLS.
     pub tls: Option<TlsSpec>,
-    /// The HTTP version.
+    /// The HTTP version of the connections.
     pub http: HttpChoice,
     /// Most concurrent requests on an HTTP/2 connection; HTTP/1.1 has one. At least 1.
     pub streams_max: u32,
@@ -96,10 +96,10 @@ impl HttpChoice {
     }
 }
 
-/// A name to resolve repeatedly.
+/// A host name that is resolved repeatedly during a load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResolveSpec {
-    /// The name.
+    /// The host name.
     pub host: String,
     /// The port to connect to.
     pub port: u16,

@@ -39,7 +39,7 @@ pub const MAGIC: [u8; 8] = *b"PLIMSOL\x03";
 const VERSION_MIN: u8 = 2;
 /// Longest valid payload, in bytes: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
-/// No experiment began after the year 9999.
+/// Upper bound for the start of an experiment, ms since 1970: the end of the year 9999.
 const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
@@ -62,9 +62,9 @@ pub enum Frame {
     },
     /// The figures of one interval of the latest load.
     Interval {
-        /// Number of the interval, as in [`Run::intervals`].
+        /// Number of the interval in its load, as in [`Run::intervals`].
         index: u32,
-        /// The figures.
+        /// The figures of the interval.
         interval: Box<Interval>,
     },
     /// A part of the latest load's readings of the target. Parts add up by [`Probes::merge`].
@@ -254,7 +254,7 @@ fn json<T: Serialize>(out: &mut Vec<u8>, value: &T) {
 /// Why bytes cannot be read as a run file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
-    /// The bytes have another magic number.
+    /// The bytes do not begin like a run file.
     #[error("this is not a plimsoll run file")]
     NotARunFile,
     /// The file has an unsupported version of the format.

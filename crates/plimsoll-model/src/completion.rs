@@ -21,7 +21,7 @@ use std::convert::Infallible;
 /// An input that was redacted in a record.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MissingInput {
-    /// The kind of input.
+    /// The kind of the redacted input.
     pub kind: TextKind,
     /// The redacted text in the record; for a header field its name.
     pub record_text: String,
@@ -30,7 +30,7 @@ pub struct MissingInput {
 /// A URL that the user gives for a rerun.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RerunUrl {
-    /// The text of the URL.
+    /// The URL as the user gave it.
     pub text: String,
     /// Scheme, host and port.
     pub origin: Origin,
@@ -43,9 +43,9 @@ pub struct RerunUrl {
 /// The inputs that the user gives for a rerun, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RerunInputs {
-    /// URLs of targets.
+    /// URLs of targets, in the order in which the record needs them.
     pub urls: VecDeque<RerunUrl>,
-    /// Header fields.
+    /// Header fields with their values.
     pub headers: Vec<(String, String)>,
     /// The body and its source. A body that was read from a file which the record names is here,
     /// too.
@@ -139,11 +139,11 @@ impl RouteRecord {
 pub struct Secrets {
     /// The URL for each route with a redacted target, in order.
     pub urls: VecDeque<RerunUrl>,
-    /// Header fields.
+    /// Header fields with their values.
     pub headers: Vec<(String, String)>,
-    /// The body.
+    /// The request body; `None`: it was not redacted.
     pub body: Option<Vec<u8>>,
-    /// The unix socket.
+    /// The path of the unix socket; `None`: it was not redacted.
     pub unix: Option<String>,
 }
 
@@ -373,7 +373,7 @@ fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
 /// The part of a plan that a traffic file or log provides.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FromFile {
-    /// The traffic.
+    /// The traffic that the file describes.
     pub traffic: Traffic,
     /// The arrival times, if the file has them.
     pub arrivals: Option<ArrivalTimes>,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub struct Stage {
     /// Level at the start (users, or requests a second).
     pub from: f64,
-    /// Level at the end.
+    /// Level at the end of the stage.
     pub to: f64,
     /// Length in ns; `None`: until the run ends (only for a single stage).
     pub duration_ns: Option<u64>,
@@ -21,7 +21,7 @@ pub struct Stage {
 /// A level over time: stages in sequence. A constant is one stage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Curve {
-    /// The stages; never empty.
+    /// The stages in sequence; never empty.
     pub stages: Vec<Stage>,
 }
 
@@ -59,19 +59,19 @@ pub enum CurveError {
     /// A level or time that does not parse.
     #[error(transparent)]
     Unit(#[from] UnitError),
-    /// A negative level.
+    /// The curve has a negative level.
     #[error("'{0}' is negative; a level is 0 or more")]
     Negative(String),
-    /// A curve whose level is always zero.
+    /// The level of the curve is always zero.
     #[error("'{0}' asks for no load at all")]
     Zero(String),
     /// Several stages, one of them without a length.
     #[error("'{0}' has no length; with several stages write each as LEVEL@TIME, such as 10@10s,100@30s")]
     NoLength(String),
-    /// A ramp without a length.
+    /// A stage with a changing level has no length.
     #[error("'{0}' is a ramp without a length; write FROM..TO@TIME, such as 0..5000@30s")]
     RampNoLength(String),
-    /// A stage with a length of zero.
+    /// A stage has a length of zero.
     #[error("'{0}' lasts no time")]
     ZeroLength(String),
 }

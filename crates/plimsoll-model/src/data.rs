@@ -15,7 +15,7 @@ pub const DATA_BYTES_MAX: usize = 1 << 30;
 pub enum Pick {
     /// Rows in order, then again from the first.
     Sequential,
-    /// A random row.
+    /// Each session gets a random row.
     Random,
     /// Rows in order, each at most once in a load.
     Unique,
@@ -37,7 +37,7 @@ pub struct Data {
     pub pick: Pick,
     /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
-    /// All cells, row by row.
+    /// The texts of all cells, row by row.
     text: String,
     /// The offset in `text` at which each cell ends.
     ends: Vec<u32>,

@@ -18,18 +18,18 @@ pub const CONTENT_BYTES_MAX: usize = 4 << 20;
 pub struct Expectations {
     /// The longest response time, from the intended start of the request, ns.
     pub within_ns: Option<u64>,
-    /// Expected header fields, by name.
+    /// Expectations of header fields, by field name.
     pub headers: Vec<(String, TextExpectation)>,
-    /// Expected values in JSON content.
+    /// Expectations of values in JSON content, by path.
     pub json: Vec<(JsonPath, JsonExpectation)>,
-    /// The expected content.
+    /// The expectation of the whole content.
     pub body: Option<TextExpectation>,
 }
 
 /// The expectation of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TextExpectation {
-    /// The text contains this text.
+    /// The text must contain this text.
     Holds(String),
     /// This regular expression matches somewhere in the text.
     Matches(String),
@@ -38,13 +38,13 @@ pub enum TextExpectation {
 /// The expectation of a JSON value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonExpectation {
-    /// `null`.
+    /// The value must be `null`.
     Null,
-    /// `true` or `false`.
+    /// The value must be this `true` or `false`.
     Flag(bool),
-    /// A number, as written in the document.
+    /// The value must be this number, as written in the document.
     Number(String),
-    /// A text, without escapes.
+    /// The value must be this text, without escapes.
     Text(String),
 }
 
@@ -67,7 +67,7 @@ pub enum CaptureFrom {
     /// In the content: the first group of the first match of this regular expression, or the whole
     /// match if the expression has no group.
     Regex(String),
-    /// The value of a header field.
+    /// The value of a header field with this name.
     Header(String),
     /// In the header fields of this name: the first group of the first match of the regular
     /// expression, or the whole match if it has no group.

@@ -58,9 +58,9 @@ pub struct FailedAnswer {
 /// A missed expectation or capture of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AnswerMiss {
-    /// The route.
+    /// The route of the failed request.
     pub route: RouteNumber,
-    /// [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
+    /// The kind of failure: [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
     pub failure: RequestFailure,
 }
 

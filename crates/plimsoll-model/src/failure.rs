@@ -7,18 +7,18 @@ use std::fmt;
 
 /// The exit codes of plimsoll.
 pub mod exit {
-    /// Done.
+    /// The command succeeded.
     pub const DONE: u8 = 0;
     /// A `--fail-if` condition became true, or nothing succeeded: no response, no load line.
     pub const CROSSED: u8 = 1;
-    /// Wrong use, or the command cannot start.
+    /// The command line is wrong, or the command cannot start.
     pub const USAGE: u8 = 2;
     /// No conclusion: no verdict, or a gate that could not decide. The message says what would
     /// decide.
     pub const UNKNOWN: u8 = 3;
-    /// Interrupted, after reporting.
+    /// The user interrupted the command, which still reported its results.
     pub const INTERRUPTED: u8 = 130;
-    /// Interrupted because the terminal closed (SIGHUP).
+    /// The terminal closed (SIGHUP), which interrupted the command.
     pub const HUNG_UP: u8 = 129;
 }
 

@@ -13,11 +13,11 @@ use thiserror::Error;
 /// Characters of a panic's message that an error repeats.
 const MESSAGE_CHARS_MAX: usize = 120;
 
-/// A library panicked on an input.
+/// The error that a library panicked on an input.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("the library that reads {what} failed on this input ({message}): the input is damaged, or of an unknown kind")]
 pub struct LibraryPanic {
-    /// What the library reads.
+    /// The input that the library reads, in words.
     pub what: &'static str,
     /// The message of the panic.
     pub message: String,

@@ -108,11 +108,11 @@ impl GrpcStatus {
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
 pub enum CallFault {
-    /// No message, although the method returns one.
+    /// The response has no message, although the method returns one.
     NoMessage = 0,
-    /// Several messages, although the method returns one.
+    /// The response has several messages, although the method returns one.
     SeveralMessages = 1,
-    /// The last message is cut short.
+    /// The last message of the response is cut short.
     Cut = 2,
     /// A message prefix is invalid: its compression flag is neither 0 nor 1.
     Prefix = 3,
@@ -176,7 +176,7 @@ impl CallFault {
 /// The gRPC part of a request: its successful statuses and its messages.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct GrpcCall {
-    /// The statuses that count as success.
+    /// The gRPC statuses that count as success.
     pub ok: GrpcStatusSet,
     /// The length-prefixed messages made from the JSON body; `None` until they are encoded with
     /// their types.

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-/// Bytes before each message.
+/// Length of the prefix before each message, in bytes.
 const PREFIX_BYTES: usize = 5;
 
 /// Longest message that gRPC clients accept by default, in bytes.

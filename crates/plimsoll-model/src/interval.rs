@@ -8,10 +8,10 @@ use std::sync::{LazyLock, OnceLock};
 /// Number of a route in its traffic, from 0.
 pub type RouteNumber = u16;
 
-/// One interval of a run.
+/// The figures of one interval of a run.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Interval {
-    /// Figures of the load.
+    /// Figures of the load as a whole.
     pub load: LoadFigures,
     /// Figures of each route.
     pub routes: Routes,

@@ -7,7 +7,7 @@
 use crate::plan::{Purpose, Tag};
 use serde::{Deserialize, Serialize};
 
-/// A change for one load.
+/// A change that one load makes, to test a cause.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervention {
@@ -48,7 +48,7 @@ pub enum Intervention {
 
 /// Length of each stop of a downstream process, once every [`STOP_PERIOD_NS`], ns.
 pub const STOP_NS: u64 = 60_000_000;
-/// See [`STOP_NS`].
+/// Time from one stop of a downstream process to the next, ns; see [`STOP_NS`].
 pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
 /// First turn number that stands for an intervention; a lower turn number of a steady load stands

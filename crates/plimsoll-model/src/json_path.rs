@@ -9,7 +9,7 @@
 const STEPS_MAX: usize = 32;
 const DEEP_STEPS_MAX: usize = 2;
 
-/// A path.
+/// A parsed path into a JSON document.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonPath {
     text: String,
@@ -21,7 +21,7 @@ pub struct JsonPath {
 pub struct JsonStep {
     /// Whether the step searches nested values at any depth (`..`).
     pub deep: bool,
-    /// The selected values.
+    /// Which nested values the step selects.
     pub selector: JsonSelector,
 }
 
@@ -32,7 +32,7 @@ pub enum JsonSelector {
     Key(String),
     /// The element at an index; a negative index counts from the end (-1: the last).
     At(i64),
-    /// All values.
+    /// All values of an object or array.
     Any,
 }
 

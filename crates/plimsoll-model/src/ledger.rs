@@ -48,7 +48,7 @@ impl RequestFailure {
         RequestFailure::Expectation,
         RequestFailure::Capture,
     ];
-    /// Number of kinds.
+    /// Number of kinds of failures.
     pub const KINDS: usize = 11;
 
     /// The name used in every output.
@@ -81,11 +81,11 @@ pub enum Outcome {
 /// Counts of requests by outcome. Ledgers add up over intervals, workers and machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
-    /// Requests of the schedule.
+    /// Number of requests that the schedule demanded.
     pub scheduled: u64,
-    /// Requests with a successful response.
+    /// Number of requests with a successful response.
     pub succeeded: u64,
-    /// Failed requests, by [`RequestFailure`].
+    /// Number of failed requests, by [`RequestFailure`].
     pub failed: [u64; RequestFailure::KINDS],
     /// Requests never sent: no connection was free, or the generator was late.
     pub unsent: u64,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Arrivals {
-    /// Even spacing.
+    /// Even spacing: equal distances between arrivals.
     #[default]
     Constant,
     /// Random spacing by a Poisson process of the same rate, as independent users arrive.
@@ -113,7 +113,7 @@ pub struct Load {
     pub seed: u64,
     /// The load model and its level. Covers the measured part; the warm-up precedes it.
     pub shape: LoadShape,
-    /// Most measured requests.
+    /// Number of measured requests after which the load ends; `None`: no limit.
     pub requests_max: Option<u64>,
     /// Length of the measured part, ns; `None`: `requests_max` alone ends the load.
     pub duration_ns: Option<u64>,

@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 /// Facts about a machine that affect a measurement.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MachineFacts {
-    /// Cores that plimsoll may use.
+    /// Number of cores that plimsoll may use.
     pub cores: u32,
-    /// Cores that are online.
+    /// Number of cores that are online.
     pub cores_online: u32,
     /// The model of the processor; empty if unknown.
     pub cpu_model: String,
@@ -37,7 +37,7 @@ pub struct MachineFacts {
     pub accept_queue_max: u64,
     /// Available memory in bytes; 0 if unknown.
     pub memory_available_bytes: u64,
-    /// Limits of the control group.
+    /// CPU and memory limits of plimsoll's control group.
     pub limits: MachineLimits,
     /// How plimsoll may sample the functions of other processes.
     pub sampling: SamplingAccess,
@@ -50,7 +50,7 @@ pub struct MachineFacts {
 /// CPU use of other processes over a short time.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct InterferenceSample {
-    /// Mean number of busy cores.
+    /// Mean number of cores that other processes kept busy.
     pub cores: f64,
     /// Steal: share of the wanted CPU time that the hypervisor withheld, 0..=1.
     pub steal_share: f64,
@@ -73,14 +73,14 @@ pub enum SamplingAccess {
     Refused,
 }
 
-/// A probe without readings on a machine.
+/// A probe that gets no readings on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MissingProbe {
-    /// `/proc/pressure`.
+    /// Pressure readings from `/proc/pressure`.
     Pressure,
     /// The kernel's list of sockets.
     Sockets,
-    /// Time that threads waited for a core.
+    /// The time that threads waited for a core.
     ThreadWaits,
     /// Open files of other users' processes, from which a server is found.
     OtherUsers,

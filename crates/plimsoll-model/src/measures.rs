@@ -38,21 +38,21 @@ pub enum Kind {
 /// The meaning of the keys of a tally.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// The status of a response.
+    /// Keys are the statuses of responses.
     Status,
-    /// The system's error number.
+    /// Keys are the system's error numbers.
     SystemError,
     /// The number of an address in the plan.
     Address,
     /// The number of a TLS failure ([`crate::TlsFailure`]).
     TlsFailure,
-    /// A code of HTTP/2 ([`crate::H2Error`]).
+    /// Keys are error codes of HTTP/2 ([`crate::H2Error`]).
     H2Error,
-    /// A code of gRPC ([`crate::GrpcStatus`]).
+    /// Keys are status codes of gRPC ([`crate::GrpcStatus`]).
     GrpcStatus,
     /// The number of a fault in a response's messages ([`crate::CallFault`]).
     CallFault,
-    /// The number of a worker.
+    /// Keys are the numbers of workers.
     Worker,
 }
 
@@ -77,22 +77,22 @@ pub enum Unit {
 pub enum Column {
     /// The figure itself; for a ledger one column for each part.
     Value,
-    /// A quantile, in per mille.
+    /// A quantile of the histogram, in per mille.
     Quantile(u16),
-    /// The largest value.
+    /// The largest value of the histogram.
     Max,
 }
 
-/// A line of the table.
+/// A figure of the table of measures.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Figure {
     /// The tag in a run file: never reused for another figure of the table.
     pub tag: u32,
     /// The field's name in Rust.
     pub name: &'static str,
-    /// The kind.
+    /// The kind of the figure, which decides how it merges.
     pub kind: Kind,
-    /// The unit.
+    /// The unit of the figure's values.
     pub unit: Unit,
     /// The field in the JSON of a load; `None`: the figure has no field of its own.
     pub json: Option<&'static str>,
@@ -393,7 +393,7 @@ table! {
     3 bytes_out: Counter of Bytes, json "bytes_out", csv "bytes_out" [Column::Value];
     /// Connections open at the end of the interval.
     4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [Column::Value];
-    /// Connections opened.
+    /// Number of connections opened.
     5 connections_opened: Counter of Connections, json "connections_opened";
     /// Time to open a connection, until it is writable.
     6 connect: Times of Ns, json "connect_ns";
@@ -411,14 +411,14 @@ table! {
     /// Bytes received outside any response: after its end, or on an idle connection. Counted as far
     /// as they were read: such a connection is closed at once.
     12 surplus_bytes: Counter of Bytes, json "surplus_bytes";
-    /// Connections with surplus bytes.
+    /// Number of connections with surplus bytes.
     13 surplus_connections: Counter of Connections, json "surplus_connections";
     /// Integral of the number of requests in flight over the interval, requests x ns. Counted from
     /// the intended start.
     14 in_flight_ns: Counter of RequestNs;
     /// CPU and busy times of workers, ascending by worker.
     15 workers: Workers of Ns;
-    /// HTTP/2 connections opened.
+    /// Number of HTTP/2 connections opened.
     16 h2_connections: Counter of Connections;
     /// Requests that waited in plimsoll because all streams of their HTTP/2 connection were in use.
     17 stream_waits: Counter of Requests, json "stream_waits";
@@ -430,7 +430,7 @@ table! {
     20 goaways: Tally(H2Error) of Connections, json "goaways";
     /// Sessions started, with a measured intended start.
     21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
-    /// Sessions completed.
+    /// Number of sessions completed.
     22 sessions_completed: Counter of Sessions, csv "sessions_completed" [Column::Value];
     /// Sessions abandoned because one of their requests failed.
     23 sessions_abandoned: Counter of Sessions, csv "sessions_abandoned" [Column::Value];

@@ -15,7 +15,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// A load that the user requested directly.
+    /// The only load of a command that the user requested directly.
     Run,
     /// One level of a sweep.
     Level,
@@ -74,7 +74,7 @@ impl ArmIndex {
 /// The purpose of a load, and its place in the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tag {
-    /// The purpose.
+    /// The purpose of the load.
     pub purpose: Purpose,
     /// The target; `None` if there is only one.
     #[serde(flatten)]
@@ -95,11 +95,11 @@ impl Tag {
 /// Everything that a load will do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
-    /// The requests.
+    /// The requests of the load.
     pub traffic: Traffic,
     /// The load model, the level and the times.
     pub load: Load,
-    /// The transport.
+    /// How connections are opened, secured and closed.
     pub carriage: ConnectionPlan,
 }
 

@@ -27,7 +27,7 @@ const FORM: u64 = 3;
 /// Why bytes are no executable plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
-    /// The bytes come from another version.
+    /// The bytes have the format of another version.
     #[error("the plan is of another plimsoll: use the same version on all machines")]
     OtherForm,
     /// The bytes are cut or damaged, or contain what no plan has.

@@ -20,7 +20,7 @@ pub enum SeriesKind {
     Counter,
 }
 
-/// One reading.
+/// One reading of a series.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SeriesSample {
     /// Schedule time in ns: 0 is the start of the load, negative during the preparation of
@@ -30,7 +30,7 @@ pub struct SeriesSample {
     pub value: f64,
 }
 
-/// A period without readings.
+/// A period in which a series has no readings.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Gap {
     /// Schedule time of the last reading before the gap, ns.
@@ -41,7 +41,7 @@ pub struct Gap {
     pub reason: String,
 }
 
-/// One quantity over time.
+/// One quantity over time, such as the server's CPU time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
     /// How to interpret the values.
@@ -62,7 +62,7 @@ pub struct WatchedServer {
     pub from_ns: i64,
     /// Process id; for a server of several processes that of the first parent.
     pub pid: u32,
-    /// Name of the process.
+    /// Name of the watched process.
     pub name: String,
     /// How the process was found, such as `it listens on 127.0.0.1:8080`.
     pub found_by: String,

@@ -30,7 +30,7 @@ impl ValueType {
 /// Index of a function in [`Profile::functions`].
 pub type FunctionId = u32;
 
-/// One function, unique by name.
+/// One function of the profiled program, unique by name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Function {
     /// The name in the source, with package and receiver. `[libc.so.6]` or `<unknown>` without a
@@ -54,7 +54,7 @@ pub enum LabelValue {
 pub struct Label {
     /// The key, such as `endpoint`.
     pub key: String,
-    /// The value.
+    /// The value of the label.
     pub value: LabelValue,
 }
 

@@ -26,11 +26,11 @@ use std::net::SocketAddr;
 /// A plan without its secrets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlanRecord {
-    /// The requests.
+    /// The requests of the load, redacted.
     pub traffic: TrafficRecord,
     /// The load model, the level and the times.
     pub load: Load,
-    /// The transport.
+    /// How connections are opened and closed, redacted.
     pub carriage: ConnectionPlanRecord,
 }
 
@@ -39,9 +39,9 @@ pub struct PlanRecord {
 pub struct TrafficRecord {
     /// Scheme, host and port.
     pub origin: Origin,
-    /// The routes; never empty.
+    /// The records of the routes; never empty.
     pub routes: Vec<RouteRecord>,
-    /// The rule that chooses the next route.
+    /// The rule that chooses a user's next route.
     pub choice: Choice,
     /// Scenarios of sessions; empty without sessions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -63,26 +63,26 @@ pub struct TrafficRecord {
 /// The record of a scenario (one kind of user), without its program.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScenarioRecord {
-    /// The name in reports.
+    /// The name of the scenario in reports.
     pub name: String,
-    /// The weight among all scenarios.
+    /// The weight of the scenario among all scenarios.
     pub weight: u32,
     /// Whether each user has its own connection.
     pub own_connection: bool,
-    /// Most requests of one session.
+    /// Most requests that one session can send.
     pub requests_max: u64,
-    /// A digest of the program.
+    /// A digest of the scenario's program.
     pub digest: String,
 }
 
 /// The record of a table of values, without its rows.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataRecord {
-    /// The name.
+    /// The name of the table in templates.
     pub name: String,
-    /// Names of its columns.
+    /// Names of the table's columns.
     pub columns: Vec<String>,
-    /// Number of its rows.
+    /// Number of the table's rows.
     pub rows: u64,
     /// The choice of a session's row.
     pub pick: Pick,
@@ -96,18 +96,18 @@ pub struct DataRecord {
 /// The record of a route: one kind of request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRecord {
-    /// The name in reports.
+    /// The name of the route in reports.
     pub label: String,
-    /// Method.
+    /// The HTTP method.
     pub method: String,
-    /// Path and query, redacted.
+    /// Path and query of the request, redacted.
     pub target: String,
     /// Whether `target` was shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub target_withheld: bool,
-    /// Header fields, redacted.
+    /// Header fields of the request, redacted.
     pub headers: Vec<(String, String)>,
-    /// Length of the body, bytes.
+    /// Length of the request's body, bytes.
     pub body_bytes: u64,
     /// A digest of the body; `None` without a body, or in an older record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub struct RouteRecord {
     /// record.
     #[serde(rename = "asked_digest", default, skip_serializing_if = "Option::is_none")]
     pub template_digest: Option<String>,
-    /// The weight among all routes.
+    /// The weight of the route among all routes.
     pub weight: u32,
     /// The statuses that count as success.
     pub ok_status: StatusSet,

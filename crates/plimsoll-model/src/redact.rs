@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// The text in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// How much is redacted.
+/// How much of texts is redacted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redact {

@@ -78,7 +78,7 @@ pub struct ReplayFacts {
     pub speed_milli: u64,
     /// Number of visitors relative to the log, in thousandths.
     pub scale_milli: u64,
-    /// Lines read.
+    /// Number of lines read from the log.
     pub lines: u64,
     /// Skipped requests by reason; for unsafe methods the method's name.
     #[serde(rename = "left_out")]
@@ -91,29 +91,29 @@ pub struct ReplayFacts {
     pub sessions: Option<SessionsFacts>,
 }
 
-/// A request for each arrival.
+/// A list with a request for each arrival of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RequestList {
-    /// Distinct paths with queries.
+    /// The distinct paths with queries of the list.
     pub targets: Arc<ListedTargets>,
     /// The request of arrival n; with `sessions`, the requests to draw from.
     pub entries: Vec<ListedRequest>,
     /// The sessions of the log, if loads of any rate are drawn from them.
     pub sessions: Option<ListedSessions>,
-    /// Facts about the log.
+    /// Facts about the log that the list was made from.
     pub facts: ReplayFacts,
 }
 
 /// A request list in a run file, without its requests.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RequestListRecord {
-    /// Number of requests.
+    /// Number of requests in the list.
     pub requests: u64,
-    /// Number of distinct paths with queries.
+    /// Number of distinct paths with queries in the list.
     pub targets: u64,
     /// A digest of the list.
     pub digest: String,
-    /// Facts about the log.
+    /// Facts about the log that the list was made from.
     pub facts: ReplayFacts,
 }
 

@@ -30,7 +30,7 @@ pub enum LoadEnd {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// The user ended it.
+    /// The user ended the load.
     Interrupted,
     /// The process under load ended, with the reason in words.
     Died(String),
@@ -246,13 +246,13 @@ pub struct Environment {
     pub plimsoll: String,
     /// Operating system and kernel.
     pub kernel: String,
-    /// Processor.
+    /// The model of the processor.
     pub cpu: String,
-    /// Cores that plimsoll may use.
+    /// Number of cores that plimsoll may use.
     pub cores: u32,
-    /// Memory in bytes.
+    /// Memory of the machine in bytes.
     pub memory_bytes: u64,
-    /// Limit of open files.
+    /// Limit of open files for a process.
     pub files_max: u64,
     /// Whether the target is on the same machine.
     pub target_local: bool,
@@ -273,7 +273,7 @@ pub struct MachineLimits {
     /// CPU quota in thousandths of a core.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cores_milli: Option<u64>,
-    /// Memory in bytes.
+    /// Memory limit in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes: Option<u64>,
 }
@@ -288,7 +288,7 @@ impl MachineLimits {
 /// The commit of an experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct SourceRevision {
-    /// The full hash.
+    /// The full hash of the commit.
     pub commit: String,
     /// The branch; `None` with a detached HEAD that no variable of a CI service names.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -318,7 +318,7 @@ pub struct Trial {
     pub tag: Tag,
     /// Start of the load (schedule time 0), ns since the start of the experiment.
     pub start_ns: u64,
-    /// Plan and result.
+    /// The plan of the load, and its result.
     pub run: Run,
 }
 
@@ -328,14 +328,14 @@ pub struct Trial {
 pub enum Remark {
     /// The experiment broke off.
     Broken {
-        /// The reason in words.
+        /// Why the experiment broke off, in words.
         reason: String,
     },
     /// A planned load was not executed.
     Unheld {
-        /// The purpose of the load.
+        /// The purpose of the planned load.
         tag: Tag,
-        /// The reason.
+        /// Why the load was not executed.
         reason: LoadSkipReason,
     },
     /// A profile was planned.
@@ -368,7 +368,7 @@ pub struct ProfileRecord {
     /// The load or side that the profile belongs to, and its turn
     /// ([`crate::ExperimentSpec::profile_name`]).
     pub tag: Tag,
-    /// `cpu`, `heap`, ...
+    /// The kind of profile, such as `cpu` or `heap`.
     pub kind: String,
     /// The index of the load under which the profile was taken; `None`: no such load was executed.
     pub trial: Option<u32>,
@@ -381,13 +381,13 @@ pub struct ProfileRecord {
 pub struct Experiment {
     /// The question of the experiment, with the plans of its loads.
     pub spec: ExperimentSpec,
-    /// Start, in ms since 1970 (UTC).
+    /// Start of the experiment, in ms since 1970 (UTC).
     pub started_unix_ms: u64,
     /// The conditions of the experiment; `None` in an older file, which cannot be repeated.
     pub terms: Option<Box<Terms<RedactedText>>>,
     /// The equivalent command line, without secrets.
     pub command: Vec<String>,
-    /// Machine and versions.
+    /// The machine of the experiment, and versions.
     pub environment: Environment,
     /// Notes from before the first load.
     pub start_notes: StartNotes,

@@ -21,9 +21,9 @@ pub struct SampledFunctions {
 /// Samples of a short time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SampleInterval {
-    /// Start in schedule time, ns.
+    /// Start of the interval in schedule time, ns.
     pub from_ns: i64,
-    /// End in schedule time, ns.
+    /// End of the interval in schedule time, ns.
     pub to_ns: i64,
     /// CPU time that one sample represents, ns.
     pub period_ns: u64,
@@ -37,7 +37,7 @@ pub struct SampleInterval {
     pub stacks: Vec<SampledStack>,
 }
 
-/// A sampled stack.
+/// A distinct stack of functions, with its number of samples.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SampledStack {
     /// Number of samples.

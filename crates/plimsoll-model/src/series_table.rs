@@ -8,7 +8,7 @@
 
 use crate::probes::SeriesKind;
 
-/// The subject of a series.
+/// The subject of a series: the object that it measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SeriesSubject {
     /// The server's processes together.
@@ -17,7 +17,7 @@ pub enum SeriesSubject {
     Thread,
     /// A downstream dependency of the server.
     Dependency,
-    /// The machine.
+    /// The server's machine, or that of the load generator.
     Host,
     /// The server's control group.
     ControlGroup,
@@ -40,7 +40,7 @@ pub struct SeriesRow {
     pub kind: SeriesKind,
     /// The unit of the values.
     pub unit: &'static str,
-    /// The subject.
+    /// The object that the series measures.
     pub subject: SeriesSubject,
 }
 

@@ -44,9 +44,9 @@ pub enum Fact<'a> {
     Piece {
         /// The exchange of the response.
         exchange: ExchangeNumber,
-        /// The status, once the head is parsed.
+        /// The status of the response, once its head is parsed.
         status: Option<u16>,
-        /// The new bytes.
+        /// The bytes that arrived.
         piece: Piece<'a>,
     },
     /// A response is complete, and further ones follow, because the exchange has several messages.
@@ -55,7 +55,7 @@ pub enum Fact<'a> {
         exchange: ExchangeNumber,
         /// The status, 200 to 999.
         status: u16,
-        /// The last piece.
+        /// The last piece of the response.
         piece: Piece<'a>,
     },
     /// A response is complete: the last or only one of its exchange.
@@ -68,24 +68,24 @@ pub enum Fact<'a> {
         grpc_status: Option<u16>,
         /// Length of the whole content in bytes, without framing.
         body_bytes: u64,
-        /// The last piece.
+        /// The last piece of the response.
         piece: Piece<'a>,
         /// Number of bytes at the end of the piece that do not belong to the response.
         surplus: usize,
     },
     /// An exchange has failed.
     Failed {
-        /// The exchange.
+        /// The exchange that failed.
         exchange: ExchangeNumber,
-        /// The error.
+        /// Why the exchange failed.
         error: ExchangeError,
-        /// The last received piece.
+        /// The last received piece of the response.
         piece: Piece<'a>,
     },
     /// The server has not processed an exchange's request: it can be sent again on another
     /// connection.
     Refused {
-        /// The exchange.
+        /// The exchange that was not processed.
         exchange: ExchangeNumber,
         /// The error, unless the exchange is sent again.
         error: ExchangeError,

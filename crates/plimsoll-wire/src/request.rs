@@ -25,7 +25,7 @@ pub struct EncodedRequest {
 /// The HTTP/2 parts of a request besides its content.
 #[derive(Clone, Debug)]
 struct H2Head {
-    /// The frames of its head.
+    /// The encoded frames of the request's head.
     head: Arc<Vec<u8>>,
     is_https: bool,
 }

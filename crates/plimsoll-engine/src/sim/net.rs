@@ -18,7 +18,7 @@ use std::rc::Rc;
 
 /// Simulated duration of a poll without events, ns.
 const POLL_NS: u64 = 500;
-/// Most events returned at once.
+/// Most events that one wait returns.
 const EVENTS: usize = 256;
 /// Most reads and sends between two waits. A worker that makes more starves its other connections,
 /// so the test fails.
@@ -41,7 +41,7 @@ pub struct SimMachine {
     pub wake_ns: u64,
     /// Whether connections open at once, as within one machine.
     pub connects_at_once: bool,
-    /// Times without a core for the worker.
+    /// Periods in which the worker gets no core.
     pub pause: Option<SimStall>,
     /// Loses every n-th event: a broken machine, to prove that the tests detect it.
     pub lose_event: Option<u64>,
@@ -59,7 +59,7 @@ pub struct Account {
     pub connections_max: u64,
     /// Connections that the worker was told are open.
     pub connected: u64,
-    /// Requests received completely.
+    /// Number of requests that the server received completely.
     pub requests: u64,
     /// Requests and connections that a fault affected.
     pub faults: u64,
@@ -67,11 +67,11 @@ pub struct Account {
     pub bytes_wrong: u64,
     /// Bytes that the client's sockets accepted.
     pub bytes_sent: u64,
-    /// Bytes that the client read.
+    /// Number of bytes that the client read.
     pub bytes_read: u64,
     /// Sends that found no room in the buffer.
     pub blocked: u64,
-    /// Sends on a broken connection.
+    /// Number of sends on a broken connection.
     pub broken: u64,
     /// HTTP/2 streams that the server refused, or that it ignored after its GOAWAY.
     pub untaken: u64,
@@ -175,7 +175,7 @@ struct Link {
     client_closed: bool,
     /// Whether the client knows the connection as open and idle.
     idle: bool,
-    /// Unread bytes of the current response.
+    /// Bytes of the current response that the client has not read.
     reply_left: usize,
     /// For an endless chunked response, the position in [`FLOOD`].
     flood_at: Option<usize>,
@@ -216,7 +216,7 @@ pub struct SimWorld {
     serial: u64,
     links: Vec<Link>,
     ready: VecDeque<usize>,
-    /// When each server slot becomes free.
+    /// Time at which each slot of the server becomes free.
     slots: BinaryHeap<Reverse<u64>>,
     /// Schedule time 0; `u64::MAX` before it is set.
     origin_ns: u64,

@@ -18,9 +18,9 @@ use std::sync::atomic::AtomicBool;
 
 /// A worker's part of a closed loop.
 pub(super) struct Users {
-    /// Users 0..active send requests.
+    /// Number of active users: the users 0..active send requests.
     pub(super) active: u64,
-    /// The next change of `active` (absolute, ns).
+    /// Time at which `active` changes next (absolute, ns).
     pub(super) change_ns: u64,
     /// New users (by number) whose first request is not started yet, and their intended start
     /// (absolute, ns).
@@ -58,11 +58,11 @@ const BUFFER_BYTES: usize = 64 << 10;
 /// Buffers for the current connection.
 pub(super) struct Buffers {
     pub(super) input: [u8; BUFFER_BYTES],
-    /// Decrypted text.
+    /// Decrypted bytes of the current connection.
     pub(super) plain: Vec<u8>,
 }
 
-/// A worker in its environment.
+/// A worker with its connections and exchanges, in its environment `N`.
 pub struct Worker<N: Net> {
     pub(super) net: N,
     pub(super) job: Job,
@@ -90,11 +90,11 @@ pub struct Worker<N: Net> {
     /// be outdated.
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
-    /// Users that continue later.
+    /// Users whose next request is due later, the earliest first.
     pub(super) waiting: BinaryHeap<Reverse<DueUser>>,
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedAnswers,
-    /// Checked responses in progress, by exchange number.
+    /// The stored parts of checked responses in progress, by exchange number.
     pub(super) answers: Vec<AnswerText>,
     /// Time of the last message of a streamed response, by exchange number; 0: none.
     pub(super) last_messages_ns: Vec<u64>,
@@ -103,7 +103,7 @@ pub struct Worker<N: Net> {
     pub(super) ready: Vec<Ready>,
     /// The receive buffers; `None` while a read uses them.
     pub(super) buffers: Option<Box<Buffers>>,
-    /// Outgoing bytes of the current connection.
+    /// A buffer for the outgoing bytes of the current connection.
     pub(super) scratch: Vec<u8>,
     /// Schedule time 0 (absolute, ns); earlier times belong to the preparation.
     pub(super) origin_ns: u64,
@@ -111,7 +111,7 @@ pub struct Worker<N: Net> {
     pub(super) end_ns: u64,
     pub(super) measured_in_flight: u64,
     pub(super) last_done_ns: u64,
-    /// When the stop was noticed, ns.
+    /// Time at which the worker noticed the stop, ns.
     pub(super) stopped_ns: Option<u64>,
     /// The time of the last clock reading, ns.
     pub(super) now_ns: u64,

@@ -34,7 +34,7 @@ impl Bucket {
 /// The compact form of a histogram: only its occupied buckets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SparseHistogram {
-    /// Ascending by index, counts above 0.
+    /// The occupied buckets, ascending by index, with counts above 0.
     pub(super) buckets: Vec<Bucket>,
     pub(super) exact: ExactFigures,
 }

@@ -65,11 +65,11 @@ pub fn parse_bytes(text: &[u8]) -> Option<u64> {
 /// Folders of the control groups of a process, by controller.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Folders {
-    /// Version 2, or version 1's cpu controller.
+    /// Folder of the CPU limits: the group of version 2, or version 1's cpu controller.
     pub cpu: Option<PathBuf>,
-    /// Version 2, or version 1's memory controller.
+    /// Folder of the memory limits: the group of version 2, or version 1's memory controller.
     pub memory: Option<PathBuf>,
-    /// Version 1's cpuacct controller.
+    /// Folder of version 1's cpuacct controller, which reports CPU time.
     pub usage: Option<PathBuf>,
 }
 

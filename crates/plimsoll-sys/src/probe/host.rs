@@ -60,7 +60,7 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
 /// Time in us in which runnable tasks were stalled for want of a resource (`/proc/pressure/*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
-    /// At least one thread waited.
+    /// Time in which at least one thread waited, us.
     pub some_us: u64,
     /// Time in which all threads waited at once; `None` if the kernel does not report it.
     pub full_us: Option<u64>,

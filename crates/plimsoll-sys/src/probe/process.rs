@@ -17,7 +17,7 @@ pub struct Stat {
     pub pid: u32,
     /// Process id of its parent.
     pub parent: u32,
-    /// Its process group.
+    /// The process group that it belongs to.
     pub group: u32,
     /// `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
     pub state: u8,
@@ -83,7 +83,7 @@ pub fn parse_name(text: &[u8]) -> Option<String> {
 /// The values of `/proc/PID/task/TID/schedstat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SchedStat {
-    /// Time on a core, ns.
+    /// Time that the thread spent on a core, ns.
     pub cpu_ns: u64,
     /// Time runnable but waiting for a core, ns.
     pub wait_ns: u64,
@@ -122,7 +122,7 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
 pub enum WaitsFor {
     /// A lock that another thread or process owns.
     Lock,
-    /// A timer.
+    /// A timer: the thread sleeps for a given time.
     Sleep,
     /// Data on a connection or pipe that it reads.
     Data,

@@ -72,7 +72,7 @@ pub struct SocketRow {
     /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`; 0 until the connection is
     /// accepted.
     pub inode: u32,
-    /// For a connection, if requested and available.
+    /// How sending was limited; only for a connection, if requested and available.
     pub send_time: Option<SendTime>,
     /// For a connection, if requested and available: whether data was sent after the last received
     /// data, so that a response is pending. For responses within a kernel tick (up to 10 ms), this
@@ -110,7 +110,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// Both tables.
+    /// The tables of both IP versions.
     pub const BOTH: &[Version] = &[Version::V4, Version::V6];
 
     fn family(self) -> u8 {

@@ -38,7 +38,7 @@ enum RegisterRule {
     Same,
     /// On the stack, at this offset from the end of the frame.
     At(i64),
-    /// Unknown.
+    /// The place of the register's value is unknown.
     Unknown,
 }
 

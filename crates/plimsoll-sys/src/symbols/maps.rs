@@ -5,14 +5,14 @@
 pub struct Mapping {
     /// First address; `end` is the address after the last byte.
     pub start: u64,
-    /// See `start`.
+    /// Address after the last byte; see `start`.
     pub end: u64,
     /// Offset in the file at which the part begins.
     pub offset: u64,
     /// The device of the file, as the kernel writes it; `inode` is the file's number there, 0
     /// without a file.
     pub device: String,
-    /// See `device`.
+    /// Number of the file on its device; 0 without a file.
     pub inode: u64,
     /// The path of the file, a name of the kernel in brackets, or empty.
     pub path: String,

@@ -37,7 +37,7 @@ enum ChunkPart {
     Extension,
     /// The line feed of the size line.
     SizeLf,
-    /// Content.
+    /// Content of the chunk.
     Data,
     /// The line end after the content.
     DataCr,
@@ -52,7 +52,7 @@ enum ChunkPart {
 /// The result of parsing some bytes.
 pub(super) struct ChunkProgress {
     pub(super) consumed: usize,
-    /// Number of content bytes among them.
+    /// Number of content bytes among the consumed bytes.
     pub(super) content: u64,
     pub(super) done: bool,
 }

@@ -27,9 +27,9 @@ pub const BLANK_LINES_MAX: u8 = 2;
 /// The parsed part of a head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// The declared length; valid if `has_length`.
+    /// The declared length of the body; valid if `has_length`.
     length: u64,
-    /// Bytes of the complete lines so far.
+    /// Number of bytes of the complete lines so far.
     bytes: u32,
     lines: u16,
     status: u16,

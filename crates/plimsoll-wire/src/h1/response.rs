@@ -85,7 +85,7 @@ pub struct FeedResult {
     /// Number of content bytes, which are the last of the consumed bytes. 0 for a chunked body,
     /// unless content is wanted.
     pub content: usize,
-    /// The reply, if it is complete.
+    /// The complete response; `None`: it is incomplete.
     pub reply: Option<Reply>,
 }
 
@@ -96,7 +96,7 @@ pub struct Reply {
     pub status: u16,
     /// Whether the server lets the connection be used again.
     pub keep_alive: bool,
-    /// Bytes of content, without chunk framing.
+    /// Length of the content in bytes, without chunk framing.
     pub body_bytes: u64,
 }
 

@@ -41,7 +41,7 @@ pub enum ServerFact {
     },
     /// The client no longer wants a response.
     Reset {
-        /// The stream.
+        /// The stream of the cancelled request.
         stream: u32,
     },
     /// The connection is over: the bytes to send now are the last.

@@ -101,7 +101,7 @@ impl H2Stream {
     }
 }
 
-/// The state after GOAWAY.
+/// The content of the server's GOAWAY frame.
 #[derive(Clone, Copy, Debug)]
 struct GoAwayState {
     last_stream: u32,

@@ -16,7 +16,7 @@ pub struct RouteSummary {
     pub success_rate: f64,
     /// Successes a second of this route inside the measured window.
     pub throughput_rps: f64,
-    /// The times and counts of the route.
+    /// The distributions of times, and the counts of requests, of the route.
     pub figures: RouteFigures<Latency>,
 }
 

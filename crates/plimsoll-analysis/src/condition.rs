@@ -40,7 +40,7 @@ pub enum Metric {
     Success,
     /// Share of the requests that did not succeed.
     Errors,
-    /// Successes a second.
+    /// Successful requests a second (goodput).
     Throughput,
     /// CPU time of the server for each request with a response, in ns. The time is known only after
     /// the run.
@@ -54,22 +54,22 @@ pub enum Metric {
 /// Whether a condition bounds a number of requests or a share of all requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// A number of requests.
+    /// The condition bounds a number of requests.
     Count,
-    /// A share of all requests, 0..=1.
+    /// The condition bounds a share of all requests, 0..=1.
     Share,
 }
 
 /// How a figure is compared with the condition's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Op {
-    /// `<`
+    /// `<`: the figure is less than the value.
     Below,
-    /// `<=`
+    /// `<=`: the figure is at most the value.
     AtMost,
-    /// `>`
+    /// `>`: the figure is greater than the value.
     Above,
-    /// `>=`
+    /// `>=`: the figure is at least the value.
     AtLeast,
 }
 
@@ -107,7 +107,7 @@ impl Op {
 pub struct Condition {
     /// The name of the request that the condition applies to; `None`: all requests.
     pub route: Option<String>,
-    /// The figure that is compared.
+    /// The figure of the run that the condition compares with `value`.
     pub metric: Metric,
     /// The comparison operator.
     pub op: Op,
@@ -381,7 +381,7 @@ impl FigureInputs<'_> {
 /// A condition of a gate that the run crossed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Crossing {
-    /// The crossed condition.
+    /// The condition that is true of the run, or whose figure is missing.
     pub condition: Condition,
     /// The measured figure; `None`: the run has no measurement of the figure.
     pub figure: Option<f64>,

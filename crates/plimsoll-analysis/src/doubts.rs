@@ -6,7 +6,7 @@
 
 use crate::sentence::Sentence;
 
-/// The subject of a doubt.
+/// The kind of a doubt: the reason why a figure is doubtful.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum DoubtKind {
     /// A warning that was known before the first load.
@@ -33,9 +33,9 @@ pub enum DoubtKind {
     Surplus,
     /// No single trial confirmed the figure, for example a load line.
     Unconfirmed,
-    /// Whole trials contradict the figure.
+    /// Complete trials contradict the figure, for example a load line.
     Contradicted,
-    /// Repeated trials of one load differed.
+    /// Repeated trials of one load had different results.
     Spread,
     /// The figure is known only approximately.
     Rough,
@@ -89,7 +89,7 @@ impl DoubtKind {
 /// One piece of evidence against a figure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Doubt {
-    /// The subject of the doubt.
+    /// The reason why the figure is doubtful; it determines where the doubt is shown.
     pub kind: DoubtKind,
     /// A sentence. For kinds that stand beside a figure, it is a few words.
     pub text: Sentence,

@@ -72,7 +72,7 @@ pub struct Interference {
     /// For a disturbed load, a sentence without a full stop about the disturbance. Otherwise a
     /// sentence about what is not known and why, or `None`.
     pub reason: Option<String>,
-    /// The observed time, ns.
+    /// Length of the time that the figures cover, ns.
     pub span_ns: u64,
 }
 

@@ -45,7 +45,7 @@ use std::ops::ControlFlow;
 /// The backlog may grow by this share of the arrivals.
 pub const GROWTH_MAX: f64 = 0.01;
 
-/// The offered load.
+/// The load that a trial offers to the server.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum OfferedLoad {
     /// The rate of an open loop: requests a second, or sessions a second.
@@ -54,7 +54,7 @@ pub enum OfferedLoad {
     Users(u64),
 }
 
-/// The verdict on a load.
+/// The verdict on a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The load met the SLO.
@@ -76,7 +76,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The outcome of a trial.
+/// The outcome of a trial, one load of a search: its verdict and figures.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TrialOutcome {
     /// The purpose of the trial.
@@ -101,7 +101,7 @@ pub struct TrialOutcome {
     pub p99_ns: u64,
     /// Lag p99 in ns.
     pub lag_p99_ns: u64,
-    /// The verdict.
+    /// The verdict on the trial.
     pub verdict: Verdict,
     /// The reason for the verdict, as one sentence; empty for a pass without a remark.
     pub reason: Sentence,
@@ -177,9 +177,9 @@ pub struct BoundEvidence {
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
-    /// Requests scheduled.
+    /// Scheduled requests that the bound applies to.
     pub scheduled: u64,
-    /// Bad requests.
+    /// Requests that broke the bound.
     pub bad: u64,
     /// Mean number of bad requests that occur together and count as one independent observation; at
     /// least 1.

@@ -32,7 +32,7 @@ pub enum LoadUnit {
 pub struct Level {
     /// The load: users, or offered requests or sessions a second.
     pub load: f64,
-    /// Successes a second.
+    /// Successful requests a second.
     pub rps: f64,
     /// Mean time to the last byte, in ns.
     pub mean_ns: f64,
@@ -276,7 +276,7 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
 pub struct LevelChange {
     /// The load: users, or offered requests or sessions a second.
     pub load: f64,
-    /// The change of the successes a second.
+    /// The relative change of the successes a second.
     pub rps: Option<f64>,
     /// The change of the mean time to the last byte.
     pub mean: Option<f64>,

@@ -15,7 +15,7 @@ const RATES_MAX: usize = 480;
 /// The figures of the last second.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct LiveFigures {
-    /// Successes a second.
+    /// Successful requests a second.
     pub rps: f64,
     /// Response time p50 in ns.
     pub p50_ns: u64,

@@ -10,7 +10,7 @@ use plimsoll_model::units::SECOND;
 /// The completions of a server while its queue was never empty.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Saturation {
-    /// Successful completions.
+    /// Number of successful completions, in the unit of the offered load.
     pub completed: f64,
     /// The length of the observation, in seconds.
     pub seconds: f64,

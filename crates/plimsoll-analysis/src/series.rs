@@ -11,25 +11,25 @@ use plimsoll_model::{Histogram, Interval, Run, SparseHistogram, histogram};
 pub struct IntervalFigures {
     /// Start of the interval in schedule time, s.
     pub start_s: f64,
-    /// Length of the interval, s.
+    /// Length of the interval, in s.
     pub length_s: f64,
     /// Whether the interval lies after the end of the schedule, where only late responses arrive.
     pub after: bool,
-    /// Scheduled requests.
+    /// Scheduled requests, 1/s.
     pub scheduled_rps: f64,
-    /// Requests that succeeded.
+    /// Requests that succeeded, 1/s.
     pub succeeded_rps: f64,
-    /// Requests that failed or were never sent.
+    /// Requests that failed or were never sent, 1/s.
     pub errors_rps: f64,
-    /// Response time p50.
+    /// Response time p50 in ns.
     pub p50_ns: Option<f64>,
-    /// Response time p90.
+    /// Response time p90 in ns.
     pub p90_ns: Option<f64>,
-    /// Response time p99.
+    /// Response time p99 in ns.
     pub p99_ns: Option<f64>,
-    /// Longest response time.
+    /// Longest response time in ns.
     pub max_ns: Option<f64>,
-    /// Lag p99 of the generator.
+    /// Lag p99 of the generator in ns: how late requests were started.
     pub lag_p99_ns: Option<f64>,
     /// Share of its time that the busiest worker thread of plimsoll spent working, 0..=1.
     pub work_share: f64,

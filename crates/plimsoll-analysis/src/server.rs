@@ -29,7 +29,7 @@ pub struct ServerUse {
     pub servers: Vec<WatchedServer>,
     /// CPU time used by the server, ns.
     pub cpu_ns: f64,
-    /// Requests answered with that CPU time.
+    /// Number of responses that the server produced with that CPU time.
     pub responses: u64,
     /// Length of the measured windows, ns.
     pub window_ns: f64,

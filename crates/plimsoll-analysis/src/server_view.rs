@@ -28,7 +28,7 @@ pub struct SeriesReadings<'a> {
     pub samples: usize,
     /// The number of gaps, times without a reading.
     pub gaps: usize,
-    /// The reasons for missing readings.
+    /// The reasons for the gaps.
     pub reasons: BTreeSet<&'a str>,
     /// The values; for a counter, its increase per second.
     pub values: Vec<f64>,

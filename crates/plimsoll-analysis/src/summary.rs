@@ -130,10 +130,10 @@ pub struct Generator {
     pub own_wait: Option<Sentence>,
 }
 
-/// All figures of one run.
+/// All figures of one run (one load).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Summary {
-    /// Length of the measured window.
+    /// Length of the measured window, ns.
     pub duration_ns: u64,
     /// Requests that ended with a response or a failure.
     pub requests: u64,
@@ -155,7 +155,7 @@ pub struct Summary {
     pub whole: RouteFigures<Latency>,
     /// The target's addresses; the address numbers in the figures are indices into this list.
     addresses: Vec<String>,
-    /// The generator's own figures.
+    /// The figures of the load generator itself.
     pub generator: Generator,
     /// The use of the machine by other processes during the run.
     pub interference: Interference,

@@ -51,7 +51,7 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
     (plan.load.warmup_ns + before.min(end), plan.load.warmup_ns + end)
 }
 
-/// The event that ends a load early.
+/// The event at which a watch ends a load early.
 #[derive(Debug, Clone, PartialEq)]
 enum EarlyStop {
     /// The verdict is certain.
@@ -112,7 +112,7 @@ struct WatchedBound {
     allowance: Allowance,
     /// The index of the named request that the bound applies to; `None`: all requests.
     route: Option<RouteNumber>,
-    /// Ended requests that broke the bound.
+    /// Number of ended requests that broke the bound.
     ended_bad: u64,
     /// The outcomes of all requests that the bound applies to, in the judged window; used only for
     /// bounds of named requests and of connections.

@@ -63,7 +63,7 @@ pub const HERE: Machine = Machine { white: 0.026, drift: 0.1, memory: 0.99, dist
 /// A machine such as a laptop on which somebody runs other programs.
 pub const BUSY: Machine = Machine { white: 0.05, others: 0.5, ..HERE };
 
-/// The hidden defect of B.
+/// The hidden defect of build B; build A has none, except in `FailsFast`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Hidden {
     Nothing,
@@ -87,7 +87,7 @@ pub enum Hidden {
     Bimodal(f64, f64),
 }
 
-/// Two builds on a simulated machine.
+/// A simulated comparison: a machine, and two builds A and B on it.
 #[derive(Debug, Clone, Copy)]
 pub struct World {
     pub machine: Machine,
@@ -108,7 +108,7 @@ fn normal(rng: &mut Rng) -> f64 {
     (-2.0 * rng.next_f64_open().ln()).sqrt() * (std::f64::consts::TAU * rng.next_f64()).cos()
 }
 
-/// The counts of a load so far.
+/// The counts of a simulated load so far.
 #[derive(Default)]
 struct Counts {
     scheduled: u64,

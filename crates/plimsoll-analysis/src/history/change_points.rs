@@ -58,7 +58,7 @@ const CONFIDENCE: f64 = 0.95;
 pub struct ChangePoint {
     /// The index of the first run of the new level in the series.
     pub at: usize,
-    /// New level divided by old level.
+    /// Mean level after the change, divided by the mean level before.
     pub ratio: f64,
     /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,

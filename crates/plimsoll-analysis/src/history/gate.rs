@@ -23,14 +23,14 @@ pub const MARGIN: f64 = 0.02;
 /// Confidence level of the interval of the change, 0..1.
 const CONFIDENCE: f64 = 0.98;
 
-/// The verdict of a gate.
+/// The verdict of a gate, which compares a new commit with a branch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GateVerdict {
     /// The commit is slower by more than the margin.
     Worse,
     /// The commit is faster by more than the margin.
     Better,
-    /// Any difference is within the margin.
+    /// The commit is as fast as the branch: any difference is within the margin.
     Same,
     /// The runs prove none of the other verdicts.
     NotKnown,
@@ -51,7 +51,7 @@ impl GateVerdict {
 /// A verdict of a gate, and its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateFinding {
-    /// The verdict.
+    /// The verdict on the commit.
     pub verdict: GateVerdict,
     /// New level divided by the branch's level, and the 98 % interval of this ratio.
     pub change: Option<(f64, ConfidenceInterval)>,

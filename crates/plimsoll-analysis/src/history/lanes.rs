@@ -33,7 +33,7 @@ pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     reasons.into_iter().filter(|(differs, _)| *differs).map(|(_, reason)| reason).collect()
 }
 
-/// A point of a series.
+/// A point of a lane's series: one run, or all runs of one commit.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesPoint {
     /// The indices of the point's runs in [`HistoryLane::runs`].
@@ -69,7 +69,7 @@ pub struct LaneChange {
     pub moved: ConcurrentChanges,
 }
 
-/// Comparable runs, in order.
+/// A lane: comparable runs of one service, in order, as a series with change points.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HistoryLane {
     /// The service under load.
@@ -78,13 +78,13 @@ pub struct HistoryLane {
     pub measure: &'static str,
     /// The SLO of the lane's runs; `None` for runs without one.
     pub slo: Option<String>,
-    /// The description of the machine.
+    /// The description of the machine that made the load.
     pub machine: String,
     /// All runs, in order, including void runs.
     pub runs: Vec<HistoryRun>,
-    /// The points of the series.
+    /// The points of the series, in order.
     pub points: Vec<SeriesPoint>,
-    /// The changes of the series.
+    /// The change points of the series, in order.
     pub changes: Vec<LaneChange>,
     /// Why these runs are not in the first lane of their service, as sentences without a full stop;
     /// empty for the first lane.
@@ -95,7 +95,7 @@ pub struct HistoryLane {
 
 /// Changes of a function's share below this value are not reported.
 const SHARE_CHANGE_MIN: f64 = 0.02;
-/// The maximum number of reported functions.
+/// Largest number of functions whose change is reported per change point.
 const FUNCTIONS_MAX: usize = 3;
 
 /// Groups runs into lanes. For each service, lanes of load lines come first, then lanes with the

@@ -39,7 +39,7 @@ const FINDING_Z: f64 = 2.0;
 /// distribution does not approximate the Poisson distribution.
 const EVENTS_MIN: f64 = 10.0;
 
-/// One side of a comparison.
+/// One side of a comparison of profiles: a profile, its view, and its divisor.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct ProfileSide<'a> {
     pub(super) profile: &'a Profile,
@@ -54,7 +54,7 @@ impl ProfileSide<'_> {
     }
 }
 
-/// The divisor of costs.
+/// The divisor of costs in a comparison of profiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Basis {
     /// Cost per request: the number of requests completed while each profile was taken.
@@ -122,7 +122,7 @@ impl CostChange {
     }
 }
 
-/// One function on both sides.
+/// The costs of one function on both sides of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DiffRow {
     /// The function.
@@ -152,14 +152,14 @@ impl DiffRow {
     }
 }
 
-/// Two profiles compared.
+/// The comparison of two profiles, function by function.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProfileDiff {
-    /// The kind of samples.
+    /// The compared column: its kind and its unit.
     pub sample_type: ValueType,
     /// The divisor of costs.
     pub basis: Basis,
-    /// The cost of all samples.
+    /// The cost of all samples together, on both sides.
     pub total: CostChange,
     /// Every function of either side: findings first, then by the size of the difference.
     pub rows: Vec<DiffRow>,

@@ -12,7 +12,7 @@ use super::room::{ReadError, Room};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// The first line of a sample.
+/// The fields of the first line of a sample.
 struct SampleHead<'a> {
     thread: &'a str,
     period: i64,

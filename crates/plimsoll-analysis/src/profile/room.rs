@@ -31,7 +31,7 @@ pub enum ReadError {
     Pprof {
         /// Offset of the fault in the unpacked bytes, approximately.
         at: usize,
-        /// The fault at this offset.
+        /// The fault in words.
         what: &'static str,
     },
     /// A line of text does not fit the format.
@@ -39,7 +39,7 @@ pub enum ReadError {
     Line {
         /// Number of the line, from 1.
         line: usize,
-        /// The fault in this line.
+        /// The fault in words; it completes a sentence that begins with the line.
         what: &'static str,
     },
 }

@@ -88,7 +88,7 @@ pub struct PeriodFigures {
     pub seconds: f64,
     /// Completed requests a second, successful or not: the divisor of a server's costs.
     pub completed_rps: f64,
-    /// Successes a second.
+    /// Successful requests a second.
     pub goodput_rps: f64,
     /// Median response time, in ns.
     pub p50_ns: u64,
@@ -135,9 +135,9 @@ pub struct ProfiledTrial {
     pub offered_rps: f64,
     /// Mean number of requests per session; 1 without sessions.
     pub requests_each: f64,
-    /// The intervals without profiling.
+    /// The figures of the intervals without profiling.
     pub without: PeriodFigures,
-    /// The interval of the CPU profile.
+    /// The figures of the interval of the CPU profile.
     pub with: PeriodFigures,
     /// The interval of the profiles of other kinds.
     pub others: PeriodFigures,

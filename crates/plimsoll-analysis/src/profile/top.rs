@@ -7,7 +7,7 @@
 use super::View;
 use plimsoll_model::profile::{FunctionId, Profile};
 
-/// The sums of a profile by function.
+/// The sums of a profile's samples by function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Top {
     /// Denominator of percentages: the sum of absolute values over all samples, as [`View::total`]

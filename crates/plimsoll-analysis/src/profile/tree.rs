@@ -110,7 +110,7 @@ impl Eq for WaitingFrame {}
 struct Stack {
     /// Index of the stack's next frame in [`Builder::frames`].
     at: usize,
-    /// Number of frames that follow from there.
+    /// Number of the stack's remaining frames, from `at` on.
     left: u32,
     /// The group (next function) of the stack, while its part of the array is divided.
     group: u32,

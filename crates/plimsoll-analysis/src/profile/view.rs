@@ -34,7 +34,7 @@ impl View {
         self
     }
 
-    /// Whether the view contains the sample.
+    /// Returns whether the view contains the sample.
     pub fn keeps(&self, sample: &Sample) -> bool {
         let any = |wanted: &Vec<bool>| sample.root_first().any(|function| wanted[function as usize]);
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)

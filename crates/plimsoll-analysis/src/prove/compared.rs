@@ -10,7 +10,7 @@ use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
 use std::fmt;
 
-/// The verdict of a comparison on B.
+/// The verdict of a comparison of builds A and B, about B.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ProveVerdict {
     /// B is better: a real difference beyond the margin.
@@ -42,7 +42,7 @@ impl fmt::Display for ProveVerdict {
 pub struct MeasureComparison<M = Criterion> {
     /// The compared measure.
     pub measure: M,
-    /// Whether the measure decides the comparison.
+    /// Whether this is the primary measure, which decides the comparison.
     pub primary: bool,
     /// B divided by A over all blocks together: the ratio of sums, or of the quantile of all
     /// requests.
@@ -107,13 +107,13 @@ fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVer
 /// The terms by which one measure is judged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct JudgementTerms {
-    /// The margin, as a share.
+    /// The margin, as a share: smaller differences do not matter.
     pub(super) margin: f64,
     /// The look at which the measure is judged.
     pub(super) look: LookNumber,
     /// Number of measures that share the look's part of the error probability.
     pub(super) family: usize,
-    /// Whether the measure decides the comparison.
+    /// Whether this is the primary measure, which decides the comparison.
     pub(super) primary: bool,
     /// Whether a higher value is better.
     pub(super) more_is_better: bool,

@@ -12,7 +12,7 @@ use super::resample::{BlockAmount, ProvedEffect};
 use super::stats::ConfidenceInterval;
 use crate::doubts::{DoubtKind, Doubts};
 
-/// The result of one rung.
+/// The result of one rung (endpoint) of a ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rung {
     /// Goodput of the rung over all blocks, 1/s.
@@ -33,7 +33,7 @@ pub struct Rung {
 pub struct Ladder {
     /// The rungs in the order of the command line.
     pub rungs: Vec<Rung>,
-    /// Number of valid blocks.
+    /// Number of valid blocks; a block is one load on each rung.
     pub blocks: usize,
     /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,

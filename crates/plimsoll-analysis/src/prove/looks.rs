@@ -74,7 +74,7 @@ pub fn interim(blocks: usize) -> Option<LookNumber> {
 pub struct Look {
     /// The number of the look.
     pub number: LookNumber,
-    /// The estimate of ln(B/A).
+    /// The estimate of ln(B/A), from all valid blocks.
     pub estimate: f64,
     /// Interval of the estimate at the look's part of [`ERROR`]; `None` with too few blocks.
     pub interval: Option<ConfidenceInterval>,

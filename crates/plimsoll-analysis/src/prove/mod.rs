@@ -46,7 +46,7 @@ use verdict::{Decision, decide};
 /// blocks as valid ones.
 const VOIDS_MAX: usize = 6;
 
-/// Why a comparison ended.
+/// Why a comparison of two builds ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComparisonEnd {
     /// A planned look (evaluation) had a certain verdict.

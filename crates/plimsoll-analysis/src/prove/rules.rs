@@ -6,7 +6,7 @@ use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 use super::stats;
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 
-/// The rules of a comparison.
+/// The rules of a comparison of two builds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rules {
     /// The primary measure, which decides.
@@ -135,7 +135,7 @@ impl Quantity<'_> {
     }
 }
 
-/// Computes the effect of a measure.
+/// Computes the effect of B over A in one measure, from all given blocks.
 pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, NoEffect> {
     quantity(blocks, measure).ok_or(NoEffect::NotTaken)?.effect(blocks)
 }

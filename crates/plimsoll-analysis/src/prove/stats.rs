@@ -8,7 +8,7 @@
 /// values, it is the normal approximation (error below 1e-4).
 const EXACT_MAX: usize = 200;
 
-/// An interval, both ends included.
+/// A confidence interval; both ends are included.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConfidenceInterval {
     /// Lower end of the interval.

@@ -43,7 +43,7 @@ pub enum Reason {
     Ended(String),
 }
 
-/// The decision at one look.
+/// The decision at one look, an evaluation of the blocks so far.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,

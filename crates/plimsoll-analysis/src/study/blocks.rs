@@ -11,11 +11,11 @@ use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSp
 /// The required number of blocks is not estimated from fewer blocks than this.
 const ENOUGH_FROM: usize = 14;
 
-/// The state of a running comparison.
+/// The state of a running comparison of two builds, or of a ladder.
 #[derive(Debug)]
 pub struct Comparison {
     spec: BlocksSpec,
-    /// Profiles to be taken after the blocks.
+    /// The profiles that the user requested; the study takes them after the blocks.
     profiles: Option<ProfilesSpec>,
     /// The rules that decide the comparison; `None`: a ladder.
     rules: Option<Rules>,

@@ -70,12 +70,12 @@ pub struct LoadRules {
     pub apart: bool,
 }
 
-/// The capacity of an arm.
+/// The capacity of an arm (one of the compared targets), as the climb found it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmPeak {
     /// Number of users at the peak.
     pub users: u64,
-    /// Successes a second.
+    /// Successful requests a second at the peak; for sessions, sessions a second.
     pub rps: f64,
     /// Mean service time at the peak, ns.
     pub mean_ns: f64,

@@ -24,7 +24,7 @@ use plimsoll_model::{
     Stop, Tag, Trial,
 };
 
-/// The level of a steady load.
+/// The level of a steady load, relative to the load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldLevel {
     /// 15 % of the line: no request queues.
@@ -143,7 +143,7 @@ fn times_as_long(tag: Tag) -> u64 {
     if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
 }
 
-/// The state of a running explanation.
+/// The state of a running study of the cause of a load line.
 #[derive(Debug)]
 pub struct Explain {
     /// The search for the line.
@@ -510,7 +510,7 @@ fn trials_at_level(trials: &[Trial], level: HoldLevel) -> impl Iterator<Item = &
     whole(trials).filter(move |trial| trial.tag == level.tag())
 }
 
-/// Returns the uninterrupted loads with this change.
+/// Returns the uninterrupted loads of this experiment.
 fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Iterator<Item = &Trial> {
     whole(trials).filter(move |trial| trial.tag == intervention.tag())
 }

@@ -50,7 +50,7 @@ pub enum Study {
     Explain(Box<Explain>),
     /// A search for the load line, then a load above the line.
     Overload(Box<Overload>),
-    /// A comparison, or a ladder.
+    /// A comparison of two builds, or a ladder of several endpoints.
     Blocks(Box<Comparison>),
 }
 
@@ -107,7 +107,7 @@ impl Study {
         self.next_profiled(history)
     }
 
-    /// Returns the next step of the measurement.
+    /// Returns the next step of the measurement, before any profile is taken.
     fn next_measured(&mut self, history: &History) -> Step {
         match self {
             Study::Run(run, stop_if) => match history.trials {

@@ -11,14 +11,14 @@ use plimsoll_model::{
     Curve, FindSpec, Load, LoadEnd, LoadShape, Plan, PlanRecord, Planning, ProfilesSpec, Purpose, Stop, Tag, Trial,
 };
 
-/// The state of a running search.
+/// The state of a running search for the load line.
 #[derive(Debug)]
 pub struct Search {
     /// The settings of the search.
     pub settings: Settings,
-    /// The outcomes of the measured loads.
+    /// The outcomes of the loads of the search, in order.
     pub outcomes: Vec<TrialOutcome>,
-    /// Profiles to be taken after the search.
+    /// The profiles that the user requested; the study takes them after the search.
     pub profiles: Option<ProfilesSpec>,
     /// The headroom below the line and the soak that the user requested.
     planning: Planning,

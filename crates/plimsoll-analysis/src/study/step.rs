@@ -5,7 +5,7 @@ use crate::watch::Watch;
 use plimsoll_model::{Curve, Interval, LoadShape, PlanRecord, Remark, Run, Stop, Tag, Trial};
 use std::ops::ControlFlow;
 
-/// The measurements so far.
+/// The history of a study: its loads and remarks so far.
 #[derive(Debug, Clone, Copy)]
 pub struct History<'a> {
     /// The loads so far, in order.
@@ -57,7 +57,7 @@ impl StopRule {
 /// The next step of a study. After each step but the last two, the caller asks for the next one.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Make this load.
+    /// Make this load, and record it.
     Measure(Box<TrialPlan>),
     /// Record that there is no time for the load with this tag.
     Skip(Tag),
@@ -72,7 +72,7 @@ pub enum Step {
 /// Why there is no load under which profiles can be taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProfile {
-    /// The target sustains no load.
+    /// The target sustains no load at all.
     NothingHeld,
     /// There is no load that both sides sustain.
     NothingCommon,

@@ -488,7 +488,7 @@ impl Server {
     }
 }
 
-/// The requests that end in one tick.
+/// The requests of a simulated load that end in one tick.
 #[derive(Default, Clone)]
 struct Ends {
     succeeded: Vec<u64>,

@@ -58,6 +58,7 @@ pub struct RedirectPolicy {
 pub struct FirstAnswer {
     /// The value of its header field `Server`.
     pub server: String,
+    /// Length of the first response's content, bytes.
     pub content_bytes: u64,
 }
 
@@ -92,14 +93,16 @@ pub struct ResponseTally {
     pub statuses: BTreeMap<u16, u64>,
     /// Number of requests without a response, by failure.
     pub lost: Vec<(RequestFailure, u64)>,
-    /// Bytes of all responses' heads, and bytes of their contents.
+    /// Bytes of the heads of all responses.
     pub head_bytes: u64,
+    /// Bytes of the contents of all responses.
     pub content_bytes: u64,
     /// Number of responses whose content differs in length from that of the first response.
     pub other_lengths: u64,
-    /// Number of requests redirected beyond the limit, with the error text of the first one. The
-    /// next line counts responses that redirect to another server.
+    /// Number of requests that were redirected beyond the limit, and the error text of the first
+    /// one.
     pub led_on: (u64, String),
+    /// Number of responses that redirect to another server.
     pub led_away: u64,
     /// Number of responses that declare their length and keep the connection open.
     pub kept_alive: u64,

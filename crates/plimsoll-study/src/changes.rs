@@ -23,7 +23,7 @@ const NOWHERE: &str = "/plimsoll-reference";
 /// proxy's own errors (502 to 504).
 const ANY_ANSWER: &str = "100-428,430-501,505-599";
 
-/// The status of a partial response.
+/// The HTTP status of a response to a range request (Partial Content).
 const PARTIAL_CONTENT: u16 = 206;
 
 /// Returns the body of --other-body and whether it is longer than the longest body of the plan.

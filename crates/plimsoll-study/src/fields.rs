@@ -9,7 +9,7 @@ use std::path::Path;
 
 /// Most characters of a tag's key, which is ASCII.
 const TAG_KEY_CHARS_MAX: usize = 40;
-/// Most characters of a tag's value.
+/// Most characters that the value of a tag may have.
 const TAG_VALUE_CHARS_MAX: usize = 120;
 
 /// Parses the value of --body: text, `@FILE`, or `-` for standard input. Returns the source and the

@@ -197,7 +197,7 @@ impl Repository {
     }
 }
 
-/// Why git failed.
+/// The reason why a call of git failed.
 enum GitFailure {
     NotStarted(io::Error),
     /// Git exited with an error; contains the last line of its error output.

@@ -73,7 +73,7 @@ pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
-/// The schema from files.
+/// Reads the message types from .proto files or from a descriptor set.
 pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     if let Some(path) = &files.descriptor_set {
         let bytes = files::read(path.as_ref(), Use::Schema)

@@ -12,8 +12,9 @@ use plimsoll_traffic::target_url::redact_query;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest API description that is fetched from a URL, bytes; the next line bounds the time.
+/// Longest API description that is fetched from a URL, bytes (64 MiB).
 const FETCHED_BYTES_MAX: usize = 64 << 20;
+/// Longest time for fetching an API description.
 const FETCHED_WITHIN: Duration = Duration::from_secs(30);
 /// Reads an import source: a file, standard input (`-`), or a URL if `may_fetch`. Returns the
 /// redacted name of the source and its text.

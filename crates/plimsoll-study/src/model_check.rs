@@ -14,8 +14,9 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Approximate number of sampled requests in total, and the most samples of the log's full length.
+/// Approximate number of requests that are sampled from the model in total.
 const DRAWN: usize = 400_000;
+/// Most samples of the log's full length that are drawn from the model.
 const DRAWS_MAX: usize = 8;
 /// Fewest samples, so that the variation between samples can be estimated.
 const DRAWS_MIN: usize = 3;

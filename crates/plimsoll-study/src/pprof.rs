@@ -20,9 +20,10 @@ const SECONDS: u32 = 30;
 /// Time that fetching may take beyond the profiles' length, for all profiles of an endpoint
 /// together.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Most bytes that an endpoint may send, and largest decompressed profile. Tables built from a
-/// profile take several times as much memory, and so stay below 256 MiB.
+/// Most bytes that a profile endpoint may send (32 MiB).
 const SENT_BYTES_MAX: usize = 32 << 20;
+/// Largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times as
+/// much memory, and so stay below 256 MiB.
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
 /// Lock for decompression: only one profile is decompressed at a time, which bounds memory.
 static UNPACKING: Mutex<()> = Mutex::new(());

@@ -20,8 +20,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Longest run of a script's function during a load (10 s), and outside a load (5 min), ns.
+/// Longest run of a script's function during a load, ns (10 s). After that, the worker is
+/// abandoned.
 const LOADED_NS_MAX: u64 = 10_000_000_000;
+/// Longest run of a script's function outside a load, ns (5 min). After that, plimsoll exits.
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
 /// Interval between checks for functions that do not end.
 const LOOK: Duration = Duration::from_millis(250);

@@ -25,9 +25,10 @@ use std::time::{Duration, Instant};
 const END_PATIENCE: Duration = Duration::from_secs(5);
 /// Time for a build to end by itself before SIGKILL, once the user has interrupted.
 const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
-/// Time to wait until the server's address is free. Before the first build, another process may be
-/// ending. After a build, the kernel or a detached process may still hold the address.
+/// Time to wait until the address is free before the first build: another process may be ending.
 const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
+/// Time to wait until the address is free after a build: the kernel or a detached process may still
+/// hold the address.
 const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
 /// Interval of checks while waiting.
 const LOOK: Duration = Duration::from_millis(10);
@@ -235,7 +236,7 @@ impl KeeperProcess {
 
 impl Drop for KeeperProcess {
     fn drop(&mut self) {
-        // Errors cannot be reported here.
+        // The error is ignored: a destructor cannot report it.
         let _ = self.end();
     }
 }

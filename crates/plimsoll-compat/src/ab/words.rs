@@ -27,9 +27,9 @@ pub struct AbOptions {
     /// The file that contains the request body; `None` for requests without a body.
     pub body: Option<String>,
     pub content_type: String,
-    /// Header lines that ab writes first (cookies, authorization), and then those of `-H` as
-    /// written.
+    /// Header lines that ab writes before those of `-H`: cookies and authorization.
     pub first_lines: Vec<String>,
+    /// Header lines of `-H`, as the user wrote them.
     pub lines: Vec<String>,
     /// Whether responses may differ in length without counting as failed (`-l`).
     pub lengths_vary: bool,
@@ -39,20 +39,23 @@ pub struct AbOptions {
     pub is_quiet: bool,
     pub shows_percentiles: bool,
     pub shows_deviations: bool,
-    /// The file for percentiles (`-e`), and the file with a line for each request (`-g`).
+    /// The file for percentiles (`-e`).
     pub csv: Option<String>,
+    /// The file with a line for each request (`-g`).
     pub gnuplot: Option<String>,
-    /// plimsoll's own flags: whether results are printed as JSON, the path of the run file, and
-    /// flags that are passed to `run` unchanged.
+    /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
+    /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
+    /// Flags that are passed to `run` unchanged.
     pub as_they_are: Vec<String>,
 }
 
-/// The letters of flags with a value, of flags without a value, and of flags that plimsoll refuses,
-/// with the reason.
+/// The letters of ab's flags that have a value.
 const VALUED: &str = "nctspuTvCHAgemBEbPXZfxyz";
+/// The letters of ab's flags that have no value.
 const SWITCHES: &str = "kiqlrdSVhIw";
+/// The letters of ab's flags that plimsoll refuses, each with the reason.
 const REFUSED: [(char, &str); 10] = [
     ('b', "the system sets the size of socket buffers"),
     ('P', "plimsoll does not use proxies"),

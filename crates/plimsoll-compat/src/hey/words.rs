@@ -21,8 +21,9 @@ pub struct HeyOptions {
     /// Whether to print a CSV line for each response instead of a summary.
     pub is_csv: bool,
     pub method: String,
-    /// The body as text, or the file that contains it.
+    /// The request body as text; `body_file` replaces it.
     pub body: String,
+    /// The file that contains the request body.
     pub body_file: Option<String>,
     /// Header fields (name, value), as they are sent.
     pub headers: Vec<(String, String)>,
@@ -32,10 +33,11 @@ pub struct HeyOptions {
     pub compresses: bool,
     pub keep_alive: bool,
     pub follows: bool,
-    /// plimsoll's own flags: whether results are printed as JSON, the path of the run file, and
-    /// flags that are passed to `run` unchanged.
+    /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
+    /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
+    /// Flags that are passed to `run` unchanged.
     pub as_they_are: Vec<String>,
 }
 

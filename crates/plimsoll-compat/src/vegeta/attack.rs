@@ -30,9 +30,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// Most results that wait to be written. More block the load's workers.
 const WAITING_MAX: usize = 100_000;
 
-/// Most memory of all targets when they are used repeatedly, and the memory that one target takes
-/// besides URL and body, bytes.
+/// Most memory of all targets that are read before the attack, bytes (512 MiB).
 const KNOWN_BYTES_MAX: usize = 512 << 20;
+/// Memory that a target takes in addition to its URL and body, bytes.
 const TARGET_BYTES: usize = 1_024;
 
 /// Error text of a request without a response in time.
@@ -328,8 +328,9 @@ struct ThreadReader {
     at: usize,
 }
 
-/// Bytes read at once, and the number of chunks read ahead.
+/// Most bytes that the thread reads from the file at once.
 const CHUNK_BYTES: usize = 64 << 10;
+/// Number of chunks that the thread reads ahead.
 const CHUNKS_AHEAD: usize = 4;
 
 impl ThreadReader {

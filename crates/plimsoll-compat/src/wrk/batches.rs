@@ -14,8 +14,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Batch times of one worker.
 #[derive(Debug, Default)]
 struct BatchTimes {
-    /// Service times (from sending), and response times (from the intended start).
+    /// Service times of batches, from sending to the last response.
     service: Histogram,
+    /// Response times of batches, from the intended start to the last response.
     response: Histogram,
 }
 

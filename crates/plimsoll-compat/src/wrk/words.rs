@@ -32,8 +32,9 @@ pub struct WrkOptions {
     pub words: Vec<String>,
     /// plimsoll's own flag: whether results are printed as JSON.
     pub json: bool,
-    /// plimsoll's own flags: whether load may go to public addresses, and the path of the run file.
+    /// plimsoll's own flag: whether load may go to public addresses.
     pub allow_public: bool,
+    /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
 }
 

@@ -15,8 +15,9 @@ use unpack::LogBytes;
 
 /// Size of one read, bytes.
 const READ: usize = 1 << 20;
-/// Most lines and bytes at the beginning of a log that are used to detect its format.
+/// Most lines at the beginning of a log that are used to detect its format.
 const SAMPLE_LINES: usize = 200;
+/// Most bytes at the beginning of a log that are used to detect its format.
 const SAMPLE_BYTES: usize = 1 << 20;
 /// How far one log may be read ahead of another, in ns of log time. The receiver sorts lines, so an
 /// exact merge is not needed.
@@ -40,7 +41,7 @@ pub struct LogSource {
     pub name: String,
     /// Description of the detected format.
     pub format: String,
-    /// The meaning of its timestamps.
+    /// What a timestamp of the log marks, such as the start or end of a request.
     pub stamp: Stamp,
 }
 

@@ -16,9 +16,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Size in bytes of a chunk that the decompressor passes to the reader; the next line says how many
-/// chunks may be ready ahead.
+/// Size of a chunk that the decompressor passes to the reader, bytes.
 const CHUNK: usize = 256 << 10;
+/// Number of chunks that the decompressor may be ahead of the reader.
 const AHEAD: usize = 8;
 
 /// A reader of the decompressed bytes of a log.

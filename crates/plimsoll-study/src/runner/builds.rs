@@ -65,9 +65,11 @@ pub struct Builds<'a> {
     readings: Vec<Box<dyn ReadingSource>>,
     /// The setup of the current load; its cleanup runs after the load.
     around: Option<TeardownGuard>,
+    /// Failures of earlier cleanups, which are reported as warnings.
     warnings: Vec<String>,
-    /// The load whose connections are open, and the readings of its target.
+    /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
+    /// Collects the readings of the current load's target.
     seen: Option<TargetReadings>,
 }
 

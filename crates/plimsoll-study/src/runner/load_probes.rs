@@ -22,7 +22,7 @@ impl LoadProbes {
     /// this much.
     const PART_NS: u64 = 2_000_000_000;
 
-    /// Begins a load, before its connections open.
+    /// Starts to collect the readings of a load, before its connections open.
     pub fn begin(source: Option<&dyn ReadingSource>) -> LoadProbes {
         if let Some(source) = source {
             // Readings from before the load are dropped.

@@ -43,23 +43,27 @@ pub struct ThisMachine {
     variant: Option<PlanChange>,
     /// The user's command that changes a server setting (`--vary`).
     setting: Option<Setting>,
-    /// The processes that may be paused, and the pauser of the current load.
+    /// The processes that may be paused (`--may-signal`).
     may_stop: Vec<PausableProcess>,
+    /// The pauser of the current load, if the load needs one.
     stopping: Option<ProcessPauser>,
     /// The other processes that send a share of the current load, or why they could not be started.
     others: Option<Result<PartProcesses, String>>,
-    /// Other machines (a fleet) that send all load in place of this one. The flag `goes_on` says
-    /// whether the current load continues if a machine is lost.
+    /// Other machines (a fleet) that send all load in place of this one.
     fleet: Option<Box<dyn RemoteLoad>>,
+    /// Whether the current load continues if a machine of the fleet is lost.
     goes_on: bool,
     /// The setup of the current load; its cleanup runs after the load.
     around: Option<TeardownGuard>,
-    /// The local addresses of loads, and whether the current load changed its address.
+    /// The source addresses that successive loads use.
     sources: LoadSources,
+    /// Whether the current load changed its source address.
     moved: bool,
+    /// Failures of earlier cleanups, which are reported as warnings.
     warnings: Vec<String>,
-    /// The load whose connections are open, and the readings of its target.
+    /// The load whose connections are open and which has not started.
     ready: Option<PreparedLoad>,
+    /// Collects the readings of the current load.
     seen: LoadProbes,
 }
 

@@ -25,6 +25,7 @@ const WORD_PATIENCE: Duration = Duration::from_secs(5);
 const READY_PATIENCE: Duration = Duration::from_secs(20);
 /// Longest silence of a part under load. Each part reports ten ticks a second.
 const TICK_PATIENCE: Duration = Duration::from_secs(4);
+/// Interval of checks while waiting for messages of the parts.
 const LOOK: Duration = Duration::from_millis(100);
 /// Number of this process's own part. The other processes have the numbers from 1.
 const OWN: usize = 0;

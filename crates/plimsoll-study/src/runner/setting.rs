@@ -13,9 +13,9 @@ use std::time::{Duration, Instant};
 
 /// The placeholder in the command that is replaced by a value.
 pub const PLACE: &str = "{n}";
-/// Longest time until the server accepts connections again; the next line is the interval of
-/// checks.
+/// Longest time until the server accepts connections again after a change.
 const BACK_PATIENCE: Duration = Duration::from_secs(30);
+/// Timeout and interval of the checks whether the server accepts connections.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// A server setting that can be changed: the command, and the values to set.

@@ -17,10 +17,11 @@ const ADDRESSES: u8 = 254;
 /// The local addresses of successive loads, used in turn.
 #[derive(Debug, Default)]
 pub struct LoadSources {
-    /// Whether loads may change their address.
+    /// Whether successive loads may use different source addresses.
     moves: bool,
-    /// The number of the current address from 0, and the number of closed connections from it.
+    /// The number of the current source address, from 0.
     number: u8,
+    /// Number of connections that loads closed from the current address.
     left: u64,
     /// Number of addresses that loads have used so far.
     used: u64,

@@ -20,16 +20,19 @@ use plimsoll_study::output::print;
 use plimsoll_traffic::target_url::Url;
 use std::net::Ipv4Addr;
 
-/// The path that is loaded on the sample server, and the path that the sample server calls on its
-/// store. The store takes 20 ms to respond.
+/// The path that is loaded on the sample server.
 const PATH: &str = "/items";
+/// The path that the sample server calls on its store. The store takes 20 ms to respond.
 const BEHIND: &str = "/delay/20";
-/// Number of connections from the server to its store: the bottleneck, and then the fix.
+/// Number of connections from the sample server to its store. This pool is the bottleneck that the
+/// demo finds.
 const POOL: &str = "4";
+/// Number of connections of the sample server after the fix.
 const LARGER_POOL: &str = "8";
 
-/// Time for each of find, explain and prove; and for the search alone with --quick.
+/// Default time for each of find, explain and prove.
 const BUDGET: &str = "40s";
+/// Default time for the search alone, with --quick.
 const BUDGET_QUICK: &str = "15s";
 
 /// Converts the flags to a search. The port is 0 until the sample server runs.

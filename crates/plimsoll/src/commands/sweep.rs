@@ -38,14 +38,15 @@ use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// The concurrencies of --full, and the time for each of them.
+/// The concurrencies (numbers of users) of --full, in order.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
+/// Time for each concurrency of --full, ns (300 s).
 const FULL_NS: u64 = 300 * SECOND;
 /// Without --full and -c, the number of users doubles from 1 up to this maximum.
 const DOUBLED_MAX: u64 = 512;
-/// Time in ns for each concurrency chosen with -c, unless --for sets it; the next line is the
-/// default total time.
+/// Time for each concurrency chosen with -c, unless --for sets it, ns (10 s).
 const CHOSEN_NS: u64 = 10 * SECOND;
+/// Total time of a sweep without -c, --for and --full, ns (60 s).
 const BUDGET_NS: u64 = 60 * SECOND;
 /// Warm-up in ns before each visit of a concurrency. The warm-up excludes the moments after
 /// connections open.

@@ -30,7 +30,7 @@ const FIELDS: [&str; 17] = [
     "unix",
     "stderr",
 ];
-/// Lists of such text.
+/// Fields of a run file that contain lists of text from outside.
 const LISTS: [&str; 5] = ["unseen", "warnings", "sides", "command", "headers"];
 
 fn poison(value: &mut Value, inside: bool) {

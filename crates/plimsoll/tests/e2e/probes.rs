@@ -31,7 +31,7 @@ print('http://127.0.0.1:%d' % s.server_address[1], flush=True)
 s.serve_forever()
 ";
 
-/// A server in Node.js.
+/// Source of a server in Node.js that responds with `hello`.
 const NODE: &str = "
 const s = require('http').createServer((q, r) => r.end('hello'));
 s.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + s.address().port));

@@ -31,7 +31,9 @@ const PORTS_FEW: u64 = 16_000;
 /// A machine with a shorter accept queue is limited: the queue drops connections that are opened at
 /// one time.
 const ACCEPT_QUEUE_SHORT: u64 = 1024;
+/// A machine with less available memory, in bytes, is limited.
 const MEMORY_LITTLE: u64 = 1 << 30;
+/// A machine with less available memory, in bytes, is unfit.
 const MEMORY_MIN: u64 = 256 << 20;
 /// A longer lag p99, in ns, makes a machine limited: requests of an open loop are late. Loads use
 /// the limit of `summary::lag_allowed_ns`.

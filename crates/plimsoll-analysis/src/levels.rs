@@ -278,7 +278,7 @@ pub struct LevelChange {
     pub load: f64,
     /// The relative change of the successes a second.
     pub rps: Option<f64>,
-    /// The change of the mean time to the last byte.
+    /// The relative change of the mean time to the last byte.
     pub mean: Option<f64>,
     /// The change of the success rate, in points (0.01 is one percentage point).
     pub success_points: f64,

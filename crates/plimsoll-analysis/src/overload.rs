@@ -134,13 +134,14 @@ pub struct OverloadResult {
 
 /// HTTP statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
-/// The server has recovered in a second if this share of the requests succeeds in time. With few
-/// requests, up to two may be late or fail.
+/// The server has recovered in a second if at least this share of the requests succeeds in time.
 const RECOVERED: f64 = 0.95;
+/// In a recovered second with few requests, up to two requests more may be late or fail, but at
+/// most this share of the requests.
 const FEW: f64 = 0.1;
-/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the line, and
-/// [`OverloadVerdict::Degrades`] if it is at least [`DEGRADES`] of the line.
+/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the line.
 const SHEDS: f64 = 0.9;
+/// The verdict is [`OverloadVerdict::Degrades`] if the goodput is at least this share of the line.
 const DEGRADES: f64 = 0.5;
 /// A backlog shrinks if its reduction within a quarter of the step is at least this share of the
 /// offered requests.

@@ -299,9 +299,9 @@ fn surplus(bytes: u64, connections: u64) -> Option<String> {
     ))
 }
 
-/// Error numbers (Linux) of connections that failed because plimsoll had no free local port, or no
-/// free file descriptor.
+/// Error number (Linux) of connections that failed because plimsoll had no free local port.
 const NO_PORT_LEFT: u16 = 99;
+/// Error numbers (Linux) of connections that failed because plimsoll had no free file descriptor.
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
 /// Formats a sentence about connections that failed because this machine had no free port or file;

@@ -16,16 +16,20 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial runs for at least this part of its window, in ns, before it is stopped, so that its
-/// throughput is known.
+/// A trial of the climb runs for at least this time of its window, in ns, before it is stopped, so
+/// that its throughput is known.
 const SHOWN_CLIMB_NS: u64 = 600 * MS;
+/// A trial near the load line runs for at least this time of its window, in ns, before it is
+/// stopped.
 const SHOWN_LINE_NS: u64 = 1_500 * MS;
 /// After the first bad request, a trial continues for this number of ticks.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
 /// A server is clearly overloaded if the backlog grew by at least this share of the arrivals in
 /// each of the last ticks.
 const OVERLOAD_SHARE: f64 = 0.05;
+/// In a trial of the climb, overload is clear after this number of consecutive ticks with growth.
 const OVERLOAD_TICKS_CLIMB: usize = 5;
+/// Near the load line, overload is clear after this number of consecutive ticks with growth.
 const OVERLOAD_TICKS_LINE: usize = 10;
 /// Growth of the backlog is ignored until this number of response times has passed.
 const FILLING_ANSWERS: f64 = 3.0;

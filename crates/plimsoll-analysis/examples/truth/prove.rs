@@ -25,11 +25,13 @@ use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 use std::io::Write;
 
-/// Number of users of a closed load, and requests a second of an open load.
+/// Number of users of a closed load.
 pub const USERS: usize = 4;
+/// Requests a second of an open load.
 pub const RATE: f64 = 200.0;
-/// Length of a load, and the time from the start of a load to the next start, s.
+/// Length of a load, s.
 const LOAD_S: f64 = 0.7;
+/// Time from the start of a load to the start of the next one, s.
 const STEP_S: f64 = 0.75;
 /// Mean service time of a request, s.
 const MEAN_S: f64 = 0.02;

@@ -48,7 +48,7 @@ impl GateVerdict {
     }
 }
 
-/// A verdict of a gate, and its evidence.
+/// The verdict of a gate on a commit, and the figures behind the verdict.
 #[derive(Debug, Clone, PartialEq)]
 pub struct GateFinding {
     /// The verdict on the commit.

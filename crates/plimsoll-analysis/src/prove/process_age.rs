@@ -12,12 +12,14 @@ pub struct ProcessAge {
     pub cpu_s: f64,
 }
 
-/// Ages cause a warning if they differ by this factor and by this number of seconds.
+/// Ages of two processes cause a warning if they differ by this factor, and by [`AGE_S`].
 const AGE_TIMES: f64 = 4.0;
+/// Smallest difference of ages that causes a warning, s.
 const AGE_S: f64 = 60.0;
-/// CPU times cause a warning if they differ by this factor and by this number of seconds. So much
-/// CPU time serves some thousand requests.
+/// CPU times of two processes cause a warning if they differ by this factor, and by [`CPU_S`].
 const CPU_TIMES: f64 = 3.0;
+/// Smallest difference of CPU times that causes a warning, s. So much CPU time serves some thousand
+/// requests.
 const CPU_S: f64 = 0.3;
 
 fn differ(a: f64, b: f64, times: f64, by: f64) -> bool {

@@ -224,8 +224,8 @@ impl Blocks {
     }
 
     /// Decides whether loads without any response are void. Such a load is void if it was shorter
-    /// than three usual response times. A longer load without a response shows that the server
-    /// hangs, and is valid.
+    /// than three usual response times, or if the usual response time is not known. A longer load
+    /// without a response shows that the server hangs, and is valid.
     fn judge_silence(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());

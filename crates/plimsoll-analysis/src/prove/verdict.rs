@@ -62,6 +62,8 @@ const FAR_OUT: f64 = 4.0;
 const DEVIATIONS: f64 = 1.4826;
 /// Responses count as different if their mean size differs by more than this share.
 const SIZE_TOLERANCE: f64 = 0.01;
+/// Responses count as different if the share of a status differs by more than this between the
+/// sides.
 const STATUS_TOLERANCE: f64 = 0.001;
 
 /// Decides at a look, from all valid blocks.

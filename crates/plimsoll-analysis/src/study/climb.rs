@@ -12,10 +12,11 @@ use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Ta
 
 /// Numbers of users that the climb tries, in order.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Length of each load of the climb, ns. If responses take long, a load lasts this number of
-/// response times, up to the maximum.
+/// Shortest length of each load of the climb, ns.
 const CLIMB_NS: u64 = 250 * MS;
+/// If responses take long, each load of the climb lasts this number of response times.
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
+/// Longest length of each load of the climb, ns.
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
 /// All climbs together take at most one part in this number of the budget. The load that crosses
 /// this limit is completed.
@@ -28,9 +29,10 @@ const GROWN: f64 = 1.08;
 const ENOUGH: f64 = 0.93;
 /// This multiple of the number of users that saturate a server is more than enough.
 const FILLING_TIMES: f64 = 8.0;
-/// The same multiple for a slow server, which has few responses at its peak. There, a few more
-/// responses are no growth, and each superfluous user waits for long.
+/// This multiple of the number of users that saturate a slow server ([`SLOW_ANSWERS`]) is more than
+/// enough. There, a few more responses are no growth, and each superfluous user waits for long.
 const FILLING_TIMES_SLOW: f64 = 2.0;
+/// A server is slow if a load at its peak has fewer responses than this.
 const SLOW_ANSWERS: f64 = 200.0;
 /// For a slow server, this multiple of the number of users that saturate it is enough. More users
 /// would only wait, longest on the slower side.
@@ -52,11 +54,14 @@ const LOAD_ANSWERS_IN_TURN: f64 = 10.0;
 /// Smallest number of responses in a load on the slower side. The load is shorter if the budget
 /// would otherwise hold too few blocks.
 const LOAD_ANSWERS: f64 = 100.0;
+/// Smallest number of blocks that the budget must have room for. If necessary, loads become
+/// shorter.
 const BLOCKS_MIN: u64 = 16;
-/// The smallest multiple of the response time, and the smallest number of blocks, for a slow server
-/// that cannot meet the limits above. A load shorter than its slowest response has no information,
-/// so fewer blocks are better.
+/// Shortest length of a load on a slow server, as a multiple of the response time. A load shorter
+/// than its slowest response has no information, so fewer blocks are better.
 const LOAD_ANSWERS_FEW: f64 = 3.0;
+/// Smallest number of blocks for a slow server, if loads for [`BLOCKS_MIN`] blocks would be too
+/// short.
 const BLOCKS_FEW: u64 = 11;
 /// Maximum number of connections that are opened before a load with a fixed rate.
 const READY_MAX: f64 = 2048.0;

@@ -89,12 +89,15 @@ impl HoldLevel {
 
 /// The rate of the load above the line, as a multiple of the rate that was not sustained.
 const PAST: f64 = 1.1;
-/// A load whose throughput reaches this share of its rate was not above the line. The next load has
-/// [`FURTHER`] times the rate, at most [`FURTHER_MAX`] times in a row. If no rate is known to fail,
-/// the rate is at most [`FURTHER_TIMES`] times the highest earlier throughput.
+/// A load whose throughput reaches this share of its rate was not above the line. Another load with
+/// a higher rate follows.
 const ANSWERED: f64 = 0.97;
+/// The rate of each further load above the line, as a multiple of the rate of the load before.
 const FURTHER: f64 = 1.4;
+/// Largest number of further loads above the line.
 const FURTHER_MAX: usize = 3;
+/// If no rate is known to fail, further loads have at most this multiple of the highest earlier
+/// throughput.
 const FURTHER_TIMES: f64 = 3.0;
 /// Shortest and longest steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
@@ -108,34 +111,38 @@ const TRIES_MAX: usize = 2;
 const READY_MAX: f64 = 2048.0;
 /// Length of a load with a change, ns.
 const CHANGED_NS: u64 = 2 * SECOND;
-/// Experiments get one part in [`CHANGED_PART`] of the budget, and at most this time, ns.
+/// Experiments get one part in this number of the budget.
 const CHANGED_PART: u64 = 4;
+/// Experiments get at most this time of the budget, ns.
 const CHANGED_NS_MAX: u64 = 30 * SECOND;
 /// Smallest number of loads for an experiment: one with a change between two without.
 const CHANGED_LEAST: u64 = 3;
 /// Steady loads keep at least this length, ns, when time is reserved for experiments.
 const KEPT_FROM_NS: u64 = 1200 * MS;
-/// Users of a load with a change: this multiple of the users at the peak, within these bounds. So
-/// many users certainly saturate the server.
+/// Users of a load with a change, as a multiple of the users at the peak. So many users certainly
+/// saturate the server.
 const USERS_TIMES: u64 = 2;
+/// Smallest and largest number of users of a load with a change.
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
 /// Limits the users of such a load. More users than the server serves in this time, s, or in twice
 /// the service time of a single request, would only wait.
 const USERS_WAIT_S: f64 = 0.25;
 /// Maximum number of users that continue while a dependency is paused.
 const BRIDGING_MAX: u64 = 1024;
-/// Bursts: requests arrive for this time, ns, at four times the rate, then no request for three
-/// times as long.
+/// Length of a burst, ns. All requests arrive in bursts, with pauses between them.
 const BURST_NS: u64 = 100 * MS;
+/// The rate within a burst, as a multiple of the mean rate. The pause is this number of burst
+/// lengths minus one.
 const BURST_TIMES: u64 = 4;
-/// Simultaneous requests are sent within this time, ns. Then follows a pause, as a multiple of the
-/// service time of one request. In the pause all requests complete, even one after another, and a
-/// token bucket refills.
+/// Simultaneous requests are sent within this time, ns.
 const TOGETHER_NS: u64 = MS;
+/// Pause between groups of simultaneous requests, as a multiple of the service time of one request.
+/// In the pause all requests complete, even one after another, and a token bucket refills.
 const TOGETHER_APART: f64 = 6.0;
 /// The length of a load with few simultaneous requests, as a multiple of the other loads. This load
 /// is longer because each mean needs enough requests.
 const ABREAST_TIMES: u64 = 2;
+/// Shortest pause between groups of simultaneous requests, ns.
 const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
 
 /// Returns the length of the load with this tag, as a multiple of [`CHANGED_NS`].

@@ -28,16 +28,19 @@ pub struct Search {
     read: usize,
 }
 
-/// The load with headroom gets one part in [`PLANNED_PART`] of the budget, within these limits, ns.
+/// The load with headroom gets one part in this number of the budget, within the limits of
+/// [`PLANNED_NS`].
 const PLANNED_PART: u64 = 6;
+/// Shortest and longest load with headroom, ns.
 const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
-/// Warm-up of the load with headroom, and its time beside the schedule, ns.
+/// Warm-up of the load with headroom, ns.
 const PLANNED_WARMUP_NS: u64 = 500 * MS;
+/// Time of the load with headroom beside its schedule, ns.
 const OVERHEAD_NS: u64 = 150 * MS;
 
-/// The search may use this part of the budget (a fraction), and at most this time, ns, if the study
-/// continues after the search.
+/// If the study continues after the search, the search may use this part of the budget: a fraction.
 pub(super) const SEARCH_PART: (u64, u64) = (2, 5);
+/// If the study continues after the search, the search may use at most this time, ns.
 const SEARCH_NS_MAX: u64 = 60 * SECOND;
 
 /// Returns the part of a study's budget that the search may use, ns.

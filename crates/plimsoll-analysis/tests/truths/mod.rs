@@ -14,6 +14,7 @@ use std::ops::Range;
 
 /// The default SLO: at most this share of the requests may take longer than [`BOUND_S`], s.
 const LATE_SHARE: f64 = 0.01;
+/// The latency bound of the default SLO, s.
 const BOUND_S: f64 = 0.5;
 
 /// Returns the highest rate of random arrivals at which 99 % of the responses take at most 500 ms;

@@ -24,29 +24,29 @@ const SIGMA_MILLI_MAX: u32 = 10_000;
 pub struct Scenario {
     /// The name in reports, without secrets.
     pub name: String,
-    /// The weight among all scenarios.
+    /// The weight of the scenario among all scenarios.
     pub weight: u32,
     /// Whether each user has a connection of its own for the whole session.
     pub own_connection: bool,
-    /// The operations, in order.
+    /// The operations of the program, in order.
     pub ops: Vec<SessionOp>,
 }
 
-/// One operation of a session.
+/// One operation of a scenario's program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionOp {
     /// Sends a request of a route and waits for its response.
     Ask {
-        /// The route.
+        /// The route of the request.
         route: RouteNumber,
-        /// Whether the session continues after a failure.
+        /// Whether the session continues if the request fails.
         goes_on: bool,
     },
     /// Waits for a think time.
     Think(Think),
     /// Jumps unless the filled-in text meets the condition (is empty, or is not empty).
     Unless {
-        /// A template, usually of one captured value.
+        /// A template, usually with one captured value.
         text: String,
         /// Whether the text must be empty; otherwise it must not be.
         empty: bool,
@@ -55,19 +55,19 @@ pub enum SessionOp {
     },
     /// Jumps unless this is the user's first session.
     Once {
-        /// The operation to jump to.
+        /// Index of the operation to jump to.
         to: u32,
     },
     /// Jumps if the last request succeeded.
     Answered {
-        /// The operation to jump to.
+        /// Index of the operation to jump to.
         to: u32,
     },
     /// Jumps back until the number of passes is reached.
     Repeat {
-        /// Total number of passes.
+        /// Total number of passes through the repeated operations.
         times: u32,
-        /// The operation to jump back to.
+        /// Index of the operation to jump back to.
         from: u32,
         /// The index of its counter: the nesting depth of the repetition.
         depth: u8,
@@ -120,7 +120,7 @@ const PICKED_MAX: usize = 1_000;
 /// A think time: how long a user waits between two steps.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Think {
-    /// A fixed time, ns.
+    /// A fixed think time, ns.
     Fixed(u64),
     /// Uniformly distributed between these times, ns.
     Uniform(u64, u64),

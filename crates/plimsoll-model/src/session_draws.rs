@@ -36,7 +36,7 @@ pub struct ListedSessions {
 /// Facts about the sessions of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SessionsFacts {
-    /// Number of sessions.
+    /// Number of sessions in the log.
     pub sessions: u64,
     /// Length of the log, ns.
     pub span_ns: u64,

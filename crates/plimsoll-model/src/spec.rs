@@ -13,13 +13,13 @@ use crate::record::PlanRecord;
 use serde::{Deserialize, Serialize};
 use std::convert::Infallible;
 
-/// The question of an experiment.
+/// The question of an experiment, with the plans of its loads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "study", rename_all = "snake_case")]
 pub enum ExperimentSpec<P = PlanRecord> {
-    /// One load.
+    /// What one load measures.
     Run(RunSpec<P>),
-    /// One load for each of several concurrencies.
+    /// How goodput and latency change with the concurrency: one load for each of several.
     Sweep(SweepSpec<P>),
     /// The load line: the highest rate that meets an SLO indefinitely.
     Find(FindSpec<P>),
@@ -33,10 +33,10 @@ pub enum ExperimentSpec<P = PlanRecord> {
     Ladder(LadderSpec<P>),
 }
 
-/// One load.
+/// The question of a single load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunSpec<P = PlanRecord> {
-    /// The load.
+    /// The plan of the load.
     pub plan: P,
     /// A stop condition, in the syntax of conditions; `None`: only the schedule ends the load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -46,12 +46,12 @@ pub struct RunSpec<P = PlanRecord> {
     pub profiles: Option<ProfilesSpec>,
 }
 
-/// One load for each of several concurrencies.
+/// The question of a sweep: one load for each of several concurrencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec<P = PlanRecord> {
     /// The common part of all loads; its own load is not used.
     pub base: P,
-    /// The concurrencies, in order.
+    /// The concurrencies (numbers of users), in the order of their loads.
     pub levels: Vec<u64>,
     /// Measured time of each level.
     pub lengths: Lengths,
@@ -63,7 +63,7 @@ pub struct SweepSpec<P = PlanRecord> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lengths {
-    /// The same for each level, ns.
+    /// The same measured time for each level, ns.
     Fixed(u64),
     /// As long as each level needs; the total time in ns.
     Budget(u64),
@@ -74,20 +74,20 @@ pub enum Lengths {
 pub struct FindSpec<P = PlanRecord> {
     /// The common part of all trials; its own load is not used.
     pub base: P,
-    /// The SLO, in the syntax of SLOs.
+    /// The SLO that a sustained rate must meet, in the syntax of SLOs.
     pub slo: String,
     /// Time budget of the search, ns.
     pub budget_ns: u64,
-    /// Highest rate to try, 1/s.
+    /// Highest rate that the search may try, 1/s; `None`: no limit.
     pub max_rate: Option<f64>,
-    /// Spacing of arrivals.
+    /// Spacing of the arrivals of every trial.
     pub arrivals: Arrivals,
     /// Response time of the preflight request before the search, ns; 0 without a preflight request.
     pub first_answer_ns: u64,
     /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
-    /// Capacity planning with the line.
+    /// Capacity planning with the load line that is found.
     #[serde(default, skip_serializing_if = "Planning::is_nothing")]
     pub planning: Planning,
 }
@@ -98,7 +98,7 @@ pub struct Planning {
     /// Share of the line to keep unused (0.3: 30 %). A load at the remaining share checks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
-    /// The rate to plan instances for, 1/s.
+    /// The rate for which a number of instances is planned, 1/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need_rps: Option<f64>,
     /// Length of a soak load at the line after the search, beyond its budget, ns.
@@ -136,7 +136,7 @@ pub struct ExplainSpec<P = PlanRecord> {
 pub struct OverloadSpec<P = PlanRecord> {
     /// The search for the line, unless `line_rps` is given; its budget is a part of `budget_ns`.
     pub search: FindSpec<P>,
-    /// The line, 1/s; `None`: search it.
+    /// The load line, 1/s; `None`: a search finds it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rps: Option<f64>,
     /// Time budget of the whole experiment, ns.
@@ -163,11 +163,11 @@ fn is_zero(number: &u32) -> bool {
 pub struct ProveSpec<P = PlanRecord> {
     /// The loads of the comparison on A and B.
     pub blocks: BlocksSpec<P>,
-    /// The deciding measure.
+    /// The measure that decides the comparison.
     pub criterion: Criterion,
     /// Differences up to this share do not matter (0.02: 2 %).
     pub margin: f64,
-    /// Profiles to take of both sides afterwards.
+    /// Profiles to take of both sides after the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
 }
@@ -189,7 +189,7 @@ pub struct BlocksSpec<P = PlanRecord> {
     /// Rate of every load for a criterion at a fixed rate, 1/s; `None`: a rate that the slower arm
     /// easily sustains.
     pub rate: Option<f64>,
-    /// Spacing of arrivals at a fixed rate.
+    /// Spacing of the arrivals of loads at a fixed rate.
     pub arrivals: Arrivals,
     /// Length of every load, ns; `None`: derived from the response times.
     pub load_ns: Option<u64>,
@@ -197,7 +197,7 @@ pub struct BlocksSpec<P = PlanRecord> {
     pub warmup_ns: Option<u64>,
     /// Time budget of all blocks, ns.
     pub budget_ns: u64,
-    /// Most valid blocks.
+    /// Most valid blocks, after which the comparison ends; `None`: no limit.
     pub blocks_max: Option<u64>,
     /// Whether to compare sides even if their responses differ.
     #[serde(default)]

@@ -11,7 +11,7 @@ pub const UNITS_MAX: u64 = 128;
 /// items within one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
-    /// Number of the part, 0..of.
+    /// Number of this part, from 0 to `of` - 1.
     pub index: u64,
     /// Number of equal parts.
     pub of: u64,
@@ -31,7 +31,7 @@ struct StripePattern {
 }
 
 impl StripePattern {
-    /// All items.
+    /// The pattern of a part that has all items.
     const ALL: StripePattern = StripePattern { items: 1, period: 1, part: 0, parts: 1 };
 
     fn is_all(self) -> bool {

@@ -71,12 +71,12 @@ pub struct LineSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SummaryValue {
-    /// The estimate.
+    /// The estimate of the figure.
     pub value: f64,
-    /// Lower end of the interval.
+    /// Lower end of the figure's interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lower: Option<f64>,
-    /// Upper end.
+    /// Upper end of the figure's interval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upper: Option<f64>,
 }

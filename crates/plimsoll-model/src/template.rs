@@ -13,10 +13,10 @@ pub const DRAWN_CHARS_MAX: u32 = 1 << 20;
 /// Most choices of one `pick`.
 const CHOICES_MAX: usize = 10_000;
 
-/// A text with values in it.
+/// A parsed template: a text that contains values to fill in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template {
-    /// The parts, in order.
+    /// The parts of the template, in order.
     pub parts: Vec<TemplatePart>,
 }
 
@@ -29,33 +29,33 @@ pub enum TemplatePart {
     Value(Value, ValueWriting),
 }
 
-/// The escape of a value.
+/// How a value is escaped when it is filled in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ValueWriting {
-    /// None.
+    /// The value is not escaped.
     #[default]
     Plain,
-    /// The inside of a JSON string.
+    /// The value is escaped as the inside of a JSON string.
     Json,
     /// Percent-encoding of all reserved characters of a URL.
     Url,
 }
 
-/// A value to fill in.
+/// A value of a template, to be filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A whole number, both ends included.
+    /// A random whole number, both ends included.
     Int {
-        /// The least.
+        /// The least possible number.
         from: i64,
-        /// The greatest.
+        /// The greatest possible number.
         to: i64,
     },
-    /// A number with three decimals.
+    /// A random number with three decimals.
     Float {
-        /// The least.
+        /// The least possible number.
         from: f64,
-        /// The greatest.
+        /// The greatest possible number.
         to: f64,
     },
     /// A random UUID (version 4).
@@ -68,18 +68,18 @@ pub enum Value {
     Now(Vec<TimePiece>),
     /// The number of the request or session, from 1.
     Seq,
-    /// One of these texts, at random.
+    /// One of these texts, chosen at random.
     Pick(Vec<String>),
-    /// An environment variable.
+    /// The value of the environment variable with this name.
     Env(String),
-    /// A column of data.
+    /// A cell of a table of values.
     Column {
-        /// The name of the data.
+        /// The name of the table.
         data: String,
         /// The name of the column.
         column: String,
     },
-    /// The capture with this name.
+    /// The captured value with this name.
     Captured(String),
 }
 
@@ -93,23 +93,23 @@ impl Value {
 /// A piece of a time format.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimePiece {
-    /// Text.
+    /// Fixed text.
     Text(String),
-    /// `%Y`.
+    /// The year (`%Y`).
     Year,
-    /// `%m`.
+    /// The month (`%m`).
     Month,
-    /// `%d`.
+    /// The day of the month (`%d`).
     Day,
-    /// `%H`.
+    /// The hour (`%H`).
     Hour,
-    /// `%M`.
+    /// The minute (`%M`).
     Minute,
-    /// `%S`.
+    /// The second (`%S`).
     Second,
-    /// `%L`: milliseconds, three digits.
+    /// The milliseconds in three digits (`%L`).
     Milli,
-    /// `%s`: seconds since 1970.
+    /// The seconds since 1970 (`%s`).
     Epoch,
 }
 

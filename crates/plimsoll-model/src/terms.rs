@@ -23,7 +23,7 @@ use std::convert::Infallible;
 pub struct RedactedText {
     /// The text, possibly shortened.
     pub text: String,
-    /// Whether the text was shortened.
+    /// Whether the text was shortened by redaction.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub withheld: bool,
 }
@@ -33,13 +33,13 @@ pub struct RedactedText {
 pub enum TextKind {
     /// The URL of a target: user info, path or query.
     Url,
-    /// A header field.
+    /// A header field of requests.
     Header,
-    /// A body.
+    /// A request body.
     Body,
     /// The file of the traffic.
     Traffic,
-    /// The script file.
+    /// The path of the script file.
     Script,
     /// An argument of a script.
     Argument,
@@ -173,19 +173,19 @@ pub struct Terms<T> {
     pub demo_quick: bool,
     /// How each target is identified, in order.
     pub targets: Vec<TargetTerms>,
-    /// How much records and reports redact.
+    /// How much of texts records and reports redact.
     #[serde(default)]
     pub redact: Redact,
     /// Whether load may go to addresses that are neither loopback nor private.
     pub public: bool,
-    /// Whether each target gets one preflight request.
+    /// Whether each target gets one preflight request, which checks that it responds.
     pub preflight: bool,
-    /// Traffic from a file.
+    /// Traffic from a file, with its options; `None`: another source.
     pub mix: Option<MixTerms<T>>,
-    /// Traffic from a script.
+    /// Traffic from a script, with its options; `None`: another source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptTerms<T>>,
-    /// Traffic from logs.
+    /// Traffic from logs, with the options of the replay; `None`: another source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayTerms<T>>,
     /// The source of the request body.
@@ -202,16 +202,16 @@ pub struct Terms<T> {
     pub key: Option<T>,
     /// Most concurrent connections; `None`: the default, adapted to the machine.
     pub connections_max: Option<u32>,
-    /// How this machine makes its load.
+    /// How this machine generates its load.
     pub injector: InjectorTerms,
     /// The machines that make the load in place of this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetTerms>,
-    /// The probes of the server.
+    /// What of the server is watched, and how.
     pub probes: ProbesTerms<T>,
     /// Profiles to take after the measurement.
     pub profiles: Option<ProfilesTerms<T>>,
-    /// Interventions to tell causes apart.
+    /// Which interventions may run to distinguish causes.
     #[serde(default)]
     pub changes: ChangeTerms<T>,
     /// How builds under test are started.
@@ -221,7 +221,7 @@ pub struct Terms<T> {
     /// The result of an undecided gate; `None`: it has its own exit code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
-    /// Where results go.
+    /// Where results are written, and in which form.
     pub output: OutputTerms<T>,
 }
 
@@ -246,7 +246,7 @@ impl OnInconclusive {
     }
 }
 
-/// How a target is identified.
+/// The properties by which a rerun identifies a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TargetTerms {
     /// Targets with the same number have equal requests, secrets included.
@@ -259,7 +259,7 @@ pub struct TargetTerms {
 /// Traffic from a file, and defaults for it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MixTerms<T> {
-    /// The file.
+    /// The path of the traffic file.
     pub file: T,
     /// Base URLs of the targets; empty: the file has the base URL.
     pub bases: Vec<T>,
@@ -277,10 +277,10 @@ pub struct MixTerms<T> {
     pub timeout_ns: u64,
 }
 
-/// Traffic from a script.
+/// A script that describes traffic, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ScriptTerms<T> {
-    /// The file.
+    /// The path of the script.
     pub file: T,
     /// The digest of its text ([`redact::digest`]): another text is another load.
     pub digest: String,
@@ -291,9 +291,9 @@ pub struct ScriptTerms<T> {
 /// The files of gRPC message types.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SchemaTerms<T> {
-    /// `.proto` files.
+    /// The paths of `.proto` files.
     pub protos: Vec<T>,
-    /// Folders for imports.
+    /// The folders in which imports of `.proto` files are searched.
     pub proto_paths: Vec<T>,
     /// A compiled descriptor set, in place of `.proto` files.
     pub descriptor_set: Option<T>,
@@ -302,7 +302,7 @@ pub struct SchemaTerms<T> {
 /// Traffic from logs, and the options of the replay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReplayTerms<T> {
-    /// The logs.
+    /// The paths of the logs.
     pub logs: Vec<T>,
     /// The base URL of the target.
     pub target: T,
@@ -335,11 +335,11 @@ pub struct ReplayTerms<T> {
 /// How lines of a log are parsed, in the syntax of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogReadingTerms {
-    /// The format.
+    /// The format of the log; `None`: detected.
     pub log_format: Option<String>,
-    /// The field names of JSON lines.
+    /// The names of fields in JSON lines; `None`: the usual names.
     pub field: Option<String>,
-    /// The field that identifies visitors.
+    /// The field that identifies visitors; `None`: the usual one.
     pub session: Option<String>,
     /// Additional path patterns to fold into one route.
     pub fold: Vec<String>,
@@ -355,11 +355,11 @@ pub enum BodyFrom<T> {
     Text,
     /// Standard input, which can be read only once.
     Input,
-    /// A file.
+    /// A file with this path.
     File(T),
 }
 
-/// How this machine makes its load.
+/// How this machine generates its load, as the user requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InjectorTerms {
     /// Number of worker threads; `None`: chosen for the machine.
@@ -377,7 +377,7 @@ pub enum AgentLossPolicy {
     /// The load continues with the other agents, and later loads have new shares.
     #[default]
     Go,
-    /// The load and the study end.
+    /// The load and the whole study end.
     Stop,
 }
 
@@ -409,7 +409,7 @@ pub struct FleetTerms {
 /// Default for the largest accepted clock error, ns.
 pub const SKEW_NS_MAX: u64 = 20_000_000;
 
-/// The probes of the server.
+/// What of the server is watched, and how.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbesTerms<T> {
     /// Whether nothing is watched.
@@ -439,7 +439,7 @@ pub struct WatchTerms {
     pub copied: bool,
 }
 
-/// The choice of an endpoint.
+/// The URL of an endpoint on the server, or the default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndpointChoice<T> {
@@ -541,7 +541,7 @@ macro_rules! flag_terms {
 }
 
 flag_terms! {
-    /// Interventions to tell causes apart.
+    /// Which interventions may run to distinguish causes, and what they need.
     pub struct ChangeTerms<T> {
         /// Whether all interventions are forbidden: no request may be repeated in another form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]

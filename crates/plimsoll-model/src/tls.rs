@@ -66,7 +66,7 @@ pub enum TlsFailure {
     Alert = 11,
     /// A record was damaged or out of order.
     BadRecord = 12,
-    /// Anything else.
+    /// TLS failed for another reason.
     Other = 13,
 }
 

@@ -45,16 +45,16 @@ impl Origin {
     }
 }
 
-/// A request.
+/// An HTTP request, before it is encoded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Method.
+    /// The HTTP method.
     pub method: String,
-    /// Path and query, as sent.
+    /// Path and query of the request, as sent.
     pub target: String,
     /// Headers given by the user, in order.
     pub headers: Vec<(String, String)>,
-    /// Body.
+    /// The body of the request; may be empty.
     pub body: Vec<u8>,
 }
 
@@ -68,15 +68,15 @@ impl Request {
 /// A kind of request, sent repeatedly, with the expectations of its responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
-    /// The name in reports, without secrets.
+    /// The name of the route in reports, without secrets.
     pub label: String,
-    /// The request.
+    /// The request that the route sends.
     pub request: Request,
     /// The weight among all routes; 0: never sent.
     pub weight: u32,
-    /// The statuses that count as success.
+    /// The HTTP statuses that count as success for the route.
     pub ok_status: StatusSet,
-    /// The timeout of a request, ns.
+    /// The timeout of a request of the route, ns.
     pub timeout_ns: u64,
     /// The parts of the request that are templates ([`crate::template`]), filled in for each
     /// request.
@@ -94,11 +94,11 @@ pub struct Route {
 /// Which parts of a request are templates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TemplateFlags {
-    /// Path and query.
+    /// Whether path and query are a template.
     pub target: bool,
-    /// The values of header fields.
+    /// Whether values of header fields are templates.
     pub headers: bool,
-    /// The body.
+    /// Whether the body is a template.
     pub body: bool,
 }
 
@@ -110,7 +110,7 @@ impl TemplateFlags {
 }
 
 impl Route {
-    /// Upper limit for followed redirects.
+    /// Most redirects that a user may allow for a request.
     pub const FOLLOW_MAX: u8 = 20;
 
     /// A route with the default statuses and a timeout of 30 s. Its label is the method and the
@@ -180,7 +180,7 @@ pub struct SetupTeardown {
 /// A setup or teardown request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OneOffRoute {
-    /// The request.
+    /// The request, with its expectations and captures.
     pub route: Route,
     /// How often the request is sent, one after the other.
     pub times: u32,
@@ -212,7 +212,7 @@ pub struct Traffic {
     pub origin: Origin,
     /// The routes; never empty.
     pub routes: Vec<Route>,
-    /// The rule that chooses the next route.
+    /// The rule that chooses a user's next route.
     pub choice: Choice,
     /// Scenarios of sessions; empty without sessions.
     pub scenarios: Vec<Scenario>,

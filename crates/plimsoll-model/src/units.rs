@@ -14,10 +14,10 @@ pub enum UnitError {
     /// Not a number with an optional SI suffix.
     #[error("'{0}' is not a number; write for example 250, 10k or 1.5M")]
     Number(String),
-    /// A count that is not whole.
+    /// The text is not a whole, non-negative number.
     #[error("'{0}' is not a whole number")]
     NotWhole(String),
-    /// Not a time with a unit.
+    /// The text is not a time with a unit.
     #[error("'{0}' is not a time; write for example 250ms, 30s, 5m or 1h")]
     Duration(String),
     /// Not a percentage or fraction between 0 and 1.

@@ -29,7 +29,7 @@ pub enum AskError {
     LateHandshake,
     /// The response was not complete before the deadline.
     LateAnswer,
-    /// TLS has failed.
+    /// TLS has failed for this reason.
     Tls(TlsFailure),
     /// The request used HTTP/1.1, and the response is HTTP/2.
     SpeaksH2,
@@ -159,10 +159,10 @@ fn interrupted() -> io::Error {
     io::Error::other("interrupted")
 }
 
-/// A response.
+/// The response to a single request.
 #[derive(Clone, Debug)]
 pub struct FirstReply {
-    /// The status.
+    /// The HTTP status of the response.
     pub status: u16,
     /// The gRPC status, if the response has one.
     pub grpc_status: Option<u16>,
@@ -188,7 +188,7 @@ impl FirstReply {
     }
 }
 
-/// A request with its options and deadline.
+/// A single request, with its options and deadline.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
     /// The request.

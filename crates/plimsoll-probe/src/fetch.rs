@@ -28,7 +28,7 @@ const CONNECT: Duration = Duration::from_secs(10);
 pub struct FetchTarget {
     /// Scheme, host and port.
     pub origin: Origin,
-    /// Path and query.
+    /// Path and query of the document.
     pub path: String,
     /// Value of an Authorization header for the user info in the URL.
     pub authorization: Option<String>,
@@ -59,7 +59,7 @@ impl FetchTarget {
 pub struct FetchResponse {
     /// The status of the response.
     pub status: u16,
-    /// The content.
+    /// The content of the response.
     pub body: Vec<u8>,
 }
 
@@ -79,7 +79,7 @@ impl ByteBudget {
     }
 }
 
-/// Why there is no response.
+/// Why a fetch got no response.
 #[derive(Debug)]
 pub enum FetchError {
     /// The response was not complete before the deadline.

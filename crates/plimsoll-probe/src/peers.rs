@@ -480,7 +480,7 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, led_away })
 }
 
-/// Peers found in another network namespace.
+/// Facts about peers that were found in another network namespace.
 #[derive(Default)]
 struct FarEnds {
     /// Lengths of accept queues there, by the address that connections lead to.

@@ -40,7 +40,7 @@ const WAITS: [(&str, WaitsFor); 5] = [
 /// In one of this many readings of a process, the kernel sums over all its threads.
 const WHOLE_EVERY: u64 = 5;
 
-/// One process of the server.
+/// One process of the server, with its last readings.
 struct ServerProcess {
     pid: u32,
     name: String,
@@ -66,7 +66,7 @@ struct ServerProcess {
 /// How much of a process a reading covered.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
-    /// The process has ended.
+    /// The process has ended, so nothing was read.
     Gone,
     Clock,
     Brief,

@@ -6,7 +6,7 @@
 use crate::probe::LiveServer;
 use plimsoll_model::Probes;
 
-/// A source of readings.
+/// A source of a target's readings during loads.
 pub trait ReadingSource {
     /// The live reading of the server.
     fn live(&self) -> LiveServer;

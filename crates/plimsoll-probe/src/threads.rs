@@ -155,7 +155,7 @@ pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> 
     watched as f64 / told.max(1) as f64
 }
 
-/// All threads of a process.
+/// All threads of a process, with their last readings.
 pub struct Threads {
     pid: u32,
     pub list: Vec<Thread>,

@@ -10,7 +10,7 @@ use std::path::Path;
 pub enum WriteMode {
     /// From its beginning, over the existing content; the file is not truncated.
     Over,
-    /// At its end.
+    /// At the end of the file.
     Append,
 }
 

@@ -24,15 +24,15 @@ pub enum Use {
     RunFile,
     /// The body of a request, which is held in memory.
     Body,
-    /// Certificates and keys.
+    /// A PEM file with certificates or keys.
     Pem,
-    /// A profile.
+    /// A CPU or memory profile.
     Profile,
-    /// The lines of a sweep as text.
+    /// A text file with the levels of a sweep (`.dat`).
     Dat,
     /// A traffic file, which describes requests.
     Traffic,
-    /// A script.
+    /// A script that describes traffic.
     Script,
     /// Rows of values for requests, which are held in memory.
     Rows,

@@ -184,7 +184,7 @@ impl Fault {
         }
     }
 
-    /// What the server does, in a few words.
+    /// Describes in a few words what the server does.
     pub fn description(&self) -> String {
         match self {
             Fault::Drip(ms) => format!("sends one byte each {ms} ms"),

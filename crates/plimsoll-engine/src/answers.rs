@@ -135,7 +135,7 @@ impl AnswerText {
         &self.content
     }
 
-    /// Length of the content received, stored or not.
+    /// Length of the received content in bytes, stored or not.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
@@ -160,7 +160,8 @@ impl AnswerText {
         head.split(|byte| *byte == b'\n').map(move |text| &text[..line(text)]).take_while(|line| !line.is_empty())
     }
 
-    /// The status line; over HTTP/2 an equivalent one.
+    /// Returns the status line of the response; over HTTP/2, where there is none, an equivalent
+    /// one.
     pub fn status_line(&self, status: u16) -> Vec<u8> {
         match self.bare {
             true => format!("HTTP/2 {status}").into_bytes(),
@@ -168,7 +169,7 @@ impl AnswerText {
         }
     }
 
-    /// The values of all fields with this name.
+    /// Returns the values of all header fields with this name.
     pub fn fields<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a [u8]> {
         self.lines().filter_map(move |line| {
             let colon = memchr::memchr(b':', line)?;
@@ -443,7 +444,7 @@ impl AnswerChecks {
         Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
 
-    /// The message for a failed check.
+    /// Returns the message for a failed check, without secrets.
     pub fn reason(&self, miss: Miss) -> &str {
         self.reasons.get(miss.check).map_or("", String::as_str)
     }

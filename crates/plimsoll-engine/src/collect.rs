@@ -78,7 +78,7 @@ pub enum PartReport {
 }
 
 impl PartReport {
-    /// The reporting part.
+    /// The number of the part that made the report.
     pub fn part(&self) -> usize {
         match self {
             PartReport::Tick { part, .. } | PartReport::Done { part, .. } | PartReport::Lost { part, .. } => *part,

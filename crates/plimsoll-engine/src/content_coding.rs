@@ -21,7 +21,7 @@ pub struct AnswerRoom(AtomicUsize);
 impl AnswerRoom {
     /// Size of the budget, bytes.
     pub const BYTES_MAX: usize = 128 << 20;
-    /// A full budget.
+    /// Creates a budget of which nothing is used.
     pub const fn new() -> AnswerRoom {
         AnswerRoom(AtomicUsize::new(Self::BYTES_MAX))
     }

@@ -23,7 +23,7 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
     Ok(if may_be_h2 { encoded.with_h2(&parts, plan.traffic.origin.is_secure()) } else { encoded })
 }
 
-/// The value of the `Host` field.
+/// Returns the value of the `Host` field for the plan's requests.
 pub fn host_field(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let host = bracketed(&origin.host);
@@ -31,7 +31,7 @@ pub fn host_field(plan: &Plan) -> String {
     if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }
 
-/// The TLS client of `plan`; `None` without TLS.
+/// Creates the TLS client of `plan`; `None`: the plan does not use TLS.
 pub fn tls_client(plan: &Plan) -> Result<Option<tls::Client>, tls::ConfigError> {
     plan.carriage.tls.as_ref().map(tls::Client::new).transpose()
 }

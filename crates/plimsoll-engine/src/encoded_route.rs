@@ -204,7 +204,7 @@ impl RouteCompiler<'_, '_> {
     }
 }
 
-/// Offset from the monotonic clock to Unix time, ns.
+/// Returns the offset from the monotonic clock to Unix time, ns.
 pub(crate) fn unix_offset_ns() -> u64 {
     let unix = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64;
     unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
@@ -243,7 +243,7 @@ impl FilledRequest {
     }
 }
 
-/// The path and query of a request.
+/// Returns the path and query of an encoded request.
 pub(crate) fn target(request: &EncodedRequest) -> &str {
     let target = request.h1().split(|byte| *byte == b' ').nth(1);
     target.and_then(|it| std::str::from_utf8(it).ok()).unwrap_or("/")

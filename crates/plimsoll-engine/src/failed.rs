@@ -171,7 +171,7 @@ impl FailedAnswers {
         Some(self.kept.len() - 1)
     }
 
-    /// The collected responses as text.
+    /// Removes and returns the collected responses, as redacted text.
     pub fn take_answers(&mut self) -> Vec<FailedAnswer> {
         let how = self.redact;
         let told = |kept: FailedAnswerCopy| match kept.kind {

@@ -105,7 +105,7 @@ impl<'p> FormNames<'p> {
         })
     }
 
-    /// Resolves the source of a value.
+    /// Resolves the names in a template's value to the numbers of their tables and captures.
     fn source(&self, value: Value) -> Result<ValueSource, FormError> {
         let unknown = |what: String| FormError(format!("{what} is not in the plan"));
         Ok(match value {
@@ -128,7 +128,7 @@ impl<'p> FormNames<'p> {
         })
     }
 
-    /// The number of a capture's name.
+    /// Returns the number of a capture's name; `None`: no request captures it.
     pub fn captured(&self, name: &str) -> Option<usize> {
         self.name_table().captured.get(name).copied()
     }
@@ -174,7 +174,7 @@ pub struct FormTurn<'a> {
 }
 
 impl FormTurn<'_> {
-    /// The context of the very first request.
+    /// Returns the context of the very first request.
     pub fn first(unix_ms: u64) -> FormTurn<'static> {
         FormTurn { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
     }
@@ -277,7 +277,7 @@ impl FormValues {
         self.scratch = scratch;
     }
 
-    /// The row of a table for this request.
+    /// Returns the row of a table that the current request uses.
     fn row(&mut self, data: usize, turn: &FormTurn, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {

@@ -98,7 +98,7 @@ pub struct RouteCheck<'p> {
 }
 
 impl<'p> RouteCheck<'p> {
-    /// A check for routes of this plan.
+    /// Creates a check for the routes of a plan.
     pub fn new(plan: &'p Plan) -> RouteCheck<'p> {
         let (names, values) = (FormNames::new(plan), FormValues::new(plan));
         RouteCheck { plan, names, values, patterns: PatternCache::default() }

@@ -87,7 +87,7 @@ impl MixSource {
         self.filled.fill(exchange, route, &turn, &mut |_, _| ());
     }
 
-    /// Makes an exchange of `user` follow a redirect.
+    /// Makes an exchange of `user` follow the redirect of a response.
     pub(crate) fn redirect(
         &mut self,
         (exchange, user): (u32, u64),

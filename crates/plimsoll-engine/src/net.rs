@@ -76,11 +76,11 @@ pub trait Net {
     /// Starts a connect; a writable event with `token` follows. True: the connection is open
     /// already, as is usual on one machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
-    /// The result of a connect, after its writable event.
+    /// Returns the result of a connect, after its writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
     /// Sends bytes, possibly a part of them.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;
-    /// Receives into `buffer`.
+    /// Receives bytes of a connection into `buffer`.
     fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> ReceiveOutcome;
     /// Waits for events and appends them to `ready`.
     fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>);

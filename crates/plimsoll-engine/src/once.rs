@@ -69,7 +69,7 @@ impl OneOffRequest {
         })
     }
 
-    /// The encoded request for pass `number`, from 0.
+    /// Fills in and encodes the request for pass `number`, from 0.
     pub fn request(&mut self, number: u64) -> &EncodedRequest {
         let now_ns = plimsoll_sys::clock::monotonic_ns();
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;

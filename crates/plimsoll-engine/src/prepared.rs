@@ -186,7 +186,7 @@ pub fn prepare_aided(
 }
 
 impl PreparedLoad {
-    /// Waits until all workers are ready.
+    /// Waits until the connections of all workers are ready.
     fn await_workers(&mut self, workers: u64, on_tick: &mut TickListener) -> Result<(), Error> {
         let mut ready = 0;
         while ready < workers {
@@ -248,7 +248,7 @@ impl PreparedLoad {
 }
 
 impl Workers {
-    /// Stops the workers when the load must end.
+    /// Stops the workers if the listener returned `Break`.
     fn heed(&self, flow: ControlFlow<()>) {
         if flow.is_break() {
             self.stop.store(true, Ordering::Relaxed);

@@ -51,7 +51,7 @@ pub struct Recorder {
 }
 
 impl Recorder {
-    /// A recorder for worker `worker` and this number of routes.
+    /// Creates the recorder of worker `worker`, for this number of routes.
     pub fn new(worker: u32, routes: usize) -> Recorder {
         Recorder {
             load: LoadFigures::default(),

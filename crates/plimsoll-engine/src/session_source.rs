@@ -246,7 +246,7 @@ impl SessionSource {
     }
 }
 
-/// The template context of a session's current request.
+/// Returns the template context of a session's current request.
 fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FormTurn<'_> {
     FormTurn { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
 }

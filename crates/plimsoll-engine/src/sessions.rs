@@ -90,7 +90,7 @@ pub struct UserSessions {
 }
 
 impl UserSessions {
-    /// No sessions yet. `captured`: number of capture names.
+    /// Creates an empty set of sessions. `captured`: number of captured names.
     pub fn new(scenarios: Vec<Scenario>, seed: u64, captured: usize, stays: bool) -> UserSessions {
         let sum = |sum: &mut u64, scenario: &Scenario| {
             *sum += u64::from(scenario.weight);

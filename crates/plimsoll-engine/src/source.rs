@@ -128,7 +128,7 @@ impl Source {
         Source::Authored([route], Box::new(authored))
     }
 
-    /// All routes.
+    /// All routes of the source, by number.
     #[inline]
     pub fn routes(&self) -> &[EncodedRoute] {
         match self {
@@ -359,7 +359,7 @@ impl Source {
         }
     }
 
-    /// The sessions, if the source has any.
+    /// The sessions of scenarios; `None`: the source has none.
     #[inline]
     pub fn sessions(&mut self) -> Option<&mut SessionSource> {
         match self {

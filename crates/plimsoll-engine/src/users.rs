@@ -73,7 +73,7 @@ impl UserNumbers {
         }
     }
 
-    /// The unique row of a user.
+    /// The unique row that a user currently has.
     #[inline]
     pub fn unique(&self, user: u64) -> u64 {
         self.unique.get(user as usize).copied().unwrap_or(user)

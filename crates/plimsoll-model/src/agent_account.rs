@@ -42,7 +42,7 @@ fn is_zero(count: &u64) -> bool {
 }
 
 impl AgentAccount {
-    /// An account without requests.
+    /// Creates an account without requests.
     pub fn new(name: &str, workers: u32) -> AgentAccount {
         AgentAccount {
             name: name.to_owned(),

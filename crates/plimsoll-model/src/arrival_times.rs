@@ -40,7 +40,7 @@ impl ArrivalTimes {
         })
     }
 
-    /// A copy without the list, for a record.
+    /// Returns a copy without the list of starts, for a record.
     pub fn record(&self) -> ArrivalTimes {
         ArrivalTimes { starts_ns: Arc::default(), ..self.clone() }
     }

@@ -28,19 +28,19 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// The budget of an empty input.
+    /// The budget that an empty input has.
     fn default() -> Budget {
         Budget::of_input(0)
     }
 }
 
 impl Budget {
-    /// A budget of `whole` bytes.
+    /// Creates a budget of `whole` bytes.
     pub fn new(whole: usize) -> Budget {
         Budget { whole, left: whole, is_over: false }
     }
 
-    /// A budget in proportion to the length of an input.
+    /// Creates a budget in proportion to the length of an input, within the bounds of this module.
     pub fn of_input(bytes: usize) -> Budget {
         Budget::new(bytes.saturating_mul(UNFOLDED_TIMES).clamp(UNFOLDED_BYTES_MIN, UNFOLDED_BYTES_MAX))
     }

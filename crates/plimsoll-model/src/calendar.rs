@@ -2,7 +2,7 @@
 //!
 //! Not here: parsers of dates (in logs, in cookies), and the current time.
 
-/// A time in ms since 1970 as `2026-11-21 13:05:09 UTC`.
+/// Formats a time in ms since 1970 as `2026-11-21 13:05:09 UTC`.
 pub fn date(unix_ms: u64) -> String {
     let (days, seconds) = ((unix_ms / 86_400_000) as i64, unix_ms / 1000 % 86_400);
     // Years from March on, so that the leap day is the last (Hinnant, "chrono-compatible low-level

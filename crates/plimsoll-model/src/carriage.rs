@@ -76,7 +76,7 @@ pub enum HttpChoice {
 }
 
 impl HttpChoice {
-    /// The name in flags and records.
+    /// The name of the HTTP version in flags and records.
     pub fn name(self) -> &'static str {
         match self {
             HttpChoice::Auto => "auto",

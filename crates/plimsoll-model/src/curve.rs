@@ -77,12 +77,12 @@ pub enum CurveError {
 }
 
 impl Curve {
-    /// A constant level until the run ends.
+    /// Creates a curve with a constant level until the run ends.
     pub fn constant(level: f64) -> Curve {
         Curve { stages: vec![Stage { from: level, to: level, duration_ns: None }] }
     }
 
-    /// A constant level for a given time.
+    /// Creates a curve with a constant level for a fixed time.
     pub fn constant_for(level: f64, duration_ns: u64) -> Curve {
         Curve { stages: vec![Stage { from: level, to: level, duration_ns: Some(duration_ns) }] }
     }
@@ -119,7 +119,7 @@ impl Curve {
         Ok(Curve { stages })
     }
 
-    /// The part of the curve before `end_ns`.
+    /// Returns the part of the curve before `end_ns`.
     pub fn until(&self, end_ns: u64) -> Curve {
         let (mut stages, mut at_ns) = (Vec::new(), 0u64);
         for stage in &self.stages {
@@ -138,18 +138,18 @@ impl Curve {
         Curve { stages }
     }
 
-    /// The curve with every level multiplied by `factor`.
+    /// Returns the curve with every level multiplied by `factor`.
     pub fn times(&self, factor: f64) -> Curve {
         let stage = |stage: &Stage| Stage { from: stage.from * factor, to: stage.to * factor, ..*stage };
         Curve { stages: self.stages.iter().map(stage).collect() }
     }
 
-    /// Total length in ns; `None` when open-ended.
+    /// Total length of the curve in ns; `None`: it is open-ended.
     pub fn duration_ns(&self) -> Option<u64> {
         self.stages.iter().map(|s| s.duration_ns).sum()
     }
 
-    /// The highest level.
+    /// The highest level of the curve.
     pub fn max(&self) -> f64 {
         self.stages.iter().fold(0.0, |max, s| max.max(s.from).max(s.to))
     }

@@ -46,7 +46,7 @@ pub struct Data {
 }
 
 impl Data {
-    /// A table without rows.
+    /// Creates a table without rows.
     pub fn new(name: String, columns: Vec<String>, pick: Pick, each_use: bool) -> Data {
         Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
     }
@@ -73,7 +73,7 @@ impl Data {
         Some(())
     }
 
-    /// A short digest of the cells, which tells tables apart.
+    /// A short digest of the cells, by which tables are distinguished.
     pub fn digest(&self) -> String {
         format!("{:08x}", self.crc)
     }
@@ -83,7 +83,7 @@ impl Data {
         (self.ends.len() / self.columns.len().max(1)) as u64
     }
 
-    /// The text of a cell; empty beyond the last.
+    /// The text of a cell; empty if the row does not exist.
     #[inline]
     pub fn cell(&self, row: u64, column: usize) -> &str {
         let at = row as usize * self.columns.len() + column;

@@ -132,7 +132,7 @@ impl CaptureFrom {
         }
     }
 
-    /// The regular expression, if the place is given by one.
+    /// The regular expression that finds the value; `None`: the value is found in another way.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             CaptureFrom::Regex(pattern) | CaptureFrom::HeaderRegex(_, pattern) => Some(pattern),

@@ -32,7 +32,7 @@ impl Failure {
         Failure(text.into())
     }
 
-    /// The command cannot start, or cannot write its result.
+    /// A failure because the command cannot start, or cannot write its result.
     pub fn start(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }

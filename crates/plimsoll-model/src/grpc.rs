@@ -73,7 +73,7 @@ impl GrpcStatus {
         }
     }
 
-    /// The name in the gRPC standard.
+    /// The name of the status in the gRPC standard.
     pub fn name(self) -> &'static str {
         match self {
             GrpcStatus::Ok => "OK",
@@ -144,7 +144,7 @@ impl CallFault {
         CallFault::ALL.get(usize::from(number)).copied()
     }
 
-    /// The name in JSON.
+    /// The name of the fault in JSON.
     pub fn name(self) -> &'static str {
         match self {
             CallFault::NoMessage => "no_message",
@@ -223,7 +223,7 @@ impl GrpcStatusSet {
 }
 
 impl Default for GrpcStatusSet {
-    /// `OK` alone.
+    /// The set with `OK` alone.
     fn default() -> GrpcStatusSet {
         GrpcStatusSet(1)
     }

@@ -48,12 +48,12 @@ pub enum MessageError {
 pub struct Messages<'a>(&'a [u8]);
 
 impl<'a> Messages<'a> {
-    /// The messages in `content`.
+    /// Creates an iterator over the messages in `content`.
     pub fn new(content: &'a [u8]) -> Messages<'a> {
         Messages(content)
     }
 
-    /// The next message, and whether it is compressed.
+    /// Returns the next message, and whether it is compressed.
     pub fn next_packed(&mut self) -> Option<Result<(bool, &'a [u8]), MessageError>> {
         if self.0.is_empty() {
             return None;

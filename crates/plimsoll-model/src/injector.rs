@@ -48,7 +48,7 @@ impl Injector {
 }
 
 impl Default for Injector {
-    /// One worker, with the system's choice of local address.
+    /// An injector with one worker, for which the system chooses the local address.
     fn default() -> Injector {
         Injector { workers: 1, spin: Spin::Auto, sources: Vec::new(), sources_so_far: None }
     }

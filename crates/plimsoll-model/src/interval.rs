@@ -52,7 +52,7 @@ impl PartialEq for Routes {
 }
 
 impl Routes {
-    /// The figures of each route.
+    /// The figures of each route, ascending by route number.
     pub fn iter(&self) -> impl Iterator<Item = (RouteNumber, &RouteFigures)> {
         self.by_number.iter().map(|(number, figures)| (*number, figures))
     }

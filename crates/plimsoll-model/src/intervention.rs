@@ -77,7 +77,7 @@ impl Intervention {
         Intervention::Abreast,
     ];
 
-    /// The word in flags, records and JSON.
+    /// The word for the intervention in flags, records and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Intervention::Control => "control",
@@ -99,7 +99,7 @@ impl Intervention {
         }
     }
 
-    /// The change in a few words.
+    /// The intervention's change in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Intervention::Control => "no change (reference)",
@@ -121,7 +121,7 @@ impl Intervention {
         }
     }
 
-    /// The tag of a load with this intervention.
+    /// The tag that marks a load with this intervention.
     pub fn tag(self) -> Tag {
         Tag { turn: FIRST_TURN + self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
@@ -137,7 +137,7 @@ const FIRST_VARIED: u32 = 64;
 /// Most values that can be tried of a server setting.
 pub const VARIED_MAX: usize = 16;
 
-/// The tag of the load with setting value `number`.
+/// The tag that marks the load with setting value `number`.
 pub fn varied_tag(number: usize) -> Tag {
     Tag { turn: FIRST_VARIED + number as u32, ..Tag::for_purpose(Purpose::Hold) }
 }

@@ -51,7 +51,7 @@ impl RequestFailure {
     /// Number of kinds of failures.
     pub const KINDS: usize = 11;
 
-    /// The name used in every output.
+    /// The name of the failure in every output.
     pub fn name(self) -> &'static str {
         match self {
             RequestFailure::Status => "status",
@@ -94,17 +94,17 @@ pub struct Ledger {
 }
 
 impl Ledger {
-    /// Failed requests of all kinds.
+    /// Number of failed requests of all kinds.
     pub fn failed_total(&self) -> u64 {
         self.failed.iter().sum()
     }
 
-    /// Finished requests: succeeded + failed.
+    /// Number of finished requests: succeeded + failed.
     pub fn requests(&self) -> u64 {
         self.succeeded + self.failed_total()
     }
 
-    /// Requests with a response, successful or not.
+    /// Number of requests with a response, successful or not.
     pub fn answered(&self) -> u64 {
         let failed = [RequestFailure::Status, RequestFailure::Expectation, RequestFailure::Capture];
         self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
@@ -115,7 +115,7 @@ impl Ledger {
         self.scheduled == self.requests() + self.unsent + self.in_flight
     }
 
-    /// Scheduled requests without a recorded outcome.
+    /// Number of scheduled requests without a recorded outcome.
     pub fn without_end(&self) -> u64 {
         let known = self.requests().saturating_add(self.unsent).saturating_add(self.in_flight);
         self.scheduled.saturating_sub(known)

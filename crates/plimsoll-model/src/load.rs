@@ -31,7 +31,7 @@ impl Arrivals {
         }
     }
 
-    /// The word in flags and records.
+    /// The word for the spacing in flags and records.
     pub fn word(self) -> &'static str {
         match self {
             Arrivals::Constant => "constant",
@@ -70,7 +70,7 @@ pub enum LoadShape {
 }
 
 impl LoadShape {
-    /// The curve of this shape.
+    /// The curve of the load's level over time.
     pub fn curve(&self) -> &Curve {
         match self {
             LoadShape::Closed { users } => users,
@@ -151,7 +151,7 @@ impl Load {
         }
     }
 
-    /// The load as a run file stores it.
+    /// Returns the load as a run file stores it.
     pub fn record(&self) -> Load {
         match &self.shape {
             LoadShape::Given { arrivals } => {

@@ -108,7 +108,7 @@ pub struct TimeMeasure {
 }
 
 impl TimeMeasure {
-    /// The measure of this name (`response`, `ttfb`, `connect`, ...).
+    /// Finds the measure with this name (`response`, `ttfb`, `connect`, ...).
     pub fn parse(name: &str) -> Option<TimeMeasure> {
         TimeMeasure::all().find(|measure| measure.name() == name)
     }
@@ -122,12 +122,12 @@ impl TimeMeasure {
         routes.map(measure(true)).chain(load.map(measure(false)))
     }
 
-    /// Response time: from the intended start to the last byte.
+    /// The measure of response time: from the intended start to the last byte.
     pub fn response() -> TimeMeasure {
         TimeMeasure::parse("response").expect("a line of the table")
     }
 
-    /// The name in the table.
+    /// The name of the measure in the table of measures.
     pub fn name(self) -> &'static str {
         self.figure.name
     }
@@ -192,7 +192,7 @@ pub struct WorkerTime {
 }
 
 impl WorkerTime {
-    /// Share of the wall-clock time spent working, 0..=1.
+    /// Share of the wall-clock time that the worker spent working, 0..=1.
     pub fn work_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.work_ns as f64 / self.wall_ns as f64 }
     }

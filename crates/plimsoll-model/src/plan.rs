@@ -58,7 +58,7 @@ impl ArmIndex {
     /// The arm of the second target, next to the target whose line is searched.
     pub const AGAINST: ArmIndex = ArmIndex::Side(1);
 
-    /// The index of the arm.
+    /// The index of the arm among all arms, from 0.
     pub fn index(self) -> usize {
         match self {
             ArmIndex::Side(index) | ArmIndex::Rung(index) => usize::from(index),

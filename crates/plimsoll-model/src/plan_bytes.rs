@@ -36,7 +36,7 @@ pub enum PlanError {
 }
 
 impl Plan {
-    /// The whole plan, secrets included.
+    /// Encodes the whole plan, including its secrets.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         number(&mut out, 1, FORM);
@@ -46,7 +46,7 @@ impl Plan {
         out
     }
 
-    /// Decodes the bytes of [`Plan::to_bytes`].
+    /// Decodes a plan from the bytes of [`Plan::to_bytes`].
     pub fn from_bytes(bytes: &[u8]) -> Result<Plan, PlanError> {
         let (mut form, mut parts) = (None, (None, None, None));
         let whole = read(Reader::new(bytes), |tag, value| {

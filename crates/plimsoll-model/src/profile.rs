@@ -138,7 +138,7 @@ impl<'a> Sample<'a> {
         if self.index == 0 { End::default() } else { self.profile.samples[self.index - 1] }
     }
 
-    /// The values, one for each sample type.
+    /// The values of the sample, one for each column.
     pub fn values(&self) -> &'a [i64] {
         let width = self.profile.sample_types.len();
         &self.profile.values[self.index * width..][..width]
@@ -152,7 +152,7 @@ impl<'a> Sample<'a> {
         stack.iter().rev().flat_map(|place| profile.place(*place).iter().rev().copied())
     }
 
-    /// The labels.
+    /// The labels of the sample.
     pub fn labels(&self) -> impl Iterator<Item = &'a Label> + use<'a> {
         let profile = self.profile;
         let ids = &profile.sample_labels[self.start().labels as usize..profile.samples[self.index].labels as usize];

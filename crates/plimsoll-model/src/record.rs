@@ -166,7 +166,7 @@ pub struct ConnectionPlanRecord {
     pub connections_max: u32,
 }
 
-/// The default for records of versions that had HTTP/1.1 only.
+/// The default of `streams_max` in records of versions that had HTTP/1.1 only.
 fn one() -> u32 {
     1
 }
@@ -189,7 +189,7 @@ pub struct TlsRecord {
 }
 
 impl Plan {
-    /// The record of the plan in a run file.
+    /// Creates the record of the plan for a run file.
     pub fn record(&self) -> PlanRecord {
         PlanRecord { traffic: self.traffic.record(), load: self.load.record(), carriage: self.carriage.record() }
     }
@@ -202,7 +202,7 @@ impl From<Plan> for PlanRecord {
 }
 
 impl Traffic {
-    /// The record of the traffic in a run file.
+    /// Creates the record of the traffic for a run file.
     pub fn record(&self) -> TrafficRecord {
         TrafficRecord {
             origin: self.origin.clone(),
@@ -302,12 +302,12 @@ impl TlsSpec {
 }
 
 impl TrafficRecord {
-    /// The first route.
+    /// The first route of the traffic.
     pub fn first(&self) -> &RouteRecord {
         &self.routes[0]
     }
 
-    /// The first route's URL.
+    /// The URL of the first route.
     pub fn url(&self) -> String {
         format!("{}{}", self.origin, self.first().target)
     }
@@ -373,7 +373,7 @@ impl TrafficRecord {
         }
     }
 
-    /// Most requests of one arrival.
+    /// Most requests that one arrival can send.
     pub fn requests_max_each(&self) -> u64 {
         self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }

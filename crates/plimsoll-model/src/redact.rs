@@ -290,7 +290,7 @@ pub fn with_keys_replaced(target: &str, mut replacement: impl FnMut(&str) -> Str
 /// Characters that separate words in a query value.
 const QUERY_SEPARATORS: &str = "-_.,:/+ ~*[]";
 
-/// One `name=value` of a query, redacted.
+/// Redacts one `name=value` of a query.
 fn pair(pair: &str, how: Redact) -> String {
     match pair.split_once('=') {
         Some((name, value)) => {

@@ -60,7 +60,7 @@ impl ListedTargets {
         self.ends.is_empty()
     }
 
-    /// Bytes of all paths.
+    /// Length of all paths together, in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
@@ -126,7 +126,7 @@ impl RequestList {
         !self.entries.is_empty() && self.entries.iter().all(of) && sessions
     }
 
-    /// The record of the list in a run file.
+    /// Creates the record of the list for a run file.
     pub fn record(&self) -> RequestListRecord {
         let paths = self.targets.text.bytes().fold(0, |digest, byte| mix(digest ^ u64::from(byte)));
         let word = |entry: &ListedRequest| {

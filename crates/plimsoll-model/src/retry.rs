@@ -44,7 +44,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     })
 }
 
-/// The label of the retry route.
+/// The label of the route of retries, from the label of first attempts.
 pub(crate) fn again_label(label: &str) -> String {
     format!("{label} (again)")
 }

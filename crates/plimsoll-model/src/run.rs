@@ -76,7 +76,7 @@ pub struct Totals {
 }
 
 impl Run {
-    /// A run without intervals.
+    /// Creates a run without intervals.
     pub fn new(plan: impl Into<PlanRecord>) -> Run {
         Run {
             plan: plan.into(),
@@ -203,7 +203,7 @@ impl Run {
         self.intervals.values().map(of).sum()
     }
 
-    /// The sums over all intervals.
+    /// Sums the figures over all intervals.
     pub fn totals(&self) -> Totals {
         let mut sum = Totals::default();
         for interval in self.intervals.values() {
@@ -228,7 +228,7 @@ impl Run {
         (0..self.plan.traffic.routes.len()).map(|number| self.totals_of(number as RouteNumber))
     }
 
-    /// The sums over all intervals of one route.
+    /// Sums the figures of one route over all intervals.
     pub fn totals_of(&self, route: RouteNumber) -> RouteFigures<Histogram> {
         let mut sum = RouteFigures::default();
         self.intervals

@@ -75,7 +75,7 @@ pub enum SessionOp {
 }
 
 impl Scenario {
-    /// Most requests of one session.
+    /// Most requests that one session of the scenario can send.
     pub fn requests_max(&self) -> u64 {
         // Repetitions are nested or in sequence: an inner one does not start before the outer one.
         let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);

@@ -2,7 +2,7 @@
 //!
 //! Not here: parsers of shell lines (importers), and redaction (`redact`).
 
-/// The text in quotation marks, as one shell word.
+/// Returns the text in quotation marks, as one shell word.
 pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }

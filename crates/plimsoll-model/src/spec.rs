@@ -260,7 +260,7 @@ impl Criterion {
     /// All criteria.
     pub const ALL: [Criterion; 4] = [Criterion::Goodput, Criterion::P50, Criterion::P99, Criterion::Cpu];
 
-    /// The word in flags and records.
+    /// The word for the criterion in flags and records.
     pub fn word(self) -> &'static str {
         match self {
             Criterion::Goodput => "goodput",
@@ -270,7 +270,7 @@ impl Criterion {
         }
     }
 
-    /// The criterion with this word.
+    /// Finds the criterion with this word.
     pub fn named(word: &str) -> Option<Criterion> {
         Criterion::ALL.into_iter().find(|criterion| criterion.word() == word)
     }
@@ -351,7 +351,7 @@ impl<P> ExperimentSpec<P> {
 }
 
 impl ExperimentSpec<Plan> {
-    /// The record of the experiment in a run file.
+    /// Creates the record of the experiment for a run file.
     pub fn record(&self) -> ExperimentSpec {
         let record = |plan: Plan| Ok::<_, Infallible>(plan.record());
         match self.clone().with_plans(record) {
@@ -364,7 +364,7 @@ impl ExperimentSpec {
     /// The words of all studies.
     pub const WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
-    /// The word of the study.
+    /// The word for the kind of study, such as `find`.
     pub fn word(&self) -> &'static str {
         let place = match self {
             ExperimentSpec::Run(_) => 0,
@@ -403,7 +403,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The blocks of a comparison or ladder.
+    /// The blocks of a comparison or ladder; `None` for another study.
     pub fn blocks(&self) -> Option<&BlocksSpec> {
         match self {
             ExperimentSpec::Prove(prove) => Some(&prove.blocks),

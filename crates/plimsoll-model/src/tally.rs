@@ -32,7 +32,7 @@ impl Tally {
         self.0.iter().copied()
     }
 
-    /// Sum of all counts.
+    /// The sum of all counts.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }

@@ -167,7 +167,7 @@ impl Template {
         closing(text.strip_prefix("{{")?).map(|at| at + 4)
     }
 
-    /// The values, in order.
+    /// The values of the template, in order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Value(value, _) => Some(value),
@@ -266,7 +266,7 @@ pub fn is_name(word: &str) -> bool {
         && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
 }
 
-/// Splits arguments, without their quotation marks.
+/// Splits the arguments of a function, and removes their quotation marks.
 fn split(text: &str) -> Result<Vec<String>, TemplateError> {
     if text.trim().is_empty() {
         return Ok(Vec::new());

@@ -236,7 +236,7 @@ pub enum OnInconclusive {
 }
 
 impl OnInconclusive {
-    /// The exit code of an undecided gate.
+    /// Returns the exit code of an undecided gate.
     pub fn code(chosen: Option<OnInconclusive>) -> u8 {
         match chosen {
             Some(OnInconclusive::Pass) => exit::DONE,
@@ -829,7 +829,7 @@ fn served<T, U, E>(
 }
 
 impl Terms<String> {
-    /// The record of the terms in a run file.
+    /// Creates the record of the terms for a run file.
     pub fn record(&self) -> Terms<RedactedText> {
         let mapped = self.map(|kind, text| {
             let kept = match kind.is_command() && self.builds.record_commands {

@@ -89,12 +89,12 @@ impl TlsFailure {
         TlsFailure::Other,
     ];
 
-    /// The reason with this number; unknown ones are `Other`.
+    /// The reason with this number; an unknown number is `Other`.
     pub fn of_number(number: u16) -> TlsFailure {
         TlsFailure::ALL.get(usize::from(number)).copied().unwrap_or(TlsFailure::Other)
     }
 
-    /// The name used in JSON.
+    /// The name of the reason in JSON.
     pub fn name(self) -> &'static str {
         match self {
             TlsFailure::Expired => "expired",
@@ -114,7 +114,7 @@ impl TlsFailure {
         }
     }
 
-    /// The reason in words, to follow "TLS failed:".
+    /// The reason in words, shown after "TLS failed:".
     pub fn text(self) -> &'static str {
         match self {
             TlsFailure::Expired => "the server's certificate has expired",

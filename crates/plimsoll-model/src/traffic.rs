@@ -59,7 +59,7 @@ pub struct Request {
 }
 
 impl Request {
-    /// `GET /`.
+    /// Creates the request `GET /`.
     pub fn get() -> Request {
         Request { method: "GET".into(), target: "/".into(), headers: vec![], body: vec![] }
     }
@@ -199,7 +199,7 @@ impl SetupTeardown {
         self.setup.iter().chain(&self.cleanup)
     }
 
-    /// The value captured under this name.
+    /// The value that the setup captured under this name.
     pub fn captured_value(&self, name: &str) -> Option<&str> {
         self.captured_values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -232,7 +232,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Traffic of a single route.
+    /// Creates traffic with a single route.
     pub fn one(origin: Origin, route: Route) -> Traffic {
         Traffic {
             origin,
@@ -253,7 +253,7 @@ impl Traffic {
         self.routes.get(usize::from(self.first?))
     }
 
-    /// The distinct names of captures.
+    /// The distinct names of captured values.
     pub fn captured(&self) -> Vec<&str> {
         let mut known = HashSet::new();
         let routes = self.routes.iter().chain(self.setup_teardown.requests().map(|asked| &asked.route));
@@ -328,7 +328,7 @@ impl StatusSet {
 }
 
 impl Default for StatusSet {
-    /// 100-399, the usual meaning of success.
+    /// The default set: 100-399, the usual meaning of success.
     fn default() -> Self {
         StatusSet::parse("100-399").unwrap_or_else(|_| unreachable!("a constant that parses"))
     }

@@ -45,7 +45,7 @@ struct DigestedLoad {
 }
 
 impl ExperimentSpec {
-    /// A short digest of all plans.
+    /// Computes a short digest of the requests and load options of all plans.
     pub fn traffic_digest(&self) -> String {
         let plans: Vec<DigestedPlan> = self.plans().into_iter().map(|plan| digested(self, plan)).collect();
         digest(serde_json::to_string(&plans).unwrap_or_default().as_bytes())

@@ -68,7 +68,7 @@ pub struct FetchResponse {
 pub struct ByteBudget(Arc<AtomicUsize>);
 
 impl ByteBudget {
-    /// A budget of `bytes` bytes.
+    /// Creates a budget of `bytes` bytes.
     pub fn new(bytes: usize) -> ByteBudget {
         ByteBudget(Arc::new(AtomicUsize::new(bytes)))
     }

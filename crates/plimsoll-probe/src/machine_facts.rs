@@ -111,7 +111,7 @@ fn process_ticks() -> BTreeMap<u32, (String, u64)> {
         .collect()
 }
 
-/// CPU use of other processes over this time.
+/// Measures the CPU use of other processes for the time `sample`.
 fn interference(sample: Duration) -> Option<InterferenceSample> {
     let before = process_ticks();
     let (began_ns, own_before_ns, (busy_before, steal_before)) = (monotonic_ns(), process_cpu_ns(), machine_ticks()?);

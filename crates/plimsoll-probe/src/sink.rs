@@ -35,7 +35,7 @@ pub enum Effort {
 }
 
 impl Effort {
-    /// The CPU time as a multiple of the least effort.
+    /// The budget of CPU time as a multiple of that for the least effort.
     pub fn factor(self) -> u64 {
         match self {
             Effort::Little => 1,

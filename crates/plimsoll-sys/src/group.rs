@@ -170,7 +170,7 @@ impl CpuClocks {
         CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
     }
 
-    /// The processes.
+    /// Ids of the processes whose clocks are open.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.0.iter().map(|(pid, _)| *pid)
     }

@@ -141,7 +141,7 @@ impl Socket {
         Ok(socket)
     }
 
-    /// The pending error of the socket, if any.
+    /// Returns the pending error of the socket, if there is one.
     pub fn take_error(&self) -> io::Result<()> {
         match get_option(self.as_raw_fd(), libc::SOL_SOCKET, libc::SO_ERROR)? {
             0 => Ok(()),

@@ -15,7 +15,7 @@ pub enum RedirectRefusal {
 }
 
 impl RedirectRefusal {
-    /// The reason in words, without secrets.
+    /// The reason for the refusal in words, without secrets.
     pub fn reason(self) -> &'static str {
         match self {
             RedirectRefusal::Elsewhere => "it redirects to another origin, and plimsoll does not follow it",

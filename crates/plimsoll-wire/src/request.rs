@@ -112,7 +112,7 @@ impl EncodedRequest {
         &self.heads_only
     }
 
-    /// The HTTP/1.1 bytes.
+    /// The request as HTTP/1.1 bytes.
     #[inline]
     pub fn h1(&self) -> &[u8] {
         &self.h1
@@ -131,7 +131,7 @@ impl EncodedRequest {
         lines
     }
 
-    /// The HTTP/2 form.
+    /// The request in its HTTP/2 form.
     #[inline]
     pub(crate) fn h2(&self) -> H2Request<'_> {
         let end = self.h1.len() - self.after_body;
@@ -141,7 +141,7 @@ impl EncodedRequest {
         H2Request { head, body, expect: self.expect }
     }
 
-    /// The expectation of the response.
+    /// The expectation of the request's response.
     #[inline]
     pub(crate) fn expect(&self) -> Expect {
         self.expect

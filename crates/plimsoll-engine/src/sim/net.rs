@@ -270,7 +270,7 @@ impl SimWorld {
         self.settle();
     }
 
-    /// Executes all due events.
+    /// Executes all events that are due at the current simulated time.
     fn settle(&mut self) {
         while let Some(Reverse(first)) = self.heap.peek()
             && first.at_ns <= self.now_ns

@@ -78,7 +78,7 @@ impl SimStreams {
         }
     }
 
-    /// The first bytes of the server.
+    /// Returns the first bytes that the server sends on a connection.
     pub fn begin(&mut self) -> Vec<u8> {
         frame(SETTINGS, 0, 0, &[&[0, 3][..], &self.how.streams_max.to_be_bytes()].concat())
     }
@@ -88,7 +88,7 @@ impl SimStreams {
         self.bytes.extend_from_slice(bytes);
     }
 
-    /// The next reaction, after `arrived` more bytes arrived.
+    /// Returns the server's next reaction, after `arrived` more bytes arrived.
     pub fn next(&mut self, arrived: usize) -> Option<StreamAction> {
         self.arrived += arrived;
         if !self.begun {

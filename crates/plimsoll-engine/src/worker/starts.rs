@@ -67,7 +67,7 @@ impl<N: Net> Worker<N> {
         worked | self.start_users()
     }
 
-    /// Open loop: starts every due arrival.
+    /// Starts due arrivals of an open loop, at most [`STARTS_PER_TURN`]. Returns whether there were any.
     fn release_arrivals(&mut self) -> bool {
         let mut released = 0;
         while let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts
@@ -132,7 +132,7 @@ impl<N: Net> Worker<N> {
         self.cut_session(user);
     }
 
-    /// Cuts the session of `user`, if it has one.
+    /// Ends the session of `user` early, if it has one, and counts it as cut.
     #[cold]
     fn cut_session(&mut self, user: u64) {
         let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };

@@ -271,7 +271,7 @@ pub struct CpuClock {
 }
 
 impl CpuClock {
-    /// The clock of process `pid`.
+    /// Opens the CPU clock of process `pid`.
     pub fn for_process(pid: u32) -> io::Result<CpuClock> {
         let mut clock: libc::clockid_t = 0;
         let pid = libc::pid_t::try_from(pid).map_err(|_| io::Error::from_raw_os_error(libc::ESRCH))?;

@@ -53,7 +53,7 @@ impl H1 {
         u32::from(self.exchange.is_none() && !self.over)
     }
 
-    /// The exchange in flight.
+    /// The number of the exchange in flight, if there is one.
     pub fn exchange(&self) -> Option<ExchangeNumber> {
         self.exchange
     }

@@ -178,7 +178,7 @@ impl HpackDecoder {
     }
 }
 
-/// The field with this index.
+/// Returns the field with this index of the static or dynamic table.
 fn field_at(entries: &VecDeque<TableEntry>, index: usize) -> Option<(&[u8], &[u8])> {
     match index.checked_sub(1)? {
         index if index < STATIC.len() => Some(STATIC[index]),

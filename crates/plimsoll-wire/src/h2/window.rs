@@ -14,7 +14,7 @@ pub(super) const WINDOW_FIRST: u32 = 65_535;
 pub(super) struct PeerWindow(i64);
 
 impl PeerWindow {
-    /// A window of `bytes` bytes.
+    /// Creates a window of `bytes` bytes.
     pub(super) fn new(bytes: u32) -> PeerWindow {
         PeerWindow(i64::from(bytes))
     }

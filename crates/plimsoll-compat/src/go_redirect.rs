@@ -36,7 +36,7 @@ pub enum GoStep {
     Ends,
     /// The response redirects to another server, which must not get load, so the chain ends here.
     Elsewhere,
-    /// The client sends this next request.
+    /// The response is a redirect that is followed: the client sends this request next.
     Asks(Box<GoHop>),
 }
 

@@ -16,12 +16,12 @@ pub struct GoRequest<'a> {
     pub keep_alive: bool,
 }
 
-/// Header fields that Go writes itself.
+/// Header fields that Go's client writes itself, so they are skipped among the given fields.
 const OWN: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 const AGENT: &str = "Go-http-client/1.1";
 
 impl GoRequest<'_> {
-    /// Returns the encoded request.
+    /// Encodes the request as HTTP/1.1, exactly as Go's client does.
     pub fn bytes(&self) -> Vec<u8> {
         let field = |wanted: &str| {
             self.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(wanted)).map(|(_, value)| value.as_str())

@@ -41,9 +41,9 @@ pub struct ResponseLogSpec {
 /// A function that encodes the request of one step in a redirect chain.
 pub type WriteHop = dyn Fn(&GoHop) -> Vec<u8> + Send + Sync;
 
-/// How redirects are followed.
+/// The rules for following redirects, and the encoder of the redirected requests.
 pub struct RedirectPolicy {
-    /// The first request of each chain.
+    /// The first request of each redirect chain.
     pub first: GoHop,
     pub origin: Origin,
     /// Most requests in one chain, including the first.
@@ -203,7 +203,7 @@ impl ResponseTally {
     }
 }
 
-/// The state that all workers share.
+/// The part of a response log that all workers share.
 struct SharedResponseLog {
     hearing: ResponseLogSpec,
     first: OnceLock<FirstAnswer>,
@@ -223,7 +223,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub struct ResponseLog(Arc<SharedResponseLog>);
 
 impl ResponseLog {
-    /// Creates an author without any responses.
+    /// Creates an empty response log for a new load.
     pub fn new(hearing: ResponseLogSpec) -> ResponseLog {
         let now_us = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64;
         let wall_us = now_us.saturating_sub(monotonic_ns() / 1000);

@@ -9,7 +9,7 @@ use plimsoll_traffic::vegeta::VegetaCourse;
 use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
-/// The command `run` of the program.
+/// The command `plimsoll run`, as the commands for other tools use it.
 pub trait RunVerb {
     /// Parses arguments of `run`, without `plimsoll run` before them.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure>;
@@ -34,7 +34,7 @@ pub trait RunVerb {
 /// chooses all results instead of those not shown during the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
-/// A load that was executed.
+/// A finished load, whose results can be printed.
 pub trait FinishedLoad {
     /// The measurements of the load.
     fn run(&self) -> &Run;

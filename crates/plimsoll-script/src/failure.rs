@@ -7,10 +7,10 @@ pub enum ScriptError {
     /// The script cannot be loaded; contains script, line and message.
     #[error("{0}")]
     Load(String),
-    /// This plimsoll was built without Lua.
+    /// Scripts are not supported: this plimsoll was built without Lua.
     #[error("this plimsoll was built without Lua: build it with the feature luajit, or with lua51")]
     NoLua,
-    /// One of the script's functions failed.
+    /// One of the script's functions failed with a Lua error.
     #[error("{hook}(): {message}")]
     Hook {
         /// The function that failed.

@@ -50,7 +50,7 @@ impl ScriptFigures {
         self
     }
 
-    /// Number of values, with repetitions.
+    /// Number of all values; equal values count repeatedly.
     pub fn count(&self) -> u64 {
         self.count
     }

@@ -12,9 +12,9 @@ use plimsoll_wire::Batch;
 pub struct Flaw {
     /// The reason, in the words of wrk.
     pub reason: &'static str,
-    /// Line of the place, from 1.
+    /// Line of the invalid place in the text, from 1.
     pub line: usize,
-    /// Column of the place in bytes, from 1.
+    /// Column of the invalid place in its line, in bytes, from 1.
     pub column: usize,
 }
 

@@ -59,7 +59,7 @@ struct WatchedPulse {
 pub struct HungFunction {
     /// The number of its thread from 0; `None` for the main state, which runs `setup` and `done`.
     pub thread: Option<usize>,
-    /// The function that has not ended.
+    /// The script function that has not returned.
     pub hook: HookName,
 }
 

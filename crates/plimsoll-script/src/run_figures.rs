@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 /// The results of a run in wrk's figures.
 pub struct RunFigures {
-    /// Totals of the run.
+    /// Totals of the run: duration, responses, bytes and errors.
     pub summary: ScriptSummary,
     /// Service times in us: from sending to the last byte of the response.
     pub service_us: ScriptFigures,

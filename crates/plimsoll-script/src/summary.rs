@@ -6,7 +6,7 @@
 pub struct ScriptSummary {
     /// Duration of the run, us.
     pub duration_us: u64,
-    /// Number of responses.
+    /// Number of complete responses, whatever their status.
     pub requests: u64,
     /// Number of bytes received.
     pub bytes: u64,

@@ -22,7 +22,7 @@ const LOOK: Duration = Duration::from_millis(20);
 
 /// A log file that a program may still be writing.
 struct BuildLog {
-    /// Device and inode of the file.
+    /// Device and inode number, which identify the log file.
     id: (u64, u64),
     file: File,
     left_out: u64,

@@ -36,7 +36,7 @@ pub struct Limits {
     pub ports: u64,
     /// Longest accept queue of a listener on this machine (net.core.somaxconn).
     pub backlog: u64,
-    /// Available memory, bytes; 0 if unknown.
+    /// Memory available on this machine, bytes; 0 if unknown.
     pub memory_bytes: u64,
 }
 

@@ -13,7 +13,7 @@ use plimsoll_traffic::import::curl::{CurlRequest, words};
 /// A request read from a curl command line.
 #[derive(Debug)]
 pub struct CurlInput {
-    /// The parsed command line.
+    /// The parsed curl command line, with options that are not part of the request.
     pub curl: CurlRequest,
     /// The URL, with all query parameters of the command line (-G, --url-query).
     pub url: String,

@@ -42,7 +42,7 @@ pub struct RevisionSide {
     /// `git:COMMIT` for the run file. The commit names the same side even if a branch of that name
     /// moves later.
     pub record: String,
-    /// The command that starts the server.
+    /// Shell command that starts the server of this revision in its worktree.
     pub command: String,
 }
 
@@ -51,7 +51,7 @@ pub struct RevisionSide {
 pub struct RevisionBuilds {
     /// Sides A and B; `None` for a side that is a command instead of a revision.
     pub sides: [Option<RevisionSide>; 2],
-    /// Warnings for the user.
+    /// Warnings for the user, such as uncommitted changes.
     pub warnings: Vec<String>,
     _worktrees: Worktrees,
 }

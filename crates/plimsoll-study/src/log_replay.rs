@@ -127,13 +127,13 @@ pub fn of_logs(
 
 /// Selects requests from log files.
 pub struct LogChoice<'a> {
-    /// The log files.
+    /// Paths of the access logs; `-` is standard input.
     pub logs: &'a [PathBuf],
     /// Options for parsing log lines.
     pub reading: &'a LogReadingTerms,
     /// Patterns of the requests to use; empty selects all requests.
     pub only: &'a [String],
-    /// Patterns of the requests to skip.
+    /// Patterns (regular expressions) of the requests to skip.
     pub skip: &'a [String],
     /// Whether requests with methods other than GET and HEAD are used.
     pub with_unsafe: bool,

@@ -34,7 +34,7 @@ const BYTES_MAX: u64 = 4 << 30;
 pub struct Task {
     /// The plan of the whole load, of which the part sends its stripe.
     pub plan: Plan,
-    /// The generator settings of this part.
+    /// The generator settings of this part, such as its worker threads.
     pub injector: Injector,
     /// The stripe of the part: its index and the number of parts, which select its requests.
     pub stripe: Stripe,

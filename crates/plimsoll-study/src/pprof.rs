@@ -128,7 +128,7 @@ pub struct Endpoint {
     target: FetchTarget,
     /// Path of the base URL, without a final slash.
     base: String,
-    /// The redacted URL of the base.
+    /// The base URL with secrets redacted, as messages and records show it.
     pub shown: String,
     /// The number of bytes that this endpoint may still send.
     bytes_left: ByteBudget,

@@ -114,7 +114,7 @@ struct DueProfile {
     /// The name of the kind in file names; `kind` is its name in URLs.
     name: &'static str,
     kind: &'static str,
-    /// Length of the profile in seconds.
+    /// Length of this profile in seconds.
     seconds: u32,
 }
 

@@ -38,7 +38,7 @@ pub struct ProfileInput {
     pub bytes: Vec<u8>,
     /// The decoded profile, grouped if the user asked for that.
     pub profile: Profile,
-    /// The selected samples and column.
+    /// The selected samples (by focus and ignore) and the selected column.
     pub view: View,
 }
 

@@ -42,7 +42,7 @@ pub struct ScriptRun {
     announcement: Arc<Mutex<Option<String>>>,
 }
 
-/// The Lua states of one load.
+/// The Lua states of a script in one load, and which workers were abandoned.
 struct ScriptLoad {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,

@@ -172,7 +172,7 @@ impl TeardownGuard {
 struct OneOffResponse {
     status: u16,
     answer: OneOffAnswer,
-    /// The first bytes of the response.
+    /// The first bytes of the response, which error messages show redacted.
     kept: Vec<u8>,
 }
 

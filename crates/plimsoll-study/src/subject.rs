@@ -30,7 +30,7 @@ const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
 /// Time to wait until the address is free after a build: the kernel or a detached process may still
 /// hold the address.
 const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
-/// Interval of checks while waiting.
+/// Interval of checks while waiting for a build, a command or an address.
 const LOOK: Duration = Duration::from_millis(10);
 /// Timeout of a command that compiles a build.
 const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
@@ -267,7 +267,7 @@ impl Helper {
         self.said.trim()
     }
 
-    /// Ends the helper's processes.
+    /// Ends all processes of the helper. Returns an error if a process could not be ended.
     pub fn end(mut self) -> std::io::Result<()> {
         self.kept.end()
     }

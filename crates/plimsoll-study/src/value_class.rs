@@ -15,7 +15,7 @@ const REPLACED_BYTES_MIN: usize = 4;
 pub enum ValueClass {
     /// A number, time, keyword, condition or process name: shown in full.
     Plain,
-    /// A switch, which has no value.
+    /// A flag without a value, so there is nothing to redact.
     Switch,
     /// One or several URLs, separated by commas: shown without secrets.
     Url,

@@ -9,10 +9,10 @@ use plimsoll_model::{OnInconclusive, Terms};
 /// The verdict of a gate. Of several conditions, the worst verdict counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Gate {
-    /// No condition is true.
+    /// The gate passes: no condition of `--fail-if` is true.
     #[default]
     Passed,
-    /// A condition may be true, but the measurements cannot decide.
+    /// The gate is inconclusive: a condition may be true, but the measurements cannot decide.
     Undecided,
     /// A condition is true.
     Crossed,

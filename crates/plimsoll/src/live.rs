@@ -105,7 +105,7 @@ impl Live {
         self.shown = 0;
     }
 
-    /// Removes the progress lines.
+    /// Removes the progress lines from the terminal; permanent lines stay.
     pub fn clear(&mut self) {
         if self.shown > 0 {
             let text = self.back();

@@ -81,7 +81,7 @@ struct Targets {
     asked: AttackOptions,
 }
 
-/// The state that all workers share.
+/// The state of an attack that all workers share.
 struct AttackState {
     targets: Mutex<Targets>,
     seq: AtomicU64,
@@ -141,7 +141,7 @@ impl Targets {
     }
 }
 
-/// Sends the requests of one worker.
+/// An author that sends the requests of one worker and reports its results.
 struct Attacker {
     shared: Arc<AttackState>,
     /// The requests in flight, by their number.

@@ -84,7 +84,7 @@ pub struct ReportOptions {
     pub files: Vec<String>,
 }
 
-/// The form of a report.
+/// The form of a report on results (`-type`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReportShape {
     Text,

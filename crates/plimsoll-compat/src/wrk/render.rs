@@ -17,7 +17,7 @@ pub struct WrkReport<'a> {
     pub distribution: Distribution<'a>,
 }
 
-/// Which latency distribution is printed.
+/// The latency distribution that wrk prints: none, short or full.
 pub enum Distribution<'a> {
     Hidden,
     /// The short form of wrk: four percentiles.

@@ -18,15 +18,15 @@ pub struct WrkOptions {
     /// Messages per second (wrk2 only); `None` for a closed loop.
     pub rate: Option<u64>,
     pub script: Option<String>,
-    /// Header fields (name, value).
+    /// Additional header fields of each request (name, value).
     pub headers: Vec<(String, String)>,
-    /// Whether the latency distribution is printed.
+    /// Whether the latency distribution is printed (`--latency`).
     pub latency: bool,
     /// Whether the distribution of service times is printed, too (wrk2 only).
     pub u_latency: bool,
     /// Whether latencies are those of whole batches (wrk2 only).
     pub batch_latency: bool,
-    /// Whether the version is printed.
+    /// Whether plimsoll's version is printed before the load (`-v`).
     pub version: bool,
     /// The URL, followed by the script's arguments.
     pub words: Vec<String>,
@@ -135,7 +135,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
 }
 
 impl WrkOptions {
-    /// The URL of the load.
+    /// The URL of the target, which is the first word.
     pub fn url(&self) -> &str {
         &self.words[0]
     }

@@ -4,7 +4,7 @@
 use crate::ScriptFigures;
 use mlua::{Error, MetaMethod, Result, UserData, UserDataMethods, Value};
 
-/// Figures as a Lua object.
+/// The Lua object for `latency` or `requests` in a script's `done`.
 #[derive(Debug, Clone)]
 pub(crate) struct FiguresHandle {
     pub(crate) figures: ScriptFigures,

@@ -35,7 +35,7 @@ pub struct Script {
     program: Program,
     main: ScriptState,
     threads: Vec<(ScriptState, Arc<ThreadFacts>)>,
-    /// The first error of any thread.
+    /// The first script error in any thread, which ends the load.
     failure: Arc<Mutex<Option<ScriptError>>>,
 }
 

@@ -124,7 +124,7 @@ impl ScriptState {
         wrk.raw_set("time_us", time_us)
     }
 
-    /// Executes the script in this state.
+    /// Executes the script's text in this Lua state, which defines its functions.
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.within(HookName::Load, || {

@@ -26,7 +26,7 @@ pub(super) const DRAIN_NS: u64 = 1_000_000_000;
 pub(super) struct Tools {
     pub(super) input: Box<[u8]>,
     pub(super) output: Vec<u8>,
-    /// Decrypted input of a TLS connection.
+    /// Buffer for the decrypted input of a TLS connection.
     pub(super) plain: Vec<u8>,
     pub(super) timers: Timers,
 }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use unpack::LogBytes;
 
-/// Size of one read, bytes.
+/// Initial size of the buffer for reading a log, bytes.
 const READ: usize = 1 << 20;
 /// Most lines at the beginning of a log that are used to detect its format.
 const SAMPLE_LINES: usize = 200;
@@ -37,9 +37,9 @@ pub struct LogReading<'a> {
 /// A log file as it was read: name, format and timestamps.
 #[derive(Debug, Clone)]
 pub struct LogSource {
-    /// The path of the log.
+    /// The path of the log, as the user gave it.
     pub name: String,
-    /// Description of the detected format.
+    /// Name of the log's format, detected or set by the user.
     pub format: String,
     /// What a timestamp of the log marks, such as the start or end of a request.
     pub stamp: Stamp,
@@ -64,7 +64,7 @@ impl Counts {
     }
 }
 
-/// Buffers the bytes of a log.
+/// Reads a log and buffers the bytes that were not parsed yet.
 struct LogBuffer {
     name: String,
     bytes: LogBytes,

@@ -52,7 +52,7 @@ pub struct Builds<'a> {
     began: Instant,
     /// The tag of the current turn, and the build that runs for that turn, if one was started.
     on: Option<(Tag, Option<RunningBuild>)>,
-    /// Whether any build was started before.
+    /// Whether a build was already started in this comparison.
     any_started: bool,
     /// The protocol of the first build's first response, used for all loads if the plan leaves it
     /// open.
@@ -302,11 +302,11 @@ fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
     }
 }
 
-/// Recorder of readings during one load.
+/// Records the readings of the current target during one load, local or remote.
 enum TargetReadings {
-    /// Readings taken on this machine.
+    /// The target runs on this machine, which records its CPU time.
     Here(Box<BuildCpuRecorder>),
-    /// Readings taken on the target's own machine.
+    /// The target runs on another machine, which sends its readings.
     Elsewhere(LoadProbes),
 }
 

@@ -13,7 +13,7 @@ pub struct LoadProbes {
     /// Start of the load's schedule on the monotonic clock, ns; unknown before the first tick.
     origin_ns: Option<i64>,
     taken_ns: u64,
-    /// All readings so far.
+    /// All readings of the load so far, with times on the load's clock.
     pub whole: Probes,
 }
 

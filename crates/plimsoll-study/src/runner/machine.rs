@@ -39,7 +39,7 @@ pub struct ThisMachine {
     /// The changed plan for each change. The entry `None` keeps the original plan while a change is
     /// active.
     variants: BTreeMap<Option<PlanChange>, Variant>,
-    /// The change that is active now.
+    /// The change of the plan that is active for the current load; `None`: the original plan.
     variant: Option<PlanChange>,
     /// The user's command that changes a server setting (`--vary`).
     setting: Option<Setting>,
@@ -102,7 +102,7 @@ pub struct Variant {
 pub struct LoadFitter {
     /// The target, and the settings that the user fixed.
     pub base: Base,
-    /// The limits of the machine.
+    /// The limits of this machine, such as open files and ports.
     pub limits: Limits,
 }
 

@@ -45,7 +45,7 @@ pub struct LoadOutcome {
     pub seen_last: Option<Probes>,
 }
 
-/// Why a load cannot begin.
+/// The reason why a load cannot begin.
 pub enum Unready {
     /// The machine cannot send this load; contains the reason and the way out. Other loads may
     /// work.

@@ -32,7 +32,7 @@ const OWN: usize = 0;
 
 /// A message from a part's process or from a thread that serves it.
 enum PartWord {
-    /// The process has started.
+    /// The process has started and speaks the same protocol version.
     Hello,
     /// The process has received its task. The pipe is for further commands.
     Told(ChildStdin),
@@ -88,7 +88,7 @@ impl PartProcesses {
         Ok(others)
     }
 
-    /// The number of other processes.
+    /// The number of processes besides this one.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
@@ -151,7 +151,7 @@ impl PartProcesses {
         }
     }
 
-    /// Stops the load of all processes.
+    /// Asks all other processes to end their part of the load early.
     fn stop(&mut self) {
         self.parts.iter_mut().for_each(|part| part.say(&[0]));
     }

@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Most processes to pause. A name may match the many workers of a database.
 const PROCESSES_MAX: usize = 256;
 
-/// A process that may be paused.
+/// A process that the user permits to pause, identified by id and start time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PausableProcess {
     /// The process's id.
@@ -196,7 +196,7 @@ impl ProcessPauser {
         }
     }
 
-    /// Starts the periodic pauses.
+    /// Starts to pause and resume the processes periodically.
     pub fn begin(&mut self) {
         if let Some(to) = &mut self.to {
             // If the write fails, the pauser is gone, and no process is paused.

@@ -12,10 +12,10 @@ use plimsoll_report::profile_flames::{FlameFormat, difference_flame, profile_fla
 use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, pattern};
 use std::path::Path;
 
-/// Default number of table rows.
+/// Default number of functions that the table of a profile shows.
 const ROWS: usize = 30;
 
-/// The checked options of the command.
+/// The options of `plimsoll profile`, parsed and checked.
 struct ProfileOptions<'a> {
     args: &'a ProfileArgs,
     /// Number of table rows, if the user set it.
@@ -122,7 +122,7 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
     Ok(exit::DONE)
 }
 
-/// The content of an output file.
+/// The content of an output file (`-o`): a flame graph, or the profile itself.
 #[derive(Clone, Copy)]
 enum FileFormat {
     Flame(FlameFormat),

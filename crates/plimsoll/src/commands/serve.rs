@@ -16,7 +16,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Length of an access token, bytes.
+/// Length of the access token in the link to the pages, bytes (128 bits).
 const TOKEN_BYTES: usize = 16;
 
 /// Serves the pages until the user interrupts. Returns the exit code.

@@ -26,13 +26,14 @@ use std::path::Path;
 /// The form in which a result is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ResultForm {
-    /// Text of the first screen: the answer, how sure it is, and what to do next.
+    /// The result is printed as one screen of text: the answer, how sure it is, and what to do
+    /// next.
     Text,
-    /// Text with all figures, tables and warnings.
+    /// The result is printed as text with all figures, tables and warnings (`--verbose`).
     Verbose,
-    /// One JSON document.
+    /// The result is printed as one JSON document (`--json`).
     Json,
-    /// The JSON document as the last line of a stream.
+    /// The result is the last line of a stream of JSON lines (`--json-lines`).
     Lines,
 }
 
@@ -117,7 +118,7 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// Returns the page about the experiment.
+    /// Returns the report about the experiment from which its HTML page is made.
     pub fn page(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {

@@ -60,7 +60,8 @@ const KINDS_OF_WORK: [&str; 3] =
 /// The CPU of the server's machine used by other processes, during one load or several loads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
-    /// Cores used by neither the server nor plimsoll, on average; `None`: not known.
+    /// Cores used by other processes on average, without the server, its dependencies, the kernel's
+    /// own threads and plimsoll; `None`: not known.
     pub cores: Option<f64>,
     /// Cores of the machine; 0: the number is not known.
     pub machine_cores: f64,

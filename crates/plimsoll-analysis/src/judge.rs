@@ -122,7 +122,8 @@ pub struct Evidence {
     /// Bad requests for the bound that `excess` describes.
     pub bad: u64,
     /// A response slower than this, in ns, is bad for the bound that `excess` describes. `None`:
-    /// only failures are bad, or the bound applies to one named request.
+    /// only failures are bad, or the bound applies to one named request, or to another time than
+    /// the response time.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KINDS],

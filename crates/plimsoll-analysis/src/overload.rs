@@ -26,7 +26,7 @@ pub fn level_to_pass(findings: &Findings) -> f64 {
     if held { level_of(findings) } else { 0.0 }
 }
 
-/// The figures of one step of an overload.
+/// The figures of one step of an overload load, whose rate rises above the load line in steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadStep {
     /// The offered rate of the step, as a multiple of the load line.
@@ -41,7 +41,7 @@ pub struct OverloadStep {
     pub answered_rps: f64,
     /// Goodput as a share of the line, or of the offered rate if that is lower than the line.
     pub kept_share: f64,
-    /// Response time p99 of the accepted requests, ns; `None` without a response.
+    /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
     /// The failed and unsent requests, by kind.
     pub refused: RefusalCounts,

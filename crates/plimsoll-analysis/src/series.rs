@@ -80,8 +80,9 @@ pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     stretches(run, columns_max).into_iter().map(of).collect()
 }
 
-/// Returns the latencies of a histogram by quantile: (quantile 0..1, ns), ascending. The last
-/// quantile has one value above it. The list is empty for an empty histogram.
+/// Returns the latencies of a histogram by quantile: (quantile 0..1, ns), ascending. Each quantile
+/// is the share of the values that are below the latency's bucket. The list is empty for an empty
+/// histogram.
 pub fn by_quantile(histogram: &Histogram) -> Vec<(f64, f64)> {
     let total = histogram.count();
     let mut seen = 0;

@@ -35,7 +35,7 @@ const OVERLOAD_TICKS_LINE: usize = 10;
 const FILLING_ANSWERS: f64 = 3.0;
 /// Number of consecutive calm (or rejecting) ticks that show a calm (or rejecting) server.
 const SETTLED_TICKS: usize = 2;
-/// Minimum number of responses in a calm period.
+/// Smallest number of responses in a calm period, in which the backlog has drained.
 const CALM_ANSWERS: u64 = 3;
 /// Smallest number of responses before the first load of a search is stopped.
 const ANSWERS_SHOWN: u64 = 3;
@@ -242,13 +242,14 @@ impl Watch {
         }
     }
 
-    /// Creates a watch that ends a calming load as soon as every response takes `calm_ns` at most.
+    /// Creates a watch over a calming load, in which the backlog of the load before drains. The
+    /// watch ends the load as soon as every response takes `calm_ns` at most.
     pub fn until_calm(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
         Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// Creates a watch that ends a priming load after `SETTLED_TICKS` consecutive ticks with
-    /// rejections.
+    /// Creates a watch over a priming load, which uses up the tokens of a rate limiter. The watch
+    /// ends the load after `SETTLED_TICKS` consecutive ticks with rejections.
     pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: EarlyStop::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }

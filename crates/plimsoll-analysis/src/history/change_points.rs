@@ -119,7 +119,8 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
     split(&logs[at..], offset + at, rng, found);
 }
 
-/// Returns the index of the split with the maximum S, and S; `None` if all values are equal.
+/// Returns the index of the split with the maximum S (the weighted difference of the means of both
+/// parts), and S; `None` if all values are equal.
 fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
     let n = logs.len();
     let total: f64 = logs.iter().sum();
@@ -141,8 +142,8 @@ fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
     best.filter(|(_, size)| *size > 1e-12)
 }
 
-/// Returns the share of permutations whose maximum S is at least `size`. Drawing stops as soon as
-/// the share exceeds [`FALSE_ALARM`].
+/// Returns the share of permutations whose maximum S (the weighted difference of the means of both
+/// parts) is at least `size`. Drawing stops as soon as the share exceeds [`FALSE_ALARM`].
 fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
     let mut order = logs.to_vec();
     let most = (FALSE_ALARM * f64::from(ORDERS + 1)).round() as u32;

@@ -53,11 +53,11 @@ impl GateVerdict {
 pub struct GateFinding {
     /// The verdict on the commit.
     pub verdict: GateVerdict,
-    /// New level divided by the branch's level, and the 98 % interval of this ratio.
+    /// Level of the new commit divided by the branch's level, and the 98 % interval of this ratio.
     pub change: Option<(f64, ConfidenceInterval)>,
     /// The branch's level, 1/s, and its number of runs.
     pub reference: (Option<f64>, usize),
-    /// The new level, 1/s, and its number of runs.
+    /// The level of the new commit, 1/s, and its number of runs.
     pub candidate: (Option<f64>, usize),
     /// Why no verdict is possible; `None` if there is a verdict, or if only noise prevents one.
     pub reason: Option<String>,
@@ -118,7 +118,8 @@ fn no_verdict(reference: usize, candidate: usize, reason: String) -> GateFinding
     }
 }
 
-/// Returns the verdict on the logarithms of the runs of branch and commit.
+/// Returns the verdict from the logarithms of the values of the runs, of the branch (`reference`)
+/// and of the commit (`new`).
 fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let (n, m) = (reference.len(), new.len());
     if n < REFERENCE_MIN || m == 0 {

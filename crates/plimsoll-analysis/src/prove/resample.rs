@@ -36,7 +36,7 @@ const CUTS_MAX: usize = 48;
 /// responses).
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockAmount {
-    /// The numerator: successes, CPU time, and so on.
+    /// The amount, which is the numerator: successes, CPU time, and so on.
     pub of: f64,
     /// The divisor: seconds, responses, and so on.
     pub per: f64,

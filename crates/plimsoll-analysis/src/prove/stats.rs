@@ -108,7 +108,7 @@ pub fn sign_flip_p(values: &[f64]) -> f64 {
     (2.0 * lower_tail(&ranks, tail)).min(1.0)
 }
 
-/// Returns P(sum <= `sum`) of a sum that includes each of `parts` with probability one half.
+/// Returns P(sum <= `sum`) of a random sum that includes each of `parts` with probability one half.
 fn lower_tail(parts: &[usize], sum: usize) -> f64 {
     distribution(parts, sum).iter().sum()
 }

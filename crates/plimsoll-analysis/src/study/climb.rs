@@ -45,7 +45,7 @@ const WARMUP_NS: u64 = 30 * MS;
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
 /// A warm-up that response times make longer takes at most one part in this number of the load.
 const WARMUP_PART: u64 = 3;
-/// The fixed rate as a share of the slower side's capacity.
+/// The fixed rate of a comparison, as a share of the slower side's capacity.
 const RATE_SHARE: f64 = 0.6;
 /// Minimum length of a load, ns.
 const LOAD_NS: u64 = 400 * MS;
@@ -88,7 +88,7 @@ pub struct ArmPeak {
     pub answers: f64,
 }
 
-/// The load of one arm in all blocks.
+/// The load of one arm (compared target), which is the same in all blocks.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmLoad {
     /// For a closed loop, the number of users. For a fixed rate, the number of connections opened

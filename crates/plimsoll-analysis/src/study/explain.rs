@@ -109,7 +109,7 @@ const OVERHEAD_NS: u64 = 150 * MS;
 const TRIES_MAX: usize = 2;
 /// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 2048.0;
-/// Length of a load with a change, ns.
+/// Length of a load with a change (an experiment), ns.
 const CHANGED_NS: u64 = 2 * SECOND;
 /// Experiments get one part in this number of the budget.
 const CHANGED_PART: u64 = 4;

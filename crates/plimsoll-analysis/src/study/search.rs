@@ -23,7 +23,7 @@ pub struct Search {
     /// The headroom below the line and the soak that the user requested.
     planning: Planning,
     planned_ns: u64,
-    /// The outcomes of the measured segments of the soak.
+    /// The outcomes of the measured segments of the soak, the long load at the line.
     soak_trials: Vec<TrialOutcome>,
     read: usize,
 }
@@ -48,7 +48,8 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
     (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
 }
 
-/// Returns the length of the load with headroom, ns; 0 without `--headroom`.
+/// Returns the length of the load with headroom, the load below the line that `--headroom`
+/// requests, in ns; 0 without the flag.
 fn planned_ns(spec: &FindSpec) -> u64 {
     let whole_ns = (spec.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
     if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
@@ -59,13 +60,13 @@ fn takes_ns(length_ns: u64) -> u64 {
     if length_ns == 0 { 0 } else { length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS }
 }
 
-/// Returns the tag of the load with headroom.
+/// Returns the tag of the load with headroom (`--headroom`), which runs below the line.
 pub fn planned_tag() -> Tag {
     Tag::for_purpose(Purpose::Hold)
 }
 
-/// Returns the outcome of a segment of the soak; `None` for other loads, and for a load that the
-/// user stopped.
+/// Returns the outcome of a segment of the soak, the long load at the line; `None` for other loads,
+/// and for a load that the user stopped.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }

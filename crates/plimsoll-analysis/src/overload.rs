@@ -26,7 +26,7 @@ pub fn level_to_pass(findings: &Findings) -> f64 {
     if held { level_of(findings) } else { 0.0 }
 }
 
-/// The figures of one step of an overload load, whose rate rises above the load line in steps.
+/// The figures of one step of an overload study, whose rate rises above the load line in steps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadStep {
     /// The offered rate of the step, as a multiple of the load line.

@@ -1,10 +1,10 @@
 //! Templates of texts that the engine fills in for each request: `/items?page={{ int(1,50) }}`. A
 //! template is parsed once; the engine draws its values.
 //!
-//! Between `{{` and `}}` is a function with its arguments, `env.NAME`, a column of data
-//! (`user.name`), the name of a capture, or a text in quotation marks, which stands for itself (`{{
-//! "{{" }}`). After `|` follows an escape: `json` for the inside of a JSON string, `url` for
-//! percent-encoding.
+//! Between `{{` and `}}` is one of these: a function with its arguments, `env.NAME`, a column of a
+//! table (`user.name`), or the name of a capture. It can also be a text in quotation marks, which
+//! stands for itself (`{{ "{{" }}`). After `|` follows an escape: `json` for the inside of a JSON
+//! string, `url` for percent-encoding.
 
 use crate::redact::{self, Redact};
 

@@ -337,9 +337,9 @@ pub struct ReplayTerms<T> {
 pub struct LogReadingTerms {
     /// The format of the log; `None`: detected.
     pub log_format: Option<String>,
-    /// The names of fields in JSON lines; `None`: the usual names.
+    /// The paths of fields in JSON lines, such as `time=.ts`; `None`: the known paths.
     pub field: Option<String>,
-    /// The field that identifies visitors; `None`: the usual one.
+    /// The field that identifies visitors; `None`: address and user agent.
     pub session: Option<String>,
     /// Additional path patterns to fold into one route.
     pub fold: Vec<String>,

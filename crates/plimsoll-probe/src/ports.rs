@@ -153,8 +153,8 @@ mod tests {
 
     #[test]
     fn who_takes_every_port_of_a_range_may_take_no_other() {
-        // Each row: the number and step of used ports, some ports of another process from a
-        // different range, and the expected number of ports available to the pair.
+        // Each row: number and step of the used ports, number of ports of another process from a
+        // different range, and expected number of ports available to the pair.
         for (count, step, others, expect) in [
             (300, 1, 0, 300),
             (300, 1, 4, 304),

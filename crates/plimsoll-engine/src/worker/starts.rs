@@ -67,7 +67,8 @@ impl<N: Net> Worker<N> {
         worked | self.start_users()
     }
 
-    /// Starts due arrivals of an open loop, at most [`STARTS_PER_TURN`]. Returns whether there were any.
+    /// Starts due arrivals of an open loop, at most [`STARTS_PER_TURN`]. Returns whether there were
+    /// any.
     fn release_arrivals(&mut self) -> bool {
         let mut released = 0;
         while let Starts::Open { arrivals, next_user, next_ns } = &mut self.starts

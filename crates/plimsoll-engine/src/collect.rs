@@ -60,7 +60,7 @@ pub enum PartReport {
     Done {
         /// Number of the part that has ended.
         part: usize,
-        /// End of its part of the measured window, ns of schedule time.
+        /// End of the part's share of the measured window, ns of schedule time.
         window_end_ns: u64,
         /// The part's first failed responses.
         failed_answers: Vec<FailedAnswer>,

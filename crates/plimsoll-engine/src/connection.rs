@@ -10,9 +10,9 @@ use plimsoll_wire::Conn;
 pub enum State {
     /// The slot has no socket.
     Free,
-    /// Connecting; requests may wait for it.
+    /// The connection is being opened; requests may wait for it.
     Connecting,
-    /// Connected; the TLS handshake runs, and requests may wait for it.
+    /// The TLS handshake of the open connection runs; requests may wait for the connection.
     Handshaking,
     /// Open and ready for requests.
     Standing,
@@ -21,11 +21,11 @@ pub enum State {
 /// The readiness of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
-    /// See [`Ready::readable`].
+    /// Whether bytes, an end or an error can be read; see [`Ready::readable`].
     pub readable: bool,
-    /// See [`Ready::writable`].
+    /// Whether bytes can be written; see [`Ready::writable`].
     pub writable: bool,
-    /// See [`Ready::hangup`].
+    /// Whether the peer closed or broke the connection; see [`Ready::hangup`].
     pub hangup: bool,
     /// Whether a send found the connection broken. Received bytes are still read first: a response
     /// that arrived before the end of the request (such as 413) counts.

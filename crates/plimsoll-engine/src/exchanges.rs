@@ -24,7 +24,7 @@ pub struct Exchange {
     pub first_byte_ns: u64,
     /// Time at which the request times out.
     pub deadline_ns: u64,
-    /// The number of its connection slot.
+    /// The number of the exchange's connection slot.
     pub slot: u32,
     /// The route of the request.
     pub route: RouteNumber,

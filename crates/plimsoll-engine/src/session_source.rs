@@ -54,7 +54,8 @@ pub struct SessionSource {
     /// The number of the captured name, for each capture of each route.
     captured: Vec<Vec<usize>>,
     origin: Origin,
-    /// See [`Load::new_users`](plimsoll_model::Load::new_users).
+    /// Whether each session belongs to a new user; see
+    /// [`Load::new_users`](plimsoll_model::Load::new_users).
     newcomers: bool,
     /// The session that ended last, until it is taken.
     ended: Option<EndedSession>,

@@ -24,7 +24,7 @@ pub struct ConnectionPlan {
     pub streams_max: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
-    /// Close connections with a reset, which leaves no port in TIME-WAIT.
+    /// Whether connections are closed with a reset, which leaves no port in TIME-WAIT.
     pub close_reset: bool,
     /// Most concurrent connections of an open loop. A closed loop has one for each user.
     pub connections_max: u32,

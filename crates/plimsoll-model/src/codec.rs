@@ -57,7 +57,7 @@ pub enum Frame {
         start_ns: u64,
         /// The plan without its secrets.
         plan: Box<PlanRecord>,
-        /// See [`Run::injectors`].
+        /// The machines that make the load; see [`Run::injectors`].
         injectors: Vec<Injector>,
     },
     /// The figures of one interval of the latest load.
@@ -77,14 +77,14 @@ pub enum Frame {
     TrialEnd {
         /// How the load ended.
         ending: LoadEnd,
-        /// See [`Run::window_ns`].
+        /// Start and end of the measured window, ns; see [`Run::window_ns`].
         window_ns: (u64, u64),
         /// Start of the schedule since the beginning of the experiment, ns. This is later than the
         /// start that `TrialStart` has, by the time that opening connections took.
         start_ns: u64,
         /// The addresses of the host, including those that were found during the load.
         addresses: Vec<SocketAddr>,
-        /// See [`Run::failed_answers`].
+        /// The first failed response of each kind; see [`Run::failed_answers`].
         failed_answers: Vec<FailedAnswer>,
     },
     /// An event of the experiment that belongs to no load.

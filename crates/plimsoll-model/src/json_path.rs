@@ -45,7 +45,7 @@ pub struct JsonPathError {
 }
 
 impl JsonPath {
-    /// Reads a path.
+    /// Parses the text of a path.
     pub fn parse(text: &str) -> Result<JsonPath, JsonPathError> {
         let error = |why| JsonPathError { text: text.to_owned(), why };
         let Some(mut rest) = text.strip_prefix('$') else { return Err(error("a path begins with $, such as $.token")) };

@@ -123,12 +123,12 @@ pub struct RouteRecord {
     /// For a gRPC call, the gRPC statuses that count as success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// See [`GrpcCall::in_turn`].
+    /// Whether each message of a gRPC stream waits for a response; see [`GrpcCall::in_turn`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
     /// The timeout of a request, ns.
     pub timeout_ns: u64,
-    /// See [`Route::follow`].
+    /// Most redirects to follow as part of one request; see [`Route::follow`].
     #[serde(default, skip_serializing_if = "is_none_followed")]
     pub follow: u8,
 }
@@ -141,28 +141,28 @@ fn is_none_followed(hops: &u8) -> bool {
 /// How connections are opened and closed, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionPlanRecord {
-    /// See [`ConnectionPlan::addresses`]; including addresses found during the load.
+    /// The addresses of the host, including those that were found during the load.
     pub addresses: Vec<SocketAddr>,
     /// The path of the unix socket, redacted.
     pub unix: Option<String>,
     /// Whether `unix` was shortened.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_withheld: bool,
-    /// See [`ConnectionPlan::resolve`].
+    /// The host name to resolve again during the load; see [`ConnectionPlan::resolve`].
     pub resolve: Option<ResolveSpec>,
-    /// See [`ConnectionPlan::tls`].
+    /// The TLS options, without secrets; see [`ConnectionPlan::tls`].
     pub tls: Option<TlsRecord>,
-    /// See [`ConnectionPlan::http`].
+    /// The HTTP version; see [`ConnectionPlan::http`].
     #[serde(default)]
     pub http: HttpChoice,
-    /// See [`ConnectionPlan::streams_max`].
+    /// Most concurrent requests on a connection; see [`ConnectionPlan::streams_max`].
     #[serde(default = "one")]
     pub streams_max: u32,
-    /// See [`ConnectionPlan::keep_alive`].
+    /// Whether a connection serves several requests; see [`ConnectionPlan::keep_alive`].
     pub keep_alive: bool,
-    /// See [`ConnectionPlan::close_reset`].
+    /// Whether connections are closed with a reset; see [`ConnectionPlan::close_reset`].
     pub close_reset: bool,
-    /// See [`ConnectionPlan::connections_max`].
+    /// Most concurrent connections; see [`ConnectionPlan::connections_max`].
     pub connections_max: u32,
 }
 
@@ -174,13 +174,13 @@ fn one() -> u32 {
 /// TLS options, without certificates and keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsRecord {
-    /// See [`TlsSpec::server_name`].
+    /// The expected name in the server's certificate; see [`TlsSpec::server_name`].
     pub server_name: String,
-    /// See [`TlsSpec::verify`].
+    /// Whether the server's certificate is verified; see [`TlsSpec::verify`].
     pub verify: bool,
-    /// See [`TlsSpec::resume`].
+    /// Whether a new connection may resume a session; see [`TlsSpec::resume`].
     pub resume: bool,
-    /// See [`TlsSpec::alpn`].
+    /// Protocols offered (ALPN), the preferred first; see [`TlsSpec::alpn`].
     pub alpn: Vec<String>,
     /// Number of trusted issuers.
     pub roots: u32,

@@ -124,7 +124,7 @@ series! {
     SERVER_IN_SAME_LOCK: "server.in_same_lock", Gauge, "", Server;
     /// Open files of the server process nearest to its limit.
     SERVER_FILES_OPEN: "server.files_open", Gauge, "", Server;
-    /// The limit of open files of that process.
+    /// The limit of open files of the server process nearest to its limit.
     SERVER_FILES_MAX: "server.files_max", Gauge, "", Server;
     /// CPU time of a busy thread; `*` is its name and number.
     THREAD: "thread.*", Counter, "ns", Thread;

@@ -483,7 +483,7 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
 /// Facts about peers that were found in another network namespace.
 #[derive(Default)]
 struct FarEnds {
-    /// Lengths of accept queues there, by the address that connections lead to.
+    /// Lengths of accept queues in that namespace, by the address that connections lead to.
     queued: BTreeMap<SocketAddr, u64>,
     /// Bytes that a peer there has written and that have not arrived, by the peer's address and the
     /// server's address.

@@ -17,7 +17,7 @@ pub struct LiveServer(Arc<AtomicU64>);
 impl LiveServer {
     const UNSEEN: u64 = u64::MAX;
 
-    /// Creates it without a value.
+    /// Creates the live reading without a value.
     pub fn unseen() -> LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
     }

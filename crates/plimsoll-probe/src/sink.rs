@@ -28,7 +28,7 @@ pub struct Sink {
 /// How much CPU time readings may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// So little that it affects no figure of a load.
+    /// Readings use so little CPU time that they affect no figure of a load.
     Little,
     /// More, for a study whose question needs detailed readings.
     Thorough,
@@ -259,7 +259,7 @@ pub struct Seldom {
     due_ns: u64,
     /// Since when the reading has waited for budget, ns.
     waits_since_ns: Option<u64>,
-    /// CPU time of its last run, ns.
+    /// CPU time of the reading's last run, ns.
     cost_ns: u64,
 }
 

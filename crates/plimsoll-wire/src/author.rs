@@ -33,12 +33,13 @@ pub trait Author: Send + std::fmt::Debug {
     /// Returns the wait before the next batch, ns.
     fn delay_ns(&mut self) -> Result<u64, Halt>;
 
-    /// Takes a response.
+    /// Takes a response to an earlier batch. An error halts the author.
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt>;
 
-    /// The response to a batch of one message is a redirect. The author may write the next request
-    /// into the empty `batch`, with a mark: the exchange then continues, and this response is not
-    /// reported. Returns whether it does. Only called for authors that receive responses.
+    /// Offers the author to follow a redirect, the response to a batch of one message. The author may
+    /// write the next request into the empty `batch`, with a mark. The exchange then continues, and
+    /// this response is not reported. Returns whether the author did so. Only called for authors
+    /// that receive responses.
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
@@ -50,8 +51,8 @@ pub trait Author: Send + std::fmt::Debug {
         let _ = lost;
     }
 
-    /// A TLS connection is open, with its parameters. Only called for authors that receive
-    /// responses.
+    /// Tells the author that a TLS connection is open. `agreed` returns its parameters. Only called
+    /// for authors that receive responses.
     fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         let _ = agreed;
     }

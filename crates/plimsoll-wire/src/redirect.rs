@@ -8,7 +8,7 @@ use plimsoll_model::Origin;
 /// Why a redirect is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectRefusal {
-    /// It leads to another scheme, host or port.
+    /// The redirect leads to another scheme, host or port.
     Elsewhere,
     /// The limit of redirects was reached.
     TooOften,

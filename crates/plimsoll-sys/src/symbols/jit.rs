@@ -42,7 +42,8 @@ impl JitNames {
         *self = JitNames { length, ..JitNames::parse(bytes) };
     }
 
-    /// Parses a `/tmp/perf-PID.map` file. Invalid lines are skipped, and the last of overlapping entries counts.
+    /// Parses a `/tmp/perf-PID.map` file. Invalid lines are skipped, and the last of overlapping
+    /// entries counts.
     pub fn parse(bytes: Vec<u8>) -> JitNames {
         let mut ranges = Vec::new();
         let mut at = 0;

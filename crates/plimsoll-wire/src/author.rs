@@ -36,7 +36,7 @@ pub trait Author: Send + std::fmt::Debug {
     /// Takes a response to an earlier batch. An error halts the author.
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt>;
 
-    /// Lets the author follow a redirect, which is the response to a batch of one message. The author
+    /// Lets the author follow a redirect, the response to a batch of one message. The author
     /// may write the next request into the empty `batch`, with a mark. The exchange then continues,
     /// and this response is not reported. Returns whether the author did so. Only called for
     /// authors that receive responses.

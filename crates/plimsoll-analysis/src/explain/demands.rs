@@ -1,25 +1,25 @@
-//! The demand of a request on each resource, and the rate that saturates the resource
-//! ([`ServiceDemand`]). The utilisation law connects them: busy time = rate x demand. The demand is
-//! the slope of the busy time over the rate of several loads. So background work does not count as
-//! work for requests.
+//! The demand of a request on each resource: the time of the resource that one request uses
+//! ([`ServiceDemand`]). By the utilisation law, busy time = rate x demand, so the demand gives the
+//! rate that saturates the resource. The demand is the slope of the busy time over the rates of
+//! several loads. So background work does not count as work for requests.
 //!
 //! Not here: which resource is the limit (`posterior`).
 
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{FEW, MOST};
 
-/// A resource that requests use.
+/// A resource whose time requests use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UsedResource {
     /// The busiest thread of the server.
     Thread,
     /// All cores of the machine, used by the server, plimsoll and other processes.
     Cores,
-    /// The cores that the server may use, if these are not all cores.
+    /// The cores that the server may use, if it may not use all cores of the machine.
     Allowed,
     /// The CPU quota of the server's control group.
     Quota,
-    /// One core of a dependency.
+    /// One core of a dependency that has a single process.
     Downstream,
     /// The busiest worker of plimsoll.
     Client,
@@ -36,7 +36,7 @@ impl UsedResource {
         UsedResource::Client,
     ];
 
-    /// Returns the name of the resource in documents.
+    /// Returns the identifier of the resource, as used in JSON.
     pub fn word(self) -> &'static str {
         match self {
             UsedResource::Thread => "thread",
@@ -48,7 +48,7 @@ impl UsedResource {
         }
     }
 
-    /// Returns the name of the resource in words.
+    /// Returns the resource in words for people.
     pub fn text(self) -> &'static str {
         match self {
             UsedResource::Thread => "the server's busiest thread",
@@ -60,8 +60,8 @@ impl UsedResource {
         }
     }
 
-    /// Returns the busy part of the resource during a load, and its capacity, both in the unit of
-    /// the resource.
+    /// Returns how much of the resource is busy during a load, and its capacity: cores, or a share
+    /// of one thread. Returns `None` if either was not observed.
     fn busy(self, sight: &LoadSignals) -> Option<(f64, f64)> {
         match self {
             UsedResource::Thread => Some((sight.get(Signal::FullestThread)?, 1.0)),
@@ -75,7 +75,7 @@ impl UsedResource {
                 (allowed < sight.get(Signal::Cores)?).then_some((used_of_allowed(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
-            // The division of work between several processes of a dependency is not known.
+            // With several processes, the division of work between them is not known.
             UsedResource::Downstream => {
                 (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
             }
@@ -84,31 +84,31 @@ impl UsedResource {
     }
 }
 
-/// Returns the number of used cores among those that the server may use. The server and
-/// dependencies bound to these cores use them.
+/// Returns how many of the cores that the server may use are busy: by the server, and by
+/// dependencies bound to the same cores.
 pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
 
-/// The demand of a request on a resource.
+/// The demand of a request on a resource, and the rate that saturates the resource.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServiceDemand {
     /// The resource.
     pub resource: UsedResource,
-    /// Time of the resource that one request uses, s.
+    /// Time of the resource that one request uses, s: the slope of busy time over rate.
     pub per_request_s: f64,
     /// The rate that saturates the resource, 1/s.
     pub ceiling_rps: f64,
-    /// The range of `ceiling_rps` over single loads, 1/s.
+    /// The range of `ceiling_rps`, 1/s, over estimates from single loads, with a margin of 10 %.
     pub range_rps: (f64, f64),
-    /// The maximum share of the resource in use in any load.
+    /// The maximum share of the resource that was busy in any load, 0..=1.
     pub used_share: f64,
 }
 
-/// A resource that never used more than this share has no measurable demand.
+/// The minimum busy share of a resource: below this share, its demand cannot be measured.
 const USED_MIN: f64 = 0.002;
 
-/// Computes the demands from these loads, the lowest ceiling first.
+/// Computes the demands from the signals of several loads; the lowest saturating rate comes first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
     let mut found: Vec<ServiceDemand> =
         UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();
@@ -128,12 +128,12 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     let capacity = points.last()?.2;
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
     let (slope, intercept) = line(&points)?;
-    // A resource with little use gives no estimate of its ceiling.
+    // A hardly busy resource gives no estimate of the rate that saturates it.
     if slope <= 0.0 || used_share < USED_MIN {
         return None;
     }
     let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
-    // Each load of at least half the highest rate also gives a single estimate.
+    // Each load with at least half of the highest rate also gives an estimate of its own.
     let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
     let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
@@ -142,14 +142,15 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     Some(ServiceDemand { resource, per_request_s: slope, ceiling_rps, range_rps, used_share })
 }
 
-/// Returns the responses a second with any status: the server worked for all of them.
+/// Returns the responses a second with any status, because the server worked for all of them.
 pub fn answered(sight: &LoadSignals) -> Option<f64> {
     let refused: u64 = sight.refusals.iter().map(|(_, times)| times).sum();
     Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
 }
 
-/// Fits a line to busy time over rate by least squares: (slope, intercept). The line goes through
-/// the origin if the loads are equal, or if its intercept would be negative.
+/// Fits a line to the points (rate, busy time) by least squares, and returns (slope, intercept).
+/// The line goes through the origin if the rates hardly differ, or if the intercept would be
+/// negative.
 fn line(points: &[(f64, f64, f64)]) -> Option<(f64, f64)> {
     let n = points.len() as f64;
     let most = points.iter().map(|p| p.0).fold(0.0, f64::max);
@@ -187,8 +188,8 @@ mod tests {
 
     #[test]
     fn the_ceiling_is_where_a_resource_is_used_up() {
-        // A request needs 100 us of the thread and 150 us of the cores; 0.2 cores are in use at
-        // rest.
+        // A request needs 100 us of the thread and 150 us of the cores. Background work uses 0.2
+        // cores.
         let of = |rate: f64| sight(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
         let loads = [of(1_000.0), of(5_000.0), of(9_500.0)];
         let found = demands(&loads.iter().collect::<Vec<_>>());

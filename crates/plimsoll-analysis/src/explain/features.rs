@@ -1,7 +1,7 @@
-//! The observations of a server under load, as answers to questions ([`Feature`]). Each question
-//! has one answer for all loads together. Without an observation there is no answer.
+//! The features of a server under load ([`Feature`]): questions with a fixed set of answers. A
+//! feature has one answer for all loads of a case together, or none if nothing was observed.
 //!
-//! Not here: the weight of a value (`causes`, `likelihoods`), and the bounds between values
+//! Not here: the weight of an answer (`causes`, `likelihoods`), and the bounds between answers
 //! (`thresholds`).
 
 use super::contrast::Contrast;
@@ -24,34 +24,35 @@ use plimsoll_model::units::MS;
 /// One possible answer to the question of a feature.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FeatureValue {
-    /// The name of the answer in the file of likelihoods.
+    /// The name of the answer in `likelihoods.tsv`.
     pub word: &'static str,
     /// The meaning of the answer, as a sentence without a full stop.
     pub text: &'static str,
 }
 
-/// The description of a feature: its name, its answers, and the function that reads the answer.
+/// The description of a feature: its name, its answers, and the function that computes the answer.
 #[derive(Clone, Copy)]
 pub struct FeatureCard {
-    /// The name of the feature in the file of likelihoods.
+    /// The name of the feature in `likelihoods.tsv`.
     pub word: &'static str,
-    /// The possible answers; the first is the answer of most servers.
+    /// The possible answers. The first one is the answer for most servers.
     pub values: &'static [FeatureValue],
     /// The signals that the answer depends on, the most informative first.
     pub signals: &'static [Signal],
-    /// Whether the feature is the mark of the causes that name it. Then any answer except the first
-    /// is evidence against every other cause.
+    /// Whether the feature is a mark: the sign of the causes that list it. For every cause that
+    /// does not list it, any answer but the first is strong evidence against the cause.
     pub is_mark: bool,
-    /// Reads the answer as an index into `values`; `None`: the answer was not observed.
+    /// Computes the answer from the facts of a case, as an index into `values`. `None`: not
+    /// observed.
     pub read: fn(&Contrast) -> Option<usize>,
 }
 
-/// Declares the features: each with its answers, its signals and the function that reads the
-/// answer.
+/// Declares the features: name, whether it is a mark, answers, signals, and the function that
+/// computes the answer.
 macro_rules! features {
     ($($(#[$doc:meta])* $feature:ident: $word:literal, $mark:literal,
         [$($value:literal: $text:literal),+], [$($signal:ident),*], $read:expr;)*) => {
-        /// A question about a server under load.
+        /// A question about a server under load, with a fixed set of answers.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Feature {
             $($(#[$doc])* $feature,)*
@@ -77,19 +78,19 @@ macro_rules! features {
     };
 }
 
-/// Converts a yes-no answer into an index: 0 for no, 1 for yes.
+/// Converts a yes-no answer into an index into the answers: 0 for no, 1 for yes.
 fn yes(answer: Option<bool>) -> Option<usize> {
     answer.map(usize::from)
 }
 
-/// Converts the yes-no answer to a question about dependencies into an index. If the server was
+/// Converts a yes-no answer about dependencies into an index into the answers. If the server was
 /// watched and no dependency was observed, the answer is no.
 fn watched(case: &Contrast, answer: Option<bool>) -> Option<usize> {
     yes(answer.or_else(|| case.top(Signal::ServerCores).map(|_| false)))
 }
 
-/// Returns the number of the first true answer, counted from 1. Returns 0 if all observed answers
-/// are false, and `None` if none was observed.
+/// Returns the position of the first true answer, counted from 1. Returns 0 if every observed
+/// answer is false, and `None` if no answer was observed.
 fn first<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
     match answers.iter().position(|answer| *answer == Some(true)) {
         Some(at) => Some(at + 1),
@@ -98,25 +99,25 @@ fn first<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
 }
 
 features! {
-    /// Whether plimsoll was the limit.
+    /// Whether plimsoll was the limit: its workers, its connections, or its reading of responses.
     PlimsollLimited: "plimsoll_limited", true,
         ["no": "plimsoll had room",
          "yes": "plimsoll could not make the load, or takes responses later than the server sends them"],
         [Generator, ClientCores, InFlight, WindowLimited],
         |case| yes(Some(plimsoll_limited(case) || held_by_our_connections(case) == Some(true)));
-    /// Whether the highest allowed rate met the SLO.
+    /// Whether the highest allowed rate met the SLO, so that the search found no limit.
     HighestRateMet: "highest_rate_met", true,
         ["no": "the search did not end at the highest rate allowed",
          "yes": "the highest rate allowed still meets the SLO"],
         [Goodput],
         |case| yes(Some(case.stopped_by == StopReason::MaxRate && case.upper_rps.is_none()));
-    /// Whether other processes took cores that the server's threads waited for.
+    /// Whether other processes used cores that the server's threads waited for.
     OthersTookCores: "others_took_cores", true,
         ["no": "the server's threads did not wait for cores that other processes used",
          "yes": "the server's threads waited for cores that other processes used"],
         [Others, RunQueue, Steal, Idle],
         |case| yes(taken_by_others(case));
-    /// Whether connections found no local port.
+    /// Whether plimsoll or the server found no free local port for a new connection.
     PortsUsedUp: "ports_used_up", true,
         ["no": "connections found local ports", "yes": "connections found no local port"],
         [TimeWait, ConnectFailed],
@@ -126,19 +127,20 @@ features! {
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
         |case| yes(Some(case.reaches(Signal::Files, USED_UP)? && case.low.get(Signal::Files)? < USED_UP));
-    /// Whether new connections wait while requests on open connections do not.
+    /// Whether new connections wait or fail while requests on open connections do not.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
          "yes": "new connections waited or failed, while requests on open ones did not"],
         [Connect, ConnectFailed, Unaccepted, Service],
         |case| yes(connects_late(case));
-    /// Whether the kernel turned connections away.
+    /// Whether the kernel rejected connections because the server's accept queue was full.
     QueueOverflows: "queue_overflows", false,
         ["no": "no connection was turned away from a full queue",
          "yes": "the kernel turned connections away from a full queue"],
         [ListenOverflows],
         |case| yes(risen(case, Signal::ListenOverflows, QUEUED, MOST));
-    /// Whether memory was short.
+    /// Whether memory was short: pages were read back from storage, or the memory limit was
+    /// reached.
     MemoryShort: "memory_short", true,
         ["no": "no page was read back from storage, and memory was below its limit",
          "yes": "the server waited for memory",
@@ -155,7 +157,7 @@ features! {
                 false => yes([pages, waits, limit].into_iter().flatten().reduce(|a, b| a || b)),
             }
         };
-    /// Whether a CPU quota stopped the server or a dependency.
+    /// Whether an exhausted CPU quota stopped the server or a dependency.
     QuotaUsed: "quota_used", true,
         ["no": "no quota stopped the server",
          "server": "the server's control group exhausted its quota",
@@ -166,17 +168,17 @@ features! {
                 risen(case, Signal::Throttled, AS_FAST, THROTTLED),
                 risen(case, Signal::DownstreamThrottled, AS_FAST, PART),
             ]);
-            // A server without a quota has no periods to count.
+            // Without a quota there are no periods to count, so the answer is no.
             found.or_else(|| case.top(Signal::ServerCores).map(|_| 0))
         };
-    /// Whether the server rejects surplus requests.
+    /// Whether the server rejects surplus requests, but none at a low load.
     Refuses: "refuses", true,
         ["no": "nothing was refused", "yes": "excess requests are refused, and none was at a low load"],
         [Refused, Failed],
         |case| yes(Some(
             case.top(Signal::Refused)? > FAILS && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
         ));
-    /// Whether successful responses are as fast as at a low load.
+    /// Whether successful responses above the load line are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
         ["no": "responses past the line take longer than at a low load",
          "yes": "responses past the line take as long as at a low load"],
@@ -186,7 +188,7 @@ features! {
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
             yes(Some(past <= AS_FAST * low + PART * MS as f64))
         };
-    /// Whether responses break the SLO although no request queues.
+    /// Whether responses break the SLO even at a low load, where no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
         ["no": "responses meet the SLO at a low load",
          "yes": "responses break the SLO even at a low load, without a queue"],
@@ -216,7 +218,8 @@ features! {
             let others = case.bottom(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
         };
-    /// Which resource is saturated at the highest throughput, by the utilisation law.
+    /// Which resource would be saturated at the highest throughput, by the utilisation law and the
+    /// measured demand of a request.
     CeilingMet: "ceiling_met", false,
         ["none": "no observed resource saturates at the peak throughput",
          "thread": "the busiest thread saturates at the peak throughput, by its CPU time per request",
@@ -234,12 +237,12 @@ features! {
             let found = [met(UsedResource::Thread), cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
             first(found)
         };
-    /// Whether the server's threads wait for cores.
+    /// Whether more of the server's threads wait for a core than at a low load.
     WaitsForCores: "waits_for_cores", false,
         ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
         [RunQueue],
         |case| yes(risen(case, Signal::RunQueue, RISEN, MOST));
-    /// Whether the server's threads together use one core.
+    /// Whether the server's threads run one at a time, so that all threads together use one core.
     TakesTurns: "takes_turns", true,
         ["no": "its threads do not share one core",
          "interpreter": "its interpreter runs one thread at a time, and that thread is saturated",
@@ -250,7 +253,7 @@ features! {
             let one = case.worker_processes()? <= 1.0;
             Some(if !turns || !one { 0 } else if interpreter(case) { 1 } else { 2 })
         };
-    /// Whether a collector takes CPU time from requests.
+    /// Whether garbage collection takes a noticeable part of the CPU time from requests.
     Collects: "collects", true,
         ["no": "garbage collection takes little CPU time, or runs on idle cores",
          "yes": "garbage collection takes a quarter or more of the CPU time, or stops the server"],
@@ -265,12 +268,12 @@ features! {
             });
             yes([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
         };
-    /// Whether CPU time is spent waiting for locks.
+    /// Whether a quarter of the CPU time or more is spent waiting for locks.
     SpinsForLocks: "spins_for_locks", true,
         ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
         |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= FELT));
-    /// Whether the server now sustains a rate that it did not sustain in the search.
+    /// Whether the server now sustains more than in the search, and was slower at its beginning.
     WarmerNow: "warmer_now", true,
         ["no": "loads that broke the SLO in the search break it again now",
          "yes": "the server sustains more after the search than during it, and single requests were slower then"],
@@ -281,12 +284,12 @@ features! {
             let warmer = more.max(closed) >= WARMER || more > 0.0 && case.plateau() != Some(true);
             yes(Some(warmer && was_slower(case)?))
         };
-    /// Whether a higher load gives a higher throughput.
+    /// Whether a load above the load line gives no more throughput than the line.
     Plateau: "plateau", false,
         ["no": "more load brought more responses", "yes": "more load brings no more responses"],
         [Goodput, Offered],
         |case| yes(case.plateau());
-    /// How many requests are in service at once, by Little's law.
+    /// How many requests are in service at once, by Little's law: throughput x service time.
     ServedAtATime: "served_at_a_time", false,
         ["several": "several requests are in service at once",
          "one": "one request is in service at once",
@@ -298,7 +301,8 @@ features! {
             count if count >= MORE_THAN_ONE => Some(0),
             _ => None,
         };
-    /// Whether connections to a dependency are a fixed number.
+    /// Whether the server's connections to a dependency are a fixed number, and whether all are in
+    /// use.
     FixedConnections: "fixed_connections", true,
         ["no": "connections to a dependency vary in number, or the dependency gets no calls",
          "in_use": "connections to a dependency are a fixed number, equal to the requests in service",
@@ -311,7 +315,7 @@ features! {
                 answer => watched(case, answer),
             }
         };
-    /// Whether each worker has a separate connection to the dependency.
+    /// Whether each worker of the server has its own connection to the dependency.
     EachHasOne: "each_has_one", true,
         ["no": "workers share their connections", "yes": "each worker has its own connection"],
         [Processes, Threads, PeerConnections],
@@ -322,7 +326,7 @@ features! {
          "yes": "the number of busy workers equals the number of requests in service"],
         [Processes, Threads, InSleep, InRead, InDisk, InLock],
         |case| yes(workers_as_served(case));
-    /// Whether connections wait to be accepted while workers are busy with other connections.
+    /// Whether connections wait to be accepted while all workers serve other requests.
     AcceptsLate: "accepts_late", true,
         ["no": "connections are accepted at once",
          "yes": "connections wait to be accepted while workers are at other requests"],
@@ -332,12 +336,12 @@ features! {
             let waits = risen(case, Signal::Unaccepted, RISEN, few)?;
             yes(Some(waits && case.at_a_time()? >= BELOW_ONE && case.served_and_not_worked_on()?))
         };
-    /// Whether the server makes a thread for each connection.
+    /// Whether the server has one thread for each connection.
     ThreadEach: "thread_each", false,
         ["no": "the server has no thread for each connection", "yes": "the server has a thread for each connection"],
         [Threads, Accepted],
         |case| yes(thread_each(case));
-    /// Whether threads wait for each other.
+    /// Whether threads of the server wait for each other: at a lock, or in a queue.
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
          "lock": "threads wait for each other",
@@ -345,7 +349,7 @@ features! {
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
-            // These runtimes park each thread at a place of its own, also for one lock.
+            // These runtimes let each thread wait at its own address, even for a common lock.
             let parks = ["java", "dotnet"].iter().any(|name| server.starts_with(name));
             let waiting = case.past.get(Signal::InLock)?;
             let same = case.past.get(Signal::InSameLock).unwrap_or(waiting);
@@ -353,28 +357,28 @@ features! {
             let several = case.at_a_time().is_some_and(|count| count >= MORE_THAN_ONE);
             Some(if !locked(case)? { 0 } else { 1 + usize::from(line && several) })
         };
-    /// Whether threads poll: they sleep and check repeatedly whether they may run.
+    /// Whether threads poll: they sleep for short times and check again whether they may run.
     Polls: "polls", true,
         ["no": "threads do not sleep for short times", "yes": "many more threads sleep for short times than requests are in service"],
         [InSleep, InFlight],
         |case| yes(polls(case));
-    /// Whether no observation shows what requests wait for.
+    /// Whether no observation shows what the waiting requests wait for.
     WaitsUnseen: "waits_unseen", false,
         ["no": "probes show the reason for waiting requests", "yes": "no probe shows the reason for waiting requests"],
         [InLock, InSleep, PeerWaiting, Unaccepted],
         |case| yes(waits_unseen(case));
-    /// Whether threads wait for data.
+    /// Whether as many threads wait for data from a connection as requests are in flight.
     WaitsForData: "waits_for_data", false,
         ["no": "threads do not wait for data", "yes": "as many threads wait for data as requests are in flight"],
         [InRead, InFlight],
         |case| yes(waits_for_data(case));
-    /// Whether statements wait for each other in a database.
+    /// Whether statements in the server's database wait for locks of other statements.
     DatabaseLocks: "database_locks", true,
         ["no": "no statement waits for another in a database",
          "yes": "statements wait for each other in a database"],
         [DownstreamInLock, DownstreamThreadsWaiting, PeerWaiting, DownstreamCores],
         |case| yes(Some(database_locks(case).unwrap_or(false)));
-    /// Whether threads wait for storage.
+    /// Whether threads of the server wait for storage.
     StorageWaits: "storage_waits", true,
         ["no": "no thread waits for storage", "yes": "threads wait for storage"],
         [Blocked, InDisk, IoPressure],
@@ -384,34 +388,34 @@ features! {
             let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
             yes(Some(seen && case.cores_spare() != Some(false)))
         };
-    /// Whether a dependency has no idle core.
+    /// Whether a dependency has no idle core while the server has idle cores.
     DependencyFull: "dependency_full", true,
         ["no": "no dependency is saturated", "yes": "a dependency has no idle core, and the server has idle cores"],
         [DownstreamCores, ServerCores],
         |case| watched(case, dependency_full(case));
-    /// Whether calls to a dependency take longer under load.
+    /// Whether calls to a dependency take longer at a higher load.
     CallsPileUp: "calls_pile_up", true,
         ["no": "calls in flight to a dependency do not increase with load", "yes": "calls to a dependency take longer under load"],
         [PeerWaiting, PeerConnections],
         |case| yes(Some(calls_pile_up(case).unwrap_or(false)));
-    /// Whether connections wait before a dependency.
+    /// Whether connections wait to be accepted by a dependency.
     QueuesBefore: "queues_before", true,
         ["no": "a dependency accepts its connections",
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
         |case| yes(Some(queues_before(case).unwrap_or(false)));
-    /// Whether the number of open calls equals the number of requests in service.
+    /// Whether the number of open calls to a dependency equals the number of requests in service.
     CallsAsServed: "calls_as_served", true,
         ["no": "the number of calls in flight differs from the number of requests in service",
          "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
         [PeerWaiting, PeerComing, Service],
         |case| watched(case, calls_as_served(case));
-    /// Whether hardly any request waits for a dependency.
+    /// Whether hardly any of the requests in flight waits for a dependency.
     CallsAreFew: "calls_are_few", false,
         ["no": "requests wait for a dependency", "yes": "few requests wait for a dependency"],
         [PeerWaiting, InFlight],
         |case| yes(calls_are_few(case));
-    /// Whether a receiver leaves the server's output unread.
+    /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
         ["no": "receivers read their data in time",
          "window": "the reader's receive window was full for most of the time",
@@ -423,7 +427,7 @@ features! {
             let unread = [reads_late(case), leaves_unsent(case)].into_iter().flatten().reduce(|a, b| a || b);
             first([window_full(case).map(|full| full && by_others), unread, writes_wait(case)])
         };
-    /// Whether responses are delayed in the network.
+    /// Whether data waits in the network, or many segments are retransmitted.
     OnTheWay: "on_the_way", true,
         ["no": "few segments are retransmitted",
          "server": "responses wait in the server's send buffers",
@@ -441,18 +445,18 @@ features! {
                 .map(|lossy| lossy && !overflows && reads_late(case) != Some(true));
             first([send, behind, lossy])
         };
-    /// Whether responses arrive in batches.
+    /// Whether responses arrive in batches of one size at even intervals.
     ComesInLumps: "comes_in_lumps", true,
         ["no": "responses do not arrive in batches of one size",
          "yes": "responses arrive in batches of one size at even intervals"],
         [Lumps, Goodput],
         |case| yes(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
-    /// Whether responses arrive at constant intervals.
+    /// Whether responses arrive at even intervals, as if paced by a clock.
     ComesEvenly: "comes_evenly", false,
         ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],
         [Dispersion],
         |case| yes(Some(case.past.get(Signal::Dispersion)? < CLOCK));
-    /// Whether the name of the server's process is that of a proxy.
+    /// Whether the server's process has the name of a known proxy.
     IsProxy: "is_proxy", false,
         ["no": "the server's process does not have the name of a proxy", "yes": "the server's process has the name of a proxy"],
         [PeerConnections],

@@ -1,20 +1,20 @@
-//! The functions with which runtimes collect garbage, and in which threads wait for locks, by name.
-//! The list is `functions.tsv`: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua, the JVM; spin
-//! and contended locks of C, C++, Go, Rust.
+//! The functions in which runtimes collect garbage or threads wait for locks, by name. The list is
+//! `functions.tsv`. Collectors: Go, V8, .NET, Ruby, OCaml, Erlang, Python, PHP, Lua and the JVM.
+//! Waits: spin locks and contended locks of C, C++, Go and Rust.
 //!
-//! The callees of such a function belong to it, so the whole stack is searched. Allocation is no
-//! collection: a request that allocates works for itself.
+//! Functions that a listed function calls belong to it, so the whole stack is searched. Memory
+//! allocation is not listed: a request that allocates memory works for itself.
 //!
 //! Not here: threads that collect garbage (`signals`).
 
 use std::sync::OnceLock;
 
-/// The columns are the kind of function (`collects`, `waits`), the comparison of its name (`is`,
-/// `starts`, `contains`), and the name.
+/// The list of functions. Its columns are the kind (`collects` or `waits`), the comparison of the
+/// name (`is`, `starts` or `contains`), and the name.
 const FUNCTIONS: &str = include_str!("functions.tsv");
 
-/// Returns the lines of [`FUNCTIONS`]. They are parsed once, since each stack of a profile is
-/// compared with them.
+/// Returns the lines of [`FUNCTIONS`]. They are parsed only once, because each stack of a profile
+/// is compared with them.
 fn functions() -> &'static [[&'static str; 3]] {
     static READ: OnceLock<Vec<[&str; 3]>> = OnceLock::new();
     let cells = |line: &'static str| <[&str; 3]>::try_from(line.split('\t').collect::<Vec<_>>()).ok();
@@ -31,12 +31,14 @@ fn is_of(kind: &str, stack: &[&str]) -> bool {
     })
 }
 
-/// Returns whether a stack, ordered from the running function, collects garbage.
+/// Returns whether a sampled stack collects garbage. `stack`: function names, from the running
+/// function to its callers.
 pub fn is_collecting(stack: &[&str]) -> bool {
     is_of("collects", stack)
 }
 
-/// Returns whether a stack, ordered from the running function, waits for a lock.
+/// Returns whether a sampled stack waits for a lock. `stack`: function names, from the running
+/// function to its callers.
 pub fn is_spinning(stack: &[&str]) -> bool {
     is_of("waits", stack)
 }

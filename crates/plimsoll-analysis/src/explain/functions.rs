@@ -1,7 +1,7 @@
-//! The CPU time of the server's functions for each request, at a low load and at the line, from
-//! samples of the kernel's clock ([`FunctionObservation`]).
+//! The CPU time of the server's functions for each request, at a low load and at the load line. It
+//! comes from samples that the kernel takes ([`FunctionObservation`]).
 //!
-//! Not here: profiles that the server makes itself, and how the result looks.
+//! Not here: profiles that the server makes itself, and the presentation.
 
 use super::contrast::{Contrast, Loads};
 use super::demands::answered;
@@ -9,18 +9,18 @@ use super::signals::{LoadSignals, Signal};
 use crate::profile::{Basis, ProfileDiff, SampledProfile, Sort, View, diff};
 use plimsoll_model::Run;
 
-/// The CPU time of the server's functions for each request, at two loads.
+/// The CPU time of the server's functions for each request, compared between two loads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FunctionCosts {
-    /// CPU time of each function for one request, ns, at the lower load compared with the higher
-    /// load.
+    /// CPU time of each function for one request, ns: the lower load compared with the higher load.
     pub comparison: ProfileDiff,
-    /// The names of the two loads: `low`, or `half` where the low load had too few samples; then
-    /// `line`, or `past` where the line has none.
+    /// The names of the lower and the higher load. The lower one is `low`, or `half` if the low
+    /// load has too few samples. The higher one is `line`, or `past` if the load at the line has
+    /// none.
     pub level_names: [&'static str; 2],
-    /// Number of samples at each of the two loads.
+    /// Number of samples at the lower and at the higher load.
     pub samples: [u64; 2],
-    /// Number of samples that were lost because the buffer was full.
+    /// Number of lost samples at both loads together, because the buffer was full.
     pub lost: u64,
     /// Time between two samples of a core that is always busy, ns.
     pub period_ns: u64,
@@ -28,18 +28,19 @@ pub struct FunctionCosts {
     pub in_kernel: bool,
 }
 
-/// The observations of the server's functions, or the reason why there are none.
+/// The CPU cost of the server's functions, or the reason why it is not known.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FunctionObservation {
     /// The functions were sampled at both loads.
     Costs(Box<FunctionCosts>),
-    /// The kernel does not permit sampling: a sentence without a full stop, with the remedy.
+    /// The kernel does not permit sampling. The text is a sentence without a full stop, with the
+    /// remedy.
     Refused(String),
 }
 
 impl FunctionObservation {
-    /// Compares the functions of two loads; `None` if functions were not sampled, or the server
-    /// used too little CPU time.
+    /// Compares the functions of a low and a high load; `None` if functions were not sampled, or if
+    /// no sample caught the server.
     pub fn from_loads(case: &Contrast, loads: &Loads) -> Option<FunctionObservation> {
         let first = [("low", loads.low, &case.low), ("half", loads.half, &case.half)];
         let second = [("line", loads.line, &case.line), ("past", loads.past, &case.past)];
@@ -64,8 +65,9 @@ impl FunctionObservation {
         costs.or_else(|| refused().map(FunctionObservation::Refused))
     }
 
-    /// Returns the reason why the functions are not known although they were sampled, as a sentence
-    /// without a full stop. Returns `None` if a load is missing.
+    /// Returns the reason why the cost of functions is not known although the kernel took samples:
+    /// no sample caught the server. The reason is a sentence without a full stop. Returns `None` if
+    /// a load is missing.
     pub(super) fn uncaught(loads: &Loads) -> Option<String> {
         let levels = [
             (vec![loads.low, loads.half], "at the low load and at half the line"),
@@ -84,18 +86,18 @@ impl FunctionObservation {
     }
 }
 
-/// The samples of one of the two loads.
+/// The samples of one of the two compared loads.
 struct SideSamples {
     of: SampledProfile,
-    /// Number of requests during the samples.
+    /// Number of requests in the sampled time.
     requests: f64,
 }
 
 impl SideSamples {
     fn from_run(run: &Run, sight: &LoadSignals) -> Option<SideSamples> {
         let of = SampledProfile::from_run(run)?;
-        // The kernel's count of a request's CPU time is more exact than samples, which only divide
-        // it between functions. This does not hold if samples lack the time in the kernel.
+        // The kernel counts CPU time more exactly than samples do, so samples only divide it
+        // between functions. This does not work if the samples lack the time in the kernel.
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,

@@ -1,11 +1,11 @@
-//! The choice of experiments that separate causes: which experiments are worth their time for the
-//! remaining causes ([`worth_making`]).
+//! The choice of experiments that separate the possible causes of a load line ([`worth_making`]).
+//! An experiment (intervention) changes one thing and compares the goodput.
 //!
-//! All loads of experiments are closed loops with enough users to saturate the server, so that the
-//! throughput is its capacity.
+//! All loads of experiments are closed loops with enough users to saturate the server. So their
+//! goodput is the server's capacity.
 //!
 //! Not here: the predictions of causes (`causes`), the results (`made_changes`), the time of each
-//! experiment (`study::explain`), and how a plan is changed (the binary).
+//! experiment (`study::explain`), and the change of a plan (the binary).
 
 use super::cause::Cause;
 use super::contrast::{Contrast, Loads};
@@ -15,29 +15,29 @@ use super::thresholds::AS_FAST;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
 
-/// Causes below this probability are not separated.
+/// The minimum probability of a cause that experiments try to confirm or rule out.
 const AT_STAKE: f64 = 0.01;
-/// The maximum number of causes shown as possible.
+/// The maximum number of causes that experiments try to separate.
 const CAUSES_MAX: usize = 4;
-/// The maximum number of interventions.
+/// The maximum number of experiments in an explanation.
 const CHANGES_MAX: usize = 4;
-/// An intervention is not worth its time if it separates the causes by less than this.
+/// The minimum score of an experiment that is worth its time: the distance of the causes'
+/// predictions, weighted by the causes' probabilities.
 const TELLS_MIN: f64 = 0.02;
 
-/// Returns the prediction of a cause for an experiment.
+/// Returns what a cause predicts for the goodput in an experiment.
 fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
     cause.candidate.card.predicts.for_intervention(intervention)
 }
 
-/// Returns the causes that an intervention could still confirm or rule out, the most probable
-/// first.
+/// Returns the causes that an experiment could still confirm or rule out, the most probable first.
 pub(super) fn at_stake(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
     posterior.causes().into_iter().filter(|it| it.probability >= AT_STAKE).take(CAUSES_MAX).collect()
 }
 
 /// Returns the possible experiments that separate the remaining causes, the most informative first.
-/// The order follows the distance of two predictions, weighted by the probabilities of both causes.
-/// An experiment requested by a flag is always made, and comes first.
+/// The score is the distance of two causes' predictions, weighted by the probabilities of both
+/// causes. `flagged`: experiments that a flag requested; they are always made, and come first.
 pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
     let causes = posterior.causes();
     let standing: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= AT_STAKE).collect();
@@ -50,15 +50,16 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
             };
             others.iter().map(|other| pair(&other)).sum::<f64>()
         });
-        // A cause that is much more probable than all other causes is tested.
+        // Even a single probable cause is tested: an experiment with a clear prediction may refute
+        // it.
         let tested = causes.first().map_or(0.0, |one| prediction(one, intervention).distance(&OPEN));
-        // If no cause is named, or if plimsoll is, the generator is checked first.
+        // If no cause is named, or plimsoll is the named cause, the generator is checked first.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
         apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
-    // A second process of plimsoll gives information about the generator only.
+    // A second process of plimsoll only shows whether the generator is the limit.
     let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named.is_none();
     let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
@@ -69,30 +70,31 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
     worth.into_iter().take(count).map(|(_, intervention)| intervention).collect()
 }
 
-/// Returns the predictions of the remaining causes, in words, for causes that have a prediction.
+/// Returns the predicted effect of an experiment in words, for each remaining cause that predicts
+/// one.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
     let told = at_stake(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
     told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 
-/// The number of requests that a server handles at once, if an experiment can send that number.
+/// The number of requests that a server serves at once, for experiments that send that number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ServerConcurrency {
-    /// The number of requests in service at once.
+    /// The number of requests in service at once at the server's peak.
     pub served: u64,
     /// The mean service time of a single request, ns.
     pub alone_ns: f64,
 }
 
 /// The range of `served` for a useful experiment. Fewer simultaneous requests do not show whether
-/// one waits for another. More requests are already a load.
+/// one waits for another. More requests are already a full load.
 const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 /// The range of `alone_ns` for a useful experiment. For shorter requests, waking a thread takes
-/// much of the time. For longer requests, the budget allows too few of them.
+/// much of the time. For longer requests, the budget allows too few requests.
 const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {
-    /// Computes the concurrency from these loads; `None` if no experiment can use it.
+    /// Computes the concurrency of the server from these loads; `None` if no experiment can use it.
     pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
         let case = Contrast::from_loads(findings, loads);
         let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
@@ -100,8 +102,8 @@ impl ServerConcurrency {
         can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
     }
 
-    /// Returns the number of requests or users that an experiment uses; `None` if it uses no such
-    /// number.
+    /// Returns the number of simultaneous requests or users of an experiment; `None` for an
+    /// experiment without such a number.
     pub fn count(&self, intervention: Intervention) -> Option<u64> {
         match intervention {
             Intervention::Together => Some(2 * self.served),

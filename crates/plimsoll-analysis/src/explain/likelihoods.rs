@@ -1,9 +1,10 @@
-//! The probability of each answer under each cause ([`Likelihoods`]). The prior is the expectation
-//! in the file of the cause. Counts over the corpus (`likelihoods.tsv`) update the prior.
+//! The probability of each answer to a feature under each cause ([`Likelihoods`]). The prior is the
+//! expectation in the file of the cause. Counts of recorded cases (`likelihoods.tsv`) update it.
 //!
-//! Answers count as independent given the cause (naive Bayes). They are not quite independent, so
-//! the sum of their logarithms is multiplied by a temperature. The temperature was fitted over the
-//! corpus, with one set of servers left out at a time.
+//! Given the cause, the answers are treated as independent (naive Bayes). They are not quite
+//! independent, so a factor, the temperature, multiplies the sum of their log likelihoods. The
+//! temperature was fitted to the corpus by cross-validation, with one set of servers left out at a
+//! time.
 //!
 //! Not here: the answers (`features`) and the causes (`causes`).
 
@@ -12,33 +13,34 @@ use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-/// The lines are `background`, feature, counts; or manifestation, feature, counts; or a name and a
-/// number.
+/// The counts and parameters fitted to the corpus. A line is one of three kinds: `background`,
+/// feature, counts; or manifestation, feature, counts; or a parameter and its value.
 const FITTED: &str = include_str!("likelihoods.tsv");
 
-/// Probability of an answer that a cause always expects.
+/// Prior probability of an answer that a cause always expects.
 const IS: f64 = 0.95;
-/// Probability of an answer that a cause mostly expects.
+/// Prior probability of an answer that a cause mostly expects.
 const MOSTLY: f64 = 0.75;
-/// Probability of an answer that a cause excludes.
+/// Prior probability of an answer that a cause excludes.
 const NOT: f64 = 0.03;
-/// Probability of a mark of other causes under a cause that does not name it.
+/// Prior probability that a mark (a feature typical of other causes) appears under a cause that
+/// does not list it.
 const FOREIGN_MARK: f64 = 0.004;
-/// The weight of a cause's expectation, as a number of cases.
+/// The weight of a cause's prior expectation, as a number of counted cases.
 const PRIOR_CASES: f64 = 8.0;
-/// The number of cases assumed for each answer before any case is counted.
+/// The number of cases that is assumed for each answer in addition to the counted cases.
 const BACKGROUND_CASES: f64 = 0.5;
 
-/// Counts of answers over a corpus, and the parameters fitted to them.
+/// Counts of answers over the recorded cases of the corpus, and the parameters fitted to them.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Likelihoods {
-    /// Cases by feature and answer.
+    /// Number of cases of any cause, by feature and by index of the answer.
     pub background: BTreeMap<&'static str, Vec<f64>>,
-    /// Cases by manifestation, feature and answer.
+    /// Number of cases by manifestation of a cause and feature, and by index of the answer.
     pub counts: BTreeMap<(String, &'static str), Vec<f64>>,
-    /// The factor that multiplies sums of logarithms.
+    /// The factor that multiplies the sum of log likelihoods, because answers are not independent.
     pub temperature: f64,
-    /// The minimum probability of a named cause.
+    /// The minimum probability with which a cause is named, 0..=1.
     pub named_from: f64,
 }
 
@@ -57,7 +59,7 @@ impl Likelihoods {
         Likelihoods { temperature: 0.7, named_from: 0.5, ..Likelihoods::default() }
     }
 
-    /// Parses the format of [`Likelihoods::text`]; `None` if a line is faulty.
+    /// Parses the format of [`Likelihoods::text`]; `None` if a line has another format.
     pub fn parse(text: &str) -> Option<Likelihoods> {
         let mut found = Likelihoods::unfitted();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
@@ -79,7 +81,7 @@ impl Likelihoods {
         Some(found)
     }
 
-    /// Formats the likelihoods as a file.
+    /// Formats the counts and parameters as the content of `likelihoods.tsv`.
     pub fn text(&self) -> String {
         let cells = |counts: &[f64]| counts.iter().map(f64::to_string).collect::<Vec<_>>().join("\t");
         let background =
@@ -90,20 +92,20 @@ impl Likelihoods {
         [head.to_owned(), fitted].into_iter().chain(background).chain(ways).collect()
     }
 
-    /// Returns the probability of each answer for any server.
+    /// Returns the probability of each answer to a feature for any server, whatever the cause.
     pub fn background(&self, feature: Feature) -> Vec<f64> {
         let card = feature.card();
         let counts = self.background.get(card.word);
         let of = |at: usize| counts.and_then(|counts| counts.get(at)).copied().unwrap_or(0.0);
-        // Before any case is counted, a mark is assumed to be rare.
+        // Before cases are counted, an answer that is a mark is assumed to be rare.
         let before = |at: usize| BACKGROUND_CASES * if card.is_mark && at == 0 { 10.0 } else { 1.0 };
         let all: Vec<f64> = (0..card.values.len()).map(|at| of(at) + before(at)).collect();
         let sum: f64 = all.iter().sum();
         all.into_iter().map(|count| count / sum).collect()
     }
 
-    /// Returns the probability of each answer under one manifestation of a cause. `background`: the
-    /// probability for any server.
+    /// Returns the probability of each answer to a feature under one manifestation (form) of a
+    /// cause. `background`: the probabilities for any server.
     pub fn under(&self, way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
@@ -113,9 +115,11 @@ impl Likelihoods {
     }
 }
 
-/// Returns the answers that a manifestation expects of a feature, as probabilities.
+/// Returns the prior probability of each answer to a feature under one manifestation of a cause,
+/// from the expectations in the cause's file.
 fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
-    // One value has this probability; the others share the rest as for any server.
+    // Answer `at` has this probability; the other answers share the rest in the ratio of
+    // `background`.
     let one = |at: usize, probability: f64| {
         let others = 1.0 - background[at];
         let of = |(it, other): (usize, &f64)| match it == at {

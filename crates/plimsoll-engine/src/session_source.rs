@@ -221,10 +221,11 @@ impl SessionSource {
     }
 
     /// Checks a response. Returns the first failed check, or stores the captured values. Cookies
-    /// are stored in any case.
+    /// are stored in any case, unless the scenario ignores cookies.
     pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
         let AnswerOf { user, route, exchange, .. } = of;
-        if let Some(session) = self.sessions.of_mut(user) {
+        let has_cookies = self.sessions.has_cookies(user);
+        if let Some(session) = self.sessions.of_mut(user).filter(|_| has_cookies) {
             let target = target(self.filled.request(exchange, route));
             let now_s = of.now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000_000;
             let (host, https) = (self.origin.host.as_str(), self.origin.is_secure());
@@ -290,7 +291,7 @@ mod tests {
             SessionOp::Repeat { times: 2, from: 4, depth: 0 },
             ask(2),
         ];
-        plan.traffic.scenarios = vec![Scenario { name: "a".into(), weight: 1, own_connection: false, ops }];
+        plan.traffic.scenarios = vec![Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }];
         plan
     }
 

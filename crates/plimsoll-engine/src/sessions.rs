@@ -213,8 +213,17 @@ impl UserSessions {
 
     /// Whether the scenario of `user` needs its own connection.
     pub fn has_own_connection(&self, user: u64) -> bool {
-        let scenario = self.active_session(user).and_then(|session| self.scenarios.get(session.scenario));
-        scenario.is_some_and(|scenario| scenario.own_connection)
+        self.scenario_of(user).is_some_and(|scenario| scenario.own_connection)
+    }
+
+    /// Whether the scenario of `user` keeps cookies.
+    pub fn has_cookies(&self, user: u64) -> bool {
+        self.scenario_of(user).is_some_and(|scenario| scenario.cookies)
+    }
+
+    /// The scenario of the active session of `user`.
+    fn scenario_of(&self, user: u64) -> Option<&Scenario> {
+        self.scenarios.get(self.active_session(user)?.scenario)
     }
 
     /// Stores a captured value for the session of `user`.
@@ -236,7 +245,7 @@ mod tests {
     }
 
     fn scenario(weight: u32, ops: Vec<SessionOp>) -> Scenario {
-        let scenario = Scenario { name: "a".into(), weight, own_connection: false, ops };
+        let scenario = Scenario { name: "a".into(), weight, own_connection: false, cookies: true, ops };
         assert!(scenario.is_sound(100));
         scenario
     }

@@ -69,10 +69,18 @@ pub struct ScenarioRecord {
     pub weight: u32,
     /// Whether each user has its own connection.
     pub own_connection: bool,
+    /// Whether a user keeps cookies. Older records have no such field; their users kept cookies.
+    #[serde(default = "keeps_cookies", skip_serializing_if = "Clone::clone")]
+    pub cookies: bool,
     /// Most requests that one session can send.
     pub requests_max: u64,
     /// A digest of the scenario's program.
     pub digest: String,
+}
+
+/// Returns the default of [`ScenarioRecord::cookies`].
+fn keeps_cookies() -> bool {
+    true
 }
 
 /// The record of a table of values, without its rows.
@@ -224,6 +232,7 @@ impl Scenario {
             name: self.name.clone(),
             weight: self.weight,
             own_connection: self.own_connection,
+            cookies: self.cookies,
             requests_max: self.requests_max(),
             digest: redact::digest(&program_bytes(self)),
         }

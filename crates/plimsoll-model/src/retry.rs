@@ -35,7 +35,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
             SessionOp::Ask { route: AGAIN, goes_on: true },
         ]);
     }
-    let scenario = Scenario { name: "a request".to_owned(), weight: 1, own_connection: false, ops };
+    let scenario = Scenario { name: "a request".to_owned(), weight: 1, own_connection: false, cookies: true, ops };
     Some(Traffic {
         routes: vec![route.clone(), again],
         choice: Choice::Scenarios,

@@ -29,6 +29,8 @@ pub struct Scenario {
     /// Whether each user has a connection of its own for the whole session.
     pub own_connection: bool,
     /// The operations of the program, in order.
+    /// Whether a user stores the cookies that responses set and sends them with later requests.
+    pub cookies: bool,
     pub ops: Vec<SessionOp>,
 }
 
@@ -287,7 +289,7 @@ mod tests {
                 1_000_000_000_000,
             ),
         ] {
-            let scenario = Scenario { name: "a".into(), weight: 1, own_connection: false, ops };
+            let scenario = Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops };
             assert_eq!(scenario.requests_max(), expect, "{scenario:?}");
         }
     }
@@ -297,7 +299,7 @@ mod tests {
         let ask = SessionOp::Ask { route: 1, goes_on: false };
         let repeat = |times, from| SessionOp::Repeat { times, from, depth: 0 };
         let sound =
-            |ops: Vec<SessionOp>| Scenario { name: "a".into(), weight: 1, own_connection: false, ops }.is_sound(2);
+            |ops: Vec<SessionOp>| Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }.is_sound(2);
         assert!(sound(vec![SessionOp::Once { to: 2 }, ask.clone(), repeat(3, 1)]));
         assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(Think::Fixed(1))]));
         assert!(!sound(vec![SessionOp::Ask { route: 2, goes_on: false }]));

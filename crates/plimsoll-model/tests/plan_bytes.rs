@@ -91,7 +91,8 @@ fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
             _ => SessionOp::Repeat { times: 1 + rng.below(9) as u32, from: rng.below(at.into()) as u32, depth: 3 },
         });
     }
-    Scenario { name: text(rng), weight: 1 + rng.below(9) as u32, own_connection: rng.below(2) == 0, ops }
+    let (own_connection, cookies) = (rng.below(2) == 0, rng.below(2) == 0);
+    Scenario { name: text(rng), weight: 1 + rng.below(9) as u32, own_connection, cookies, ops }
 }
 
 fn json_path(rng: &mut Rng) -> JsonPath {

@@ -188,7 +188,7 @@ mod tests {
         let mut trial = trial(&["GET /"], vec![interval]);
         let (name, digest) = ("buyer".to_owned(), String::new());
         trial.run.plan.traffic.scenarios =
-            vec![ScenarioRecord { name, weight: 1, own_connection: false, requests_max: 3, digest }];
+            vec![ScenarioRecord { name, weight: 1, own_connection: false, cookies: true, requests_max: 3, digest }];
         let text = of_trials(&[trial]);
         let rows: Vec<Vec<String>> = text.lines().map(cells).collect();
         let value = |name: &str| rows[1][rows[0].iter().position(|heading| heading == name).expect(name)].as_str();

@@ -689,7 +689,12 @@ fn test_plans_keep_scopes_and_defaults() {
             "what runs once in it runs before its other steps",
         ),
         (once("/once") + &ask("/a", "", ""), vec!["once = true"], ""),
-        (ask("/a", "", "") + &ask("/b", "", ""), vec!["get = \"/b\""], "has no HTTP Cookie Manager"),
+        (ask("/a", "", "") + &ask("/b", "", ""), vec!["cookies = false\n\n[[scenario.step]]", "get = \"/b\""], ""),
+        (
+            element("CookieManager", "", "") + &ask("/a", "", ""),
+            vec!["weight = 2\n\n[[scenario.step]]", "get = \"/a\""],
+            "",
+        ),
         (
             headers(&[("A", "0"), ("B", "1"), ("B", "2")]) + &ask("/a", "", &headers(&[("a", "3")])),
             vec!["headers = { B = [\"1\", \"2\"], a = \"3\" }"],

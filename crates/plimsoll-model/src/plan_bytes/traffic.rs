@@ -144,14 +144,15 @@ pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
     out
 }
 
-/// Appends a scenario: name, weight, own connection, and program. Each operation is a message with
-/// its kind and numbers.
+/// Appends a scenario: name, weight, own connection, program, and cookies. Each operation is a
+/// message with its kind and numbers.
 fn scenario(out: &mut Vec<u8>, scenario: &Scenario) {
-    let Scenario { name, weight, own_connection, ops } = scenario;
+    let Scenario { name, weight, own_connection, cookies, ops } = scenario;
     bytes(out, 1, name.as_bytes());
     number(out, 2, u64::from(*weight));
     number(out, 3, u64::from(*own_connection));
     ops.iter().for_each(|op| field(out, 4, |out| session_op(out, op)));
+    number(out, 5, u64::from(*cookies));
 }
 
 fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
@@ -186,15 +187,17 @@ pub(crate) fn program_bytes(scenario: &Scenario) -> Vec<u8> {
 }
 
 fn read_scenario(message: Reader) -> Option<Scenario> {
-    let (mut name, mut weight, mut own_connection, mut ops) = (None, None, None, Vec::new());
+    let (mut name, mut weight, mut own_connection, mut cookies) = (None, None, None, None);
+    let mut ops = Vec::new();
     read(message, |tag, value| match tag {
         1 => once(&mut name, read_text(value)?),
         2 => once(&mut weight, read_u32(value)?),
         3 => once(&mut own_connection, read_flag(value)?),
         4 => push(&mut ops, read_session_op(value)?),
+        5 => once(&mut cookies, read_flag(value)?),
         _ => None,
     })?;
-    Some(Scenario { name: name?, weight: weight?, own_connection: own_connection?, ops })
+    Some(Scenario { name: name?, weight: weight?, own_connection: own_connection?, cookies: cookies?, ops })
 }
 
 fn read_session_op(message: Reader) -> Option<SessionOp> {

@@ -54,7 +54,7 @@ const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
 pub const REQUEST: [&str; 19] = three(["name", "weight"], ASKED, ["follow"]);
 
 /// Keys of a scenario.
-pub const SCENARIO: [&str; 4] = ["name", "weight", "connection", "step"];
+pub const SCENARIO: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
 
 /// Keys of a scenario step: the keys of a request except `weight`, and the keys of steps.
 pub const STEP: [&str; 27] = three(

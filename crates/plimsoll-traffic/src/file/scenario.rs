@@ -37,6 +37,7 @@ pub fn scenarios(
                 other => return node.error(format!("'connection' is user or shared, not '{other}'")),
             },
         };
+        let cookies = table.get("cookies").map_or(Ok(true), |node| node.flag("'cookies'"))?;
         let Some(steps) = table.get("step") else {
             return node.error("this scenario has no steps: add a [[scenario.step]], such as get = \"/\"");
         };
@@ -54,7 +55,7 @@ pub fn scenarios(
         program.steps(steps, 0)?;
         let ScenarioProgram { scenario: name, ops, .. } = program;
         let weight = table.get("weight").map_or(Ok(1), |weight| weight.whole("'weight'", 1, 1_000_000))? as u32;
-        scenarios.push(Scenario { name, weight, own_connection, ops });
+        scenarios.push(Scenario { name, weight, own_connection, cookies, ops });
     }
     match scenarios.is_empty() {
         true => list.error("the list of scenarios is empty"),

@@ -372,6 +372,8 @@ impl Default for DraftAction {
 pub struct DraftScenario {
     pub name: String,
     pub weight: u32,
+    /// Whether users keep cookies.
+    pub cookies: bool,
     pub steps: Vec<DraftStep>,
 }
 
@@ -509,6 +511,9 @@ impl Draft {
             _ = writeln!(out, "\n[[scenario]]\nname = {}", toml_text(&scenario.name));
             if scenario.weight != 1 {
                 _ = writeln!(out, "weight = {}", scenario.weight);
+            }
+            if !scenario.cookies {
+                _ = writeln!(out, "cookies = false");
             }
             steps_written(&scenario.steps, "scenario.step", &mut out);
         }

@@ -89,7 +89,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
     let HarReader { mut draft, origin, steps, .. } = reader;
     draft.about.push(format!("A recording of {origin}."));
     let name = title.filter(|title| !title.trim().is_empty()).unwrap_or("recording").to_owned();
-    draft.scenarios.push(DraftScenario { name, weight: 1, steps });
+    draft.scenarios.push(DraftScenario { name, weight: 1, cookies: true, steps });
     draft.finish("no entry of this recording can be sent again")
 }
 

@@ -219,14 +219,11 @@ impl JmxReader {
         let steps = self.steps(&element.below(), levels, depth + 1);
         self.pause_ms = 0.0;
         let requests = requests_of(&steps);
-        let keeps_cookies = levels.iter().any(|level| level.keeps_cookies) || has_cookie_manager(element, 0);
-        if requests > 1 && !keeps_cookies {
-            let text = format!("'{name}' has no HTTP Cookie Manager: cookies that responses set are sent all the same");
-            self.draft.leave_out(at, text);
-        }
+        // Without an HTTP Cookie Manager, JMeter ignores the cookies that responses set.
+        let cookies = levels.iter().any(|level| level.keeps_cookies) || has_cookie_manager(element, 0);
         self.load.end(requests);
         let weight = (threads.unwrap_or(1.0) as u32).clamp(1, 1_000_000);
-        self.draft.scenarios.push(DraftScenario { name, weight, steps });
+        self.draft.scenarios.push(DraftScenario { name, weight, cookies, steps });
     }
 
     /// Imports a setup or teardown thread group as setup or cleanup requests.

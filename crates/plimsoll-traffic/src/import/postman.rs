@@ -77,7 +77,7 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     draft.about.push(format!(
         "The collection {name}. Redirects are followed within this host, unless the collection says otherwise."
     ));
-    draft.scenarios.push(DraftScenario { name, weight: 1, steps });
+    draft.scenarios.push(DraftScenario { name, weight: 1, cookies: true, steps });
     draft.finish("no request of this collection can be sent")
 }
 

@@ -300,7 +300,7 @@ fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &
         1 => first.clone(),
         length => format!("{first} and {} more", length - 1),
     };
-    DraftScenario { name, weight, steps }
+    DraftScenario { name, weight, cookies: true, steps }
 }
 
 /// Converts weights to positive whole numbers in about the same proportions.

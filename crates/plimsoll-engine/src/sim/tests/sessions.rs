@@ -217,7 +217,8 @@ fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup 
         let route = it.traffic.routes[0].clone();
         it.traffic.routes = vec![route.clone(), route.clone(), route];
         it.traffic.choice = Choice::Scenarios;
-        it.traffic.scenarios = vec![Scenario { name: "user".into(), weight: 1, own_connection, ops: ops.to_vec() }];
+        let (name, ops) = ("user".into(), ops.to_vec());
+        it.traffic.scenarios = vec![Scenario { name, weight: 1, own_connection, cookies: true, ops }];
     })
 }
 

@@ -291,7 +291,8 @@ mod tests {
             SessionOp::Repeat { times: 2, from: 4, depth: 0 },
             ask(2),
         ];
-        plan.traffic.scenarios = vec![Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }];
+        plan.traffic.scenarios =
+            vec![Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }];
         plan
     }
 

@@ -298,8 +298,9 @@ mod tests {
     fn a_program_that_does_not_end_is_none() {
         let ask = SessionOp::Ask { route: 1, goes_on: false };
         let repeat = |times, from| SessionOp::Repeat { times, from, depth: 0 };
-        let sound =
-            |ops: Vec<SessionOp>| Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }.is_sound(2);
+        let sound = |ops: Vec<SessionOp>| {
+            Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }.is_sound(2)
+        };
         assert!(sound(vec![SessionOp::Once { to: 2 }, ask.clone(), repeat(3, 1)]));
         assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(Think::Fixed(1))]));
         assert!(!sound(vec![SessionOp::Ask { route: 2, goes_on: false }]));

@@ -77,6 +77,11 @@ const NO_FLOOR: f64 = 0.8;
 /// : The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR: (f64, f64) = (0.03, 0.95);
+/// The range of the number of requests for which a rejecting server has room: a waiting place, or
+/// the tokens of a rate limiter. All sizes have the same prior probability on a logarithmic scale.
+const BURST: (f64, f64) = (1.0, 1e5);
+/// A rejecting server is not loaded below its capacity divided by this.
+const HEADROOM_MAX: f64 = 1e3;
 /// The lowest allowed share of bad requests. A bound without allowed violations counts as one in a
 /// million, because no test proves a share of 0.
 const SHARE_MIN: f64 = 1e-6;
@@ -123,6 +128,8 @@ struct AccountTerms<'a> {
     refuses: bool,
     /// Latency bounds of the SLO: time in s, and the share of requests that may exceed the time.
     bounds: Vec<(f64, f64)>,
+    /// The share of requests that may fail.
+    failed_share: f64,
 }
 
 impl Belief {
@@ -143,7 +150,9 @@ impl Belief {
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
         let refuses = capacity.is_some_and(|capacity| capacity.refuses);
-        let terms = AccountTerms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds };
+        let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
+        let failed_share = failed.map(|allowance| allowance.share.max(SHARE_MIN)).fold(1.0, f64::min);
+        let terms = AccountTerms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds, failed_share };
         let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
@@ -290,6 +299,27 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
     Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
 }
 
+/// Returns the share of requests that a server rejects, 0..1. `headroom`: capacity divided by the
+/// arrival rate. `room`: number of requests that may wait, or tokens of a rate limiter.
+///
+/// Formula of M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K / (1 - rho^(K+1)). For
+/// other arrivals and services K is 2 `room` / (I_a + I_s), as in heavy traffic (Kingman, 1962).
+fn rejected_share(headroom: f64, room: f64) -> f64 {
+    let (spare, power) = (headroom - 1.0, room * headroom.max(1e-9).ln());
+    if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
+}
+
+/// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server rejects
+/// this share of the requests. `room`: as in [`rejected_share`].
+fn headroom_for(share: f64, room: f64) -> f64 {
+    let (mut low, mut high) = (1.0, HEADROOM_MAX);
+    for _ in 0..40 {
+        let middle: f64 = (low * high).sqrt();
+        if rejected_share(middle, room) > share { low = middle } else { high = middle }
+    }
+    high
+}
+
 /// Returns the log density of Student's t distribution with 4 degrees of freedom, without its
 /// constant. Its heavy tails give outliers less weight.
 fn ln_t(z: f64) -> f64 {
@@ -377,7 +407,15 @@ impl AccountTerms<'_> {
                 u if u < NO_FLOOR => 0.0,
                 u => FLOOR.0 * (FLOOR.1 / FLOOR.0).powf((u - NO_FLOOR) / (1.0 - NO_FLOOR)),
             });
+            // A server that rejects requests has room for a burst of unknown size: one request, or
+            // many. Its failures follow from that size, and not from a constant share.
+            let burst = BURST.0 * (BURST.1 / BURST.0).powf(even(at, 5));
+            let room_for = 2.0 * burst / both;
+            let failed_floor = if self.refuses { 0.0 } else { failed_floor };
             let mut line = capacity;
+            if self.refuses {
+                line = line.min(capacity / headroom_for(self.failed_share, room_for));
+            }
             for (t, a) in &self.bounds {
                 let floor = late_floor * *a;
                 let (kappa, left) = kappa(*t, *a);
@@ -392,7 +430,7 @@ impl AccountTerms<'_> {
                     let floor = bound.share * if bound.bound_ns.is_some() { late_floor } else { failed_floor };
                     let beyond = (sight.rate / capacity - 1.0).max(0.0);
                     let (q, bunch) = match bound.bound_ns {
-                        None if self.refuses => (floor.max(1e-5) + beyond / (1.0 + beyond), 1.0),
+                        None if self.refuses => (rejected_share(capacity / sight.rate, room_for).max(1e-5), 1.0),
                         None => (floor.max(1e-5), 1.0),
                         Some(bound_ns) => {
                             let t = bound_ns as f64 / 1e9;

@@ -13,6 +13,7 @@
 //! Not here: the latency below capacity (see [`super::belief`]).
 
 use super::normal::upper_tail;
+use super::terms::near_line;
 use crate::judge::{TrialOutcome, Verdict};
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
@@ -43,6 +44,9 @@ const WANDER_USUAL: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. plimsoll sees the last
 /// completion of a window up to 1 ms late, equally in each trial, so more trials do not help.
 const ERROR_SHARE_MIN: f64 = 0.0005;
+/// In an overload, a server that rejects requests rejects at least this share of them. At a smaller
+/// share the load may be below the capacity, because random arrivals come in bursts.
+const REJECTED_MANY: f64 = 0.3;
 /// Number of grid points over possible capacities.
 const GRID: usize = 801;
 /// : The grid of capacities extends beyond the trials' rates by this number of standard errors of
@@ -112,6 +116,8 @@ impl Capacity {
             .clone()
             .filter_map(|trial| Some((trial.evidence.saturation?, trial.interference.disturbed)))
             .collect();
+        let refused: Vec<(Saturation, bool)> = rejected_overloads(history).collect();
+        let (found, refuses) = if found.is_empty() { (refused, true) } else { (found, false) };
         let mut capacity = Capacity::pool(&found)?;
         // Constant service may keep all workers in step. Then a window contains up to one request
         // per worker more or less, equally in each trial.
@@ -119,7 +125,7 @@ impl Capacity {
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
         capacity.error_rps = capacity.error_rps.hypot(edge_rps).hypot(ERROR_SHARE_MIN * capacity.rps);
-        capacity.refuses = usable.into_iter().any(|trial| trial.evidence.rejecting);
+        capacity.refuses = refuses || usable.into_iter().any(|trial| trial.evidence.rejecting);
         Some(capacity)
     }
 
@@ -193,6 +199,21 @@ impl Capacity {
             refuses: false,
         })
     }
+}
+
+/// Returns the goodput of the trials in which the server rejected a large share of the load: its
+/// capacity, although no request waits. Also returns whether probes observed interference. The
+/// generator may be at its limit in such a trial, because a rejection takes no time.
+fn rejected_overloads(history: &[TrialOutcome]) -> impl Iterator<Item = (Saturation, bool)> {
+    let counts = |trial: &&TrialOutcome| {
+        let closed = trial.purpose == Purpose::Peak;
+        trial.evidence.rejecting && trial.success_rate < 1.0 - REJECTED_MANY && (closed || near_line(trial))
+    };
+    history.iter().filter(counts).filter_map(|trial| {
+        let (rps, seconds) = (trial.evidence.saturated_rps?, trial.duration_ns as f64 / 1e9);
+        let found = Saturation { completed: rps * seconds, seconds, dispersion: 1.0, pieces: 2.0 };
+        (rps > 0.0 && seconds > 0.0).then_some((found, trial.interference.disturbed))
+    })
 }
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).

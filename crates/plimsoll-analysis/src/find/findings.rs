@@ -3,7 +3,7 @@
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
-use super::chance::confirmed;
+use super::chance::{by_chance, confirmed, walk_dispersion};
 use super::era::Era;
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_so_far::LineEstimate;
@@ -212,8 +212,10 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the line knows no rate.
     let tried = history.iter().any(near_line);
-    // If no trial near the line met the SLO, no rate is proven.
-    let met = history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
+    // If no trial near the line met the SLO, no rate is proven. A trial that broke the SLO by no more
+    // than chance also confirms a rate.
+    let met = load_line.confirmed
+        || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
     // A single trial that met no stall by chance does not outweigh frequent stalls.
     let stalling =
         known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
@@ -248,8 +250,9 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     }
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
+    let dispersion = walk_dispersion(&known, capacity.as_ref());
     let meets = history.iter().filter(|t| {
-        t.verdict == Verdict::Pass
+        (t.verdict == Verdict::Pass || near_line(t) && by_chance(t, dispersion))
             && t.purpose != Purpose::Settle
             && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * SEEN_NEAR)
     });

@@ -28,9 +28,9 @@ pub struct Scenario {
     pub weight: u32,
     /// Whether each user has a connection of its own for the whole session.
     pub own_connection: bool,
-    /// The operations of the program, in order.
     /// Whether a user stores the cookies that responses set and sends them with later requests.
     pub cookies: bool,
+    /// The operations of the program, in order.
     pub ops: Vec<SessionOp>,
 }
 

@@ -1,10 +1,10 @@
-//! Tests of single laws: the causes that each law permits, and the causes that each law rules out.
+//! Tests of single laws of queues: the observations that satisfy each law, and those that do not.
 
 use super::*;
 use crate::explain::queues::{database_locks, threads_at_work};
 
-/// Of two fixed pools of connections, the main peer is the one with requests, even if many other
-/// connections are idle.
+/// With connections to two dependencies, the main peer is the one that gets requests, even if the
+/// other one has more connections.
 #[test]
 fn the_main_peer_is_one_that_is_asked() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
@@ -19,12 +19,12 @@ fn the_main_peer_is_one_that_is_asked() {
     }
 }
 
-/// Without a line, or with a line between two distant rates, a higher throughput above the line is
-/// no evidence against a plateau.
+/// Without a load line, or with a line known only between two distant rates, a higher throughput
+/// above the line does not rule out a plateau.
 #[test]
 fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
-    // Two processes; above the line most responses are this fast.
+    // A server with two processes: above the line most responses are as fast as at a low load.
     let several = |past_ns: f64| {
         let (p50, p99) = ((P50, 9e6, 9e6, past_ns), (P99, 12e6, 200e6, 3e9));
         case(950.0, Some(960.0)).with_signals(&[p50, p99, (Processes, 3.0, 3.0, 3.0)])
@@ -56,8 +56,8 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
     }
 }
 
-/// If responses take long even without load, those of the last requests arrive after the load. They
-/// are no evidence of a plateau.
+/// If a response takes long even without load, the responses to the last requests arrive after the
+/// window. Their absence from the window is no evidence of a plateau.
 #[test]
 fn what_is_answered_after_the_window_was_not_too_much() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
@@ -69,9 +69,9 @@ fn what_is_answered_after_the_window_was_not_too_much() {
     }
 }
 
-/// The values are the numbers of threads with equal names, at the line and above. The number of
-/// working threads equals that of requests in service for sleeping statements, and exceeds it for
-/// statements that wait for rows.
+/// A database with waiting threads above the line. If its statements only sleep, the waiting
+/// threads are as many as requests in service. If its statements wait for row locks, more threads
+/// wait than requests are in service.
 #[test]
 fn statements_that_sleep_are_served() {
     for (waiting, cores, storage, stands) in
@@ -87,7 +87,8 @@ fn statements_that_sleep_are_served() {
     }
 }
 
-/// Of the threads that alternate at an interpreter, one waits for it like a sleeping thread.
+/// Of the threads that alternate at an interpreter, one waits for the interpreter and looks like a
+/// sleeping thread.
 #[test]
 fn who_waits_for_the_interpreter_is_not_at_work() {
     for (server, asleep, expect) in

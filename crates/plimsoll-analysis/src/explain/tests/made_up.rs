@@ -1,9 +1,9 @@
-//! Tests of each cause on synthetic histories that follow the law of the cause.
+//! Tests of each cause on synthetic cases, whose signals follow the law of the cause.
 
 use super::*;
 
-/// A server whose threads poll. The pairs are sleeping threads and requests in flight, at the line
-/// and above.
+/// Creates a server whose threads poll. `asleep`: sleeping threads, and `under_way`: requests in
+/// flight, both at the load line and above it.
 fn polling(asleep: (f64, f64), under_way: (f64, f64)) -> Contrast {
     usual().alone(1.2).peers(36.0, 36.0, 36.0).with_signals(&[
         (InSleep, 1.0, asleep.0, asleep.1),
@@ -842,8 +842,8 @@ fn each_cause_by_its_law() {
             Cause::Ports,
         ),
     ];
-    // Each synthetic history follows one law. A cause may stay unnamed, but a wrong cause must be
-    // rare.
+    // Each synthetic case follows one law. A cause may stay unnamed, but naming a wrong cause must
+    // be rare.
     let said: Vec<(&str, Cause, Cause)> =
         cases.iter().map(|(what, case, cause)| (*what, named(case), *cause)).collect();
     let of = |is: &dyn Fn(Cause, Cause) -> bool| -> Vec<String> {
@@ -859,16 +859,17 @@ fn each_cause_by_its_law() {
     assert!(open.len() as f64 <= OPEN_MAX * count, "{} of {count} open\n{all}", open.len());
 }
 
-/// Maximum share of synthetic cases with a wrong cause.
+/// Maximum share of synthetic cases for which a wrong cause is named.
 const WRONG_MAX: f64 = 0.05;
-/// Maximum share of synthetic cases without a named cause.
+/// Maximum share of synthetic cases for which no cause is named although one is expected.
 const OPEN_MAX: f64 = 0.3;
 
-/// One in sixteen responses takes a second. A very small low load contains no such response.
+/// One in sixteen responses takes a second. A very small low load may contain none of these
+/// responses.
 #[test]
 fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
-    // The values are: response time p99 and p50 at half the line, at the line and above; dispersion
-    // of the responses; seconds of the low load.
+    // In order: response time p99, and p50, each at half the line, at the line and above, ns;
+    // dispersion of the responses; length of the low load, s.
     type TimesAndDispersion = ([f64; 3], [f64; 3], f64, f64);
     const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
     const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];

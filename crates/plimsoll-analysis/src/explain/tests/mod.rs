@@ -1,5 +1,5 @@
-//! A synthetic server whose signals the tests change one law at a time, and the resulting
-//! explanation.
+//! A synthetic server for the tests of explanations. Each test changes some of its signals and
+//! checks the explanation.
 //!
 //! Not here: the tests of each cause (`made_up`), of single laws (`laws`), of cases without a named
 //! cause (`unnamed`), and of texts (`told`).
@@ -14,8 +14,8 @@ use crate::find::StopReason;
 use crate::slo::Slo;
 use Signal::*;
 
-/// Creates a server with idle cores and a capacity of 1 000/s. A single request takes 10 ms, and
-/// ten requests are in service at once.
+/// Creates the facts about a server with idle cores and a capacity of 1 000/s. A single request
+/// takes 10 ms, and ten requests are in service at once.
 pub(super) fn usual() -> Contrast {
     let of = |rate: f64, asked: f64, p50_ms: f64, in_flight: f64| LoadSignals {
         values: [
@@ -94,7 +94,7 @@ pub(super) fn usual() -> Contrast {
 }
 
 impl Contrast {
-    /// Sets these signals at the low load, at the line, and above.
+    /// Sets these signals: values at the low load, at the load line, and above.
     pub(super) fn with_signals(mut self, values: &[(Signal, f64, f64, f64)]) -> Contrast {
         for (signal, low, line, past) in values {
             self.low.values.insert(*signal, *low);
@@ -118,7 +118,8 @@ impl Contrast {
         self
     }
 
-    /// Sets the mean number of open calls to a dependency, at the low load and above the line.
+    /// Sets the mean number of open calls to a dependency with this process name, at the low load
+    /// and above the load line.
     pub(super) fn calls(mut self, name: &str, low: f64, past: f64) -> Contrast {
         let address = "127.0.0.1:6379";
         for (sight, calls) in [(&mut self.low, low), (&mut self.past, past)] {
@@ -141,7 +142,7 @@ pub(super) fn named(case: &Contrast) -> Cause {
     explained(case, &InterventionOutcomes::default(), LoadLine::NONE).cause
 }
 
-/// Returns the answer to the question of a feature, by its word.
+/// Returns the answer to a feature, by the answer's word.
 pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> {
     let card = feature.card();
     (card.read)(case).map(|value| card.values[value].word)

@@ -1,5 +1,5 @@
-//! Tests of the texts: the sentence, the prediction, the missing evidence, and the comparison of
-//! functions.
+//! Tests of the texts of an explanation: the sentence, the prediction, the missing evidence, and
+//! the comparison of functions.
 
 use super::*;
 use crate::find::{self, ConstantFailure, Settings, SloBreakKind};
@@ -80,7 +80,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     assert!(not_known::sentence(&short, &[]).contains("the budget was too short"));
 }
 
-/// For a server that stalls, short trials measure the throughput between the stalls.
+/// If a server stalls, short trials measure the throughput between the stalls, which is too high.
 #[test]
 fn without_a_line_what_is_told_is_what_goes_on() {
     let past = |asked: f64, got: f64| {
@@ -129,9 +129,9 @@ fn a_pool_is_of_what_is_a_fixed_number() {
     };
     for (case, expect) in [
         (calls(8.0).peers(8.0, 8.0, 8.0), "8 connections to node at 127.0.0.1:6379"),
-        // The connections open and close.
+        // The connections are closed and opened again, so their number varies.
         (calls(8.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api, for calls to node at 127.0.0.1:6379"),
-        // The other threads wait for another resource.
+        // Fewer calls are open than requests are in service, so the pool is not that of the calls.
         (calls(3.0).peers(9.0, 17.0, 9.0), "a pool of about 8 in api"),
     ] {
         assert_eq!(text(&case, Cause::Pool).subject, expect);
@@ -179,8 +179,8 @@ fn without_a_collector_its_cores_are_left_for_requests() {
     assert!(text(&stops, Cause::Gc).how.is_some_and(|how| how.contains("stops all requests for 30")));
 }
 
-/// A load whose window of one second has `count` samples of one function; `None`: functions were
-/// not sampled.
+/// Creates a load of one second with `count` samples of one function. `None`: functions were not
+/// sampled.
 fn sampled(count: Option<u32>) -> plimsoll_model::Run {
     use plimsoll_model::{Curve, LoadShape, Plan, Run, SampleInterval, SampledStack};
     let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record());

@@ -1,5 +1,5 @@
-//! Tests without a named cause, because observations are missing or contradict each other; and of
-//! causes that the load alone shows.
+//! Tests of cases without a named cause, because observations are missing or contradict each other.
+//! Also tests of causes that are known from the load alone, without probes.
 
 use super::*;
 use crate::find::StopReason;
@@ -73,14 +73,15 @@ fn too_little_names_nothing() {
     }
 }
 
-/// A pause of half a second in the low load makes its tail late, and no other load's.
+/// Creates a server that pauses for half a second in the low load only, so only that load has a
+/// late p99.
 fn stalled_when_low() -> Contrast {
     let mut case = usual();
     case.low.values.insert(P99, 600e6);
     case
 }
 
-/// For a remote target, some causes are known from the load alone.
+/// For a server on another machine, without probes, some causes are known from the load alone.
 #[test]
 fn the_load_alone_tells_some() {
     let seen: Vec<Signal> =
@@ -99,8 +100,8 @@ fn the_load_alone_tells_some() {
     }
 }
 
-/// If the server ended during the search, there are no steady loads. The kernel may report why the
-/// server ended.
+/// If the server ended during the search, there are no steady loads. The kernel may still report
+/// that it killed the server for lack of memory.
 #[test]
 fn of_a_server_that_is_gone_its_end_is_told() {
     let nothing = LoadSignals::default();

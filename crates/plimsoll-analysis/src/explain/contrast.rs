@@ -1,6 +1,6 @@
-//! The facts about one server ([`Contrast`]): signals (measured figures) of steady loads at a low
-//! rate, at half the load line, at the line and just above. The facts also contain the result of
-//! the search, and figures that follow by laws of queues.
+//! The facts about one server ([`Contrast`]): signals (measured figures) of steady loads. The loads
+//! are at a low rate, at half the load line, at the line and just above. The facts also contain the
+//! result of the search, and figures that follow by laws of queues.
 //!
 //! Not here: the conclusions from the facts (`features`).
 
@@ -34,7 +34,7 @@ pub struct Loads<'a> {
     /// The closed-loop loads with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
     /// Number of processes of the server's control group that the kernel killed because memory was
-    /// short, during these loads or those of the search. `None`: not known.
+    /// short, during these loads or during the search. `None`: not known.
     pub killed: Option<f64>,
 }
 
@@ -50,7 +50,7 @@ pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
 
 /// A load of at least this share of the load line counts as the load at the line.
 const AT_LINE: f64 = 0.88;
-/// : A load of at most this share of the load line counts as the low load.
+/// A load of at most this share of the load line counts as the low load.
 const LOW: f64 = 0.4;
 
 impl<'a> Loads<'a> {
@@ -324,7 +324,7 @@ impl Contrast {
         let offered_rps = offered_rps * (1.0 - self.fails_anyhow().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
         // The load may exceed the line, or the highest rate tried above it, only slightly. Without
-        // a line, or if some queues fill long before others, any rate counts.
+        // a line, or if some queues fill long before other queues, any rate counts.
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
         // The load line may now be anywhere between the highest rate sustained above the line and
         // the next step.
@@ -358,8 +358,8 @@ impl Contrast {
         Some(idle <= FULL_IDLE * cores || wanted)
     }
 
-    /// Returns the mean number of server threads that wait for a core, without those that are just
-    /// being woken. The time to wake a thread comes from the low load, where cores are idle.
+    /// Returns the mean number of server threads that wait for a core, without threads that are
+    /// just being woken. The time to wake a thread comes from the low load, where cores are idle.
     /// Returns `None` if more additional threads wait for each other than for cores.
     fn waiting_for_cores(&self, sight: &LoadSignals) -> Option<f64> {
         let woken_rps = |sight: &LoadSignals| Some(sight.get(Signal::Switches)? * sight.get(Signal::Goodput)?);
@@ -370,8 +370,8 @@ impl Contrast {
         (for_each_other(sight) - for_each_other(&self.low) < waiting).then_some(waiting)
     }
 
-    /// Returns whether the server is bound to some cores, and all of these are in use at the load
-    /// line or above. The server and the dependencies bound to the same cores use them.
+    /// Returns whether the server is bound to some cores, and all these cores are in use at the
+    /// load line or above. The server and the dependencies bound to the same cores use them.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
@@ -466,8 +466,8 @@ impl Contrast {
         self
     }
 
-    /// Returns whether nothing that works is saturated at the load line or above: no thread, not
-    /// all cores, no CPU quota, and no collector that stops all requests.
+    /// Returns whether no processing resource is saturated at the load line or above. The resources
+    /// are threads, cores, CPU quotas and collectors that stop all requests.
     pub fn nothing_full(&self) -> Option<bool> {
         let throttled = self.quota_full().unwrap_or(false);
         let collecting = self.collects_alone();

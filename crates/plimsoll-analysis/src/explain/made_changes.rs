@@ -195,8 +195,8 @@ fn disturbed(sight: &LoadSignals) -> Option<String> {
 /// keep it busy during the pauses. The error is the reason why the effect is unknown.
 fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
-    // A fall must reach half of the lost share. Up to a quarter of it, the goodput counts as
-    // unchanged.
+    // A fall must reach half of the lost share. A fall of at most a quarter of the lost share
+    // counts as unchanged goodput.
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {

@@ -149,7 +149,7 @@ pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
 }
 
 /// Explains the load line of a search by these steady loads and experiments. The result contains
-/// only the doubts of the explanation, not those of the search.
+/// only the doubts of the explanation, not the doubts of the search.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
     let case = Contrast::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(made);
@@ -355,7 +355,7 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     })
 }
 
-/// Returns the doubts about the explanation beyond those of the search, such as disturbed or
+/// Returns the doubts about the explanation beyond the doubts of the search, such as disturbed or
 /// missing loads.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();

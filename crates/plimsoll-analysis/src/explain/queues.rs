@@ -244,8 +244,8 @@ pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
 /// server's runtime compiled code.
 pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
     let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
-    // The mean decides, because a few long requests (such as those that meet a collector) occur in
-    // both loads.
+    // The mean decides, because a few long requests (such as requests during garbage collection)
+    // occur in both loads.
     let mean_ns = |sight: &LoadSignals| sight.service_mean_ns.or(sight.get(Signal::Service));
     let all = if case.held_back_ns.is_some() { 1 } else { 4 };
     let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
@@ -313,9 +313,9 @@ fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > AS_FAST * cores)
 }
 
-/// Returns whether threads that sleep or wait for storage are as many as requests in service,
-/// beyond those at the low load (Little's law). The difference to the low load removes threads that
-/// always sleep.
+/// Returns whether threads that sleep or wait for storage are as many as requests in service, after
+/// the threads and requests at the low load are subtracted (Little's law). The difference to the
+/// low load removes threads that always sleep.
 pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let at_work = |sight: &LoadSignals| {
         [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)

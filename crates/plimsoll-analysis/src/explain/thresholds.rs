@@ -7,7 +7,7 @@
 
 use std::ops::Range;
 
-/// From this share of the whole on, a part counts as most of it.
+/// From this share of the whole on, a part counts as most of the whole.
 pub(super) const MOST: f64 = 0.5;
 /// From this share of the whole on, a part counts as considerable.
 pub(super) const PART: f64 = 0.3;
@@ -71,7 +71,7 @@ pub(super) const COLLECTING_CORES: f64 = 0.15;
 
 /// The minimum share of requests or connections with which failures count as more than accidental.
 pub(super) const FAILS: f64 = 0.01;
-/// A limit counts as exhausted if at least this share of it is in use.
+/// A limit counts as exhausted if at least this share of the limit is in use.
 pub(super) const USED_UP: f64 = 0.97;
 /// If at least this share of the local ports is in use, the kernel has few free ports.
 pub(super) const PORTS_HELD: f64 = 0.85;

@@ -8,7 +8,7 @@
 //! exponential tail. A request waits longer than t with probability exp(-theta t), where theta = 2
 //! (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
 //! evenly spaced ones. I_s is the dispersion of the completions. So a share a of the requests is
-//! later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). (Kingman, 1962; for M/M/1 exact.)
+//! later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t) (Kingman, 1962; exact for M/M/1).
 //!
 //! C and I_s are measured while the server is saturated ([`Capacity`]). This measurement takes
 //! seconds; to count the share of late requests itself would take hours. The formula holds for
@@ -35,14 +35,14 @@ use plimsoll_model::Purpose;
 /// searches. With tails of 3.75 % the figure is 5 % (`truth -- find`,
 /// docs/explanation/coverage.md).
 pub(super) const LOW: f64 = 0.0375;
-/// : The probability that the load line lies below the upper end of its 90 % interval.
+/// The probability that the load line lies below the upper end of its 90 % interval.
 pub(super) const HIGH: f64 = 1.0 - LOW;
 /// Prior probability of the account whose capacity comes from saturated trials. An account is a
 /// model of the server.
 const PRIOR_CAPACITY: f64 = 0.7;
-/// : Prior probability of the account whose capacity comes from open trials with a growing backlog.
+/// Prior probability of the account whose capacity comes from open trials with a growing backlog.
 const PRIOR_OPEN: f64 = 0.15;
-/// : Prior probability of the direct account: bad requests grow as a power of the rate.
+/// Prior probability of the direct account: bad requests grow as a power of the rate.
 const PRIOR_DIRECT: f64 = 0.15;
 /// Prior probability that a trial is disturbed by something that no probe observed.
 const DISTURBED: f64 = 0.1;
@@ -54,7 +54,7 @@ const DRAWS: usize = 1024;
 /// The grid of the direct account: number of candidate load lines, and number of candidate powers
 /// (see [`POWER`]).
 const GRID: (usize, usize) = (64, 24);
-/// : How often the grid of the direct account is refined to the region with most of the likelihood.
+/// How often the grid of the direct account is refined to the region with most of the likelihood.
 const ZOOMS: usize = 4;
 /// The range of powers in the direct account: the share of bad requests grows as this power of the
 /// rate. The lowest power is a latency that hardly depends on the rate, the highest is a cliff.
@@ -65,7 +65,7 @@ const WITHIN: f64 = 9.0;
 /// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
 /// this share of the arrivals.
 const BEHIND_SHARE: f64 = 0.03;
-/// : The growth of that backlog must also exceed this number of standard deviations.
+/// The growth of that backlog must also exceed this number of standard deviations.
 const BEHIND_DEVIATIONS: f64 = 4.0;
 /// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial, in units
 /// of sqrt(variance). It is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a
@@ -74,7 +74,7 @@ const FROM_EMPTY: f64 = 0.258;
 /// Prior probability that the server has no floor: a constant share of late (or failed) requests at
 /// every rate.
 const NO_FLOOR: f64 = 0.8;
-/// : The range of the floor: the share of requests that is bad at every rate, as a multiple of the
+/// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR: (f64, f64) = (0.03, 0.95);
 /// The range of the number of requests for which a rejecting server has room: a waiting place, or
@@ -94,7 +94,7 @@ const CONTESTED: f64 = 0.03;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
 /// logarithm). From comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
-/// : The part of that relative error that grows with the ratio of the service time to 1 / theta.
+/// The part of that relative error that grows with the ratio of the service time to 1 / theta.
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
 /// The figures of an open-loop trial that the accounts (models of the server) must explain.
@@ -309,8 +309,8 @@ fn rejected_share(headroom: f64, room: f64) -> f64 {
     if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
 }
 
-/// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server rejects
-/// this share of the requests. `room`: as in [`rejected_share`].
+/// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
+/// rejects the share `share` of the requests. `room`: as in [`rejected_share`].
 fn headroom_for(share: f64, room: f64) -> f64 {
     let (mut low, mut high) = (1.0, HEADROOM_MAX);
     for _ in 0..40 {

@@ -22,7 +22,7 @@ use plimsoll_model::Purpose;
 /// trial may have any rate from zero to the capacity, all equally probable. With a positive
 /// minimum, a trial below the minimum would pull the estimate of the capacity down.
 const DISTURBED: f64 = 0.1;
-/// : Prior probability that a trial is disturbed if probes observed interference.
+/// Prior probability that a trial is disturbed if probes observed interference.
 const DISTURBED_SEEN: f64 = 0.5;
 /// The share of disturbed trials that are faster than the capacity, because the server then had
 /// another capacity. The speed-up factor has no upper bound (Pareto distribution, exponent 1).
@@ -38,18 +38,18 @@ const WANDERS: f64 = 3.1;
 const UNSEEN: f64 = 0.5;
 /// With fewer saturated trials than this, the variation of the server between trials is not known.
 const FEW: usize = 4;
-/// : The relative variation between trials that is assumed with fewer than [`FEW`] trials. Usual
+/// The relative variation between trials that is assumed with fewer than [`FEW`] trials. Usual
 /// servers vary this much (docs/explanation/how-find-searches.md).
 const WANDER_USUAL: f64 = 0.01;
-/// The minimum standard error of a capacity, as a share of the capacity. plimsoll sees the last
-/// completion of a window up to 1 ms late, equally in each trial, so more trials do not help.
+/// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
+/// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
 /// In an overload, a server that rejects requests rejects at least this share of them. At a smaller
 /// share the load may be below the capacity, because random arrivals come in bursts.
 const REJECTED_MANY: f64 = 0.3;
 /// Number of grid points over possible capacities.
 const GRID: usize = 801;
-/// : The grid of capacities extends beyond the trials' rates by this number of standard errors of
+/// The grid of capacities extends beyond the trials' rates by this number of standard errors of
 /// the least exact trial.
 const GRID_ERRORS: f64 = 6.0;
 /// A trial with fewer completions than this gives no estimate of the dispersion.

@@ -20,28 +20,28 @@ use plimsoll_model::{Plan, Purpose};
 /// The maximum number of repetitions of the first load (a single user) while no request gets a
 /// response.
 const FIRST_LOADS_MAX: u32 = 3;
-/// : Each repetition of the first load is longer than the previous one by this factor.
+/// Each repetition of the first load is longer than the previous one by this factor.
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
 /// the search stops: the generator is the limit.
 const VOIDS_MAX: usize = 3;
-/// The search stops if the line is confirmed and its 90 % interval is narrow: the upper end is at
-/// most this multiple of the lower end.
+/// The search stops if the line is confirmed and the upper end of its 90 % interval is at most this
+/// multiple of the lower end.
 const WIDTH_GOAL: f64 = 1.02;
 /// A saturated trial has this multiple of the users at the peak.
 const SATURATING_FACTOR: u64 = 4;
-/// : The minimum number of users of a saturated trial.
+/// The minimum number of users of a saturated trial.
 const SATURATING_USERS_MIN: u64 = 8;
 /// The number of saturated trials before the trials near the load line.
 const SATURATED_FIRST: usize = 6;
-/// : The number of those saturated trials in a small budget.
+/// The number of these initial saturated trials in a small budget.
 const SATURATED_FIRST_FEW: usize = 2;
 /// The number of completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a saturated trial of the maximum length. A slower server
 /// gets no saturated trials: they would show too little and leave a long backlog.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
-/// : The maximum length of a saturated trial, as a share of the budget.
+/// The maximum length of a saturated trial, as a share of the budget.
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;

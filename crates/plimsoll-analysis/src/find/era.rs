@@ -26,14 +26,14 @@ const MEDIAN_ERROR: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices, because a single trial is
 /// dropped but its change is not reported.
 const BEFORE_MIN: usize = 1;
-/// : The minimum number of trials after a change. One trial in ten is disturbed, but not three
+/// The minimum number of trials after a change. One trial in ten is disturbed, but not three
 /// consecutive trials.
 const AFTER_MIN: usize = 3;
-/// : The minimum number of trials before a change that is reported: a single trial may have been
+/// The minimum number of trials before a change that is reported: a single trial may have been
 /// disturbed.
 const TOLD_BEFORE_MIN: usize = 2;
-/// The minimum share of trials on their side of the midpoint: trials before a change must lie on
-/// one side, trials after it on the other side.
+/// The minimum share of the trials before a change whose capacities lie on one side of the
+/// midpoint, and of the trials after it on the other side.
 const ON_ITS_SIDE: f64 = 0.8;
 
 /// The trials that measured the server with its present capacity.

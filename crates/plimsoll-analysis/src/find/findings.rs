@@ -212,8 +212,8 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the line knows no rate.
     let tried = history.iter().any(near_line);
-    // If no trial near the line met the SLO, no rate is proven. A trial that broke the SLO by no more
-    // than chance also confirms a rate.
+    // If no trial near the line met the SLO, no rate is proven. A trial also confirms a rate if it
+    // broke the SLO by no more than chance.
     let met = load_line.confirmed
         || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
     // A single trial that met no stall by chance does not outweigh frequent stalls.

@@ -27,10 +27,10 @@ const PRIMES_MAX: usize = 3;
 /// Length of a trial's first stage, ns. Its high rate keeps the token bucket of a rate limiter
 /// empty before the stage at the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
-/// : The rate of that first stage, as a multiple of the limiter's rate or of the trial's rate,
+/// The rate of that first stage, as a multiple of the limiter's rate or of the trial's rate,
 /// whichever is higher.
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
-/// : Length of the stage between the first stage and the judged window, ns, at the trial's own
+/// Length of the stage between the first stage and the judged window, ns, at the trial's own
 /// rate.
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
@@ -58,7 +58,7 @@ pub(super) struct Planner<'a> {
     pub settings: &'a Settings,
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
-    /// Number of all trials of the search, including those before a change of the capacity
+    /// Number of all trials of the search, including trials before a change of the capacity
     /// ([`super::era::Era`]).
     pub trials_made: usize,
 }

@@ -11,7 +11,7 @@ use plimsoll_model::units::SECOND;
 
 /// The minimum number of consecutive loads without connections before the server counts as lost.
 const LOADS_MIN: usize = 3;
-/// : The minimum time without connections before the server counts as lost, ns: a restarted server
+/// The minimum time without connections before the server counts as lost, ns: a restarted server
 /// is available sooner.
 const GONE_NS_MIN: u64 = 5 * SECOND;
 /// The minimum share of sent requests that find no connection, in each of these loads.
@@ -64,8 +64,8 @@ mod tests {
 
     #[test]
     fn who_is_gone_is_told_from_who_comes_back() {
-        // Each load: its start in s, and of 100 requests those that succeed and those without a
-        // connection.
+        // Each load: its start in s, and of 100 requests the number of successes and of failed
+        // connections.
         type Loads = &'static [(u64, u64, u64)];
         const ALIVE: (u64, u64, u64) = (0, 100, 0);
         for (name, loads, expect) in [

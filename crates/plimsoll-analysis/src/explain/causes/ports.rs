@@ -1,5 +1,5 @@
-//! The cause ports: plimsoll or the server has no free local port for a new connection. The
-//! server's connections are those to a dependency.
+//! The cause ports: plimsoll or the server has no free local port for a new connection. A server
+//! opens such connections to its dependencies.
 
 use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share};
 use crate::explain::cause::Cause;

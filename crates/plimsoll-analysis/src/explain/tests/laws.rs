@@ -1,10 +1,11 @@
-//! Tests of single laws of queues: the observations that satisfy each law, and those that do not.
+//! Tests of single laws of queues: observations that satisfy each law, and observations that do
+//! not.
 
 use super::*;
 use crate::explain::queues::{database_locks, threads_at_work};
 
-/// With connections to two dependencies, the main peer is the one that gets requests, even if the
-/// other one has more connections.
+/// With connections to two dependencies, the main peer is the dependency that gets requests, even
+/// if it has fewer connections.
 #[test]
 fn the_main_peer_is_one_that_is_asked() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());

@@ -868,8 +868,8 @@ const OPEN_MAX: f64 = 0.3;
 /// responses.
 #[test]
 fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
-    // In order: response time p99, and p50, each at half the line, at the line and above, ns;
-    // dispersion of the responses; length of the low load, s.
+    // In order: p99 and p50 of the response time, ns, each at half the line, at the line and above.
+    // Then dispersion of the responses, and length of the low load, s.
     type TimesAndDispersion = ([f64; 3], [f64; 3], f64, f64);
     const LATE: [f64; 3] = [1.002e9, 1.002e9, 1.003e9];
     const SOON: [f64; 3] = [0.6e6, 0.6e6, 0.6e6];

@@ -54,7 +54,7 @@ pub enum Cause {
 }
 
 impl Cause {
-    /// All causes.
+    /// All causes, in the order of their declaration.
     pub const ALL: [Cause; 22] = [
         Cause::Client,
         Cause::OneThread,

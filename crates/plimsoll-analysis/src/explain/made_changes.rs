@@ -241,9 +241,8 @@ fn made_at_once(run: &Run) -> u64 {
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// The unit of these bounds is the mean wait of simultaneous requests that are served one after
-/// another: each waits for half of the other requests. Up to this share of the unit, no request
-/// waits.
+/// Up to this mean wait, simultaneous requests count as not waiting. The unit is the mean wait if
+/// requests are served one after another: each then waits for half of the other requests.
 const NOBODY_WAITS: f64 = 0.15;
 /// Maximum wait of simultaneous requests, in that unit, if the server has workers for half of the
 /// requests. The other half waits for one service time. That is half of the unit, or a third more;

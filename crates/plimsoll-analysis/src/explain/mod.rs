@@ -97,7 +97,7 @@ pub struct InterventionReport {
     pub intervention: Intervention,
     /// The effect on the goodput that each remaining cause predicted, in words.
     pub predictions: Vec<(Cause, String)>,
-    /// The measured effect, in words.
+    /// The measured effect of the experiment and its figures, in words.
     pub measured: String,
     /// The causes that the effect makes more probable.
     pub supports: Vec<Cause>,

@@ -41,25 +41,26 @@ impl Effect {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction([f64; 3]);
 
-/// The goodput rises, without known exceptions.
+/// Prediction: the goodput rises, without known exceptions.
 pub(super) const RISES: Prediction = Prediction([0.92, 0.05, 0.03]);
-/// The goodput stays, without known exceptions.
+/// Prediction: the goodput stays, without known exceptions.
 pub(super) const STAYS: Prediction = Prediction([0.04, 0.92, 0.04]);
-/// The goodput falls, without known exceptions.
+/// Prediction: the goodput falls, without known exceptions.
 pub(super) const FALLS: Prediction = Prediction([0.03, 0.05, 0.92]);
-/// The goodput rises, with known exceptions.
+/// Prediction: the goodput rises, with known exceptions.
 pub(super) const MOSTLY_RISES: Prediction = Prediction([0.70, 0.24, 0.06]);
-/// The goodput stays, with known exceptions.
+/// Prediction: the goodput stays, with known exceptions.
 pub(super) const MOSTLY_STAYS: Prediction = Prediction([0.14, 0.74, 0.12]);
-/// The goodput falls, with known exceptions.
+/// Prediction: the goodput falls, with known exceptions.
 pub(super) const MOSTLY_FALLS: Prediction = Prediction([0.06, 0.24, 0.70]);
-/// The goodput rises or stays, and hardly ever falls.
+/// Prediction: the goodput rises or stays, and hardly ever falls.
 pub(super) const RISES_OR_STAYS: Prediction = Prediction([0.45, 0.48, 0.07]);
-/// The goodput stays or falls, and hardly ever rises.
+/// Prediction: the goodput stays or falls, and hardly ever rises.
 pub(super) const STAYS_OR_FALLS: Prediction = Prediction([0.07, 0.48, 0.45]);
-/// The goodput rises or falls, and hardly ever stays.
+/// Prediction: the goodput rises or falls, and hardly ever stays.
 pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
-/// All effects are equally probable, so the experiment has no information about the cause.
+/// Prediction: all effects on the goodput are equally probable, so the experiment does not test the
+/// cause.
 pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
 
 /// The minimum probability of an effect that the text of a prediction mentions.

@@ -309,8 +309,8 @@ pub struct LoadSignals {
 
 /// Default number of local ports on Linux for connections between one pair of addresses.
 const USUAL_PORTS: f64 = 28_232.0;
-/// How long ago data may have arrived so that the probe of connections counts it as just arrived,
-/// ns.
+/// The time for which the probe of connections looks back, ns: data that arrived in it counts as
+/// arriving now.
 const JUST_CAME_NS: f64 = 40e6;
 /// HTTP statuses of responses that reject a request because of too much load.
 const TOO_MUCH: [u16; 2] = [429, 503];

@@ -114,7 +114,7 @@ pub struct Findings {
     pub provable_in_s: Option<f64>,
     /// Length of the search, s.
     pub elapsed_s: f64,
-    /// The evidence against these figures.
+    /// The doubts: evidence against the figures of this result.
     pub doubts: Doubts,
     /// The CPU used by other processes during the trials.
     pub interference: Interference,

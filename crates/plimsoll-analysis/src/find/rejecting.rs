@@ -9,7 +9,8 @@ use plimsoll_model::Purpose;
 /// A smaller share of failures may have another reason, such as idle connections that the server
 /// closed.
 const REJECTED_FEW: f64 = 0.05;
-/// At this multiple of a rate with rejections, a limiter would certainly reject requests.
+/// Ratio of a higher rate to a rate with rejections: at the higher rate, a limiter would certainly
+/// reject requests.
 const REJECTED_ABOVE: f64 = 1.05;
 /// If a larger share of an emptying load's requests is unanswered, the server queues requests
 /// instead of rejecting them. An emptying load uses up a limiter's saved-up tokens.

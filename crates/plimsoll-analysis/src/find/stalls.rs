@@ -51,7 +51,7 @@ const STEAL_NONE: f64 = 0.01;
 /// are rare, so one trial more or less changes the observed share much.
 const STALLING_PART: f64 = 0.5;
 
-/// The stalls in all trials of a search.
+/// The stalls in all trials of a search: periods without any response although requests waited.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Stalls {
     /// Number of stalls.

@@ -43,7 +43,7 @@ pub struct Measure {
 pub enum StopReason {
     /// The load line is known to within 1 %: the ends of its 90 % interval differ by at most 2 %.
     Width,
-    /// No further trial fits into the budget.
+    /// No further trial fits into the time budget of the search.
     Budget,
     /// plimsoll could not generate a higher rate.
     Client,

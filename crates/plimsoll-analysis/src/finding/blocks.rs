@@ -25,7 +25,7 @@ pub struct MeasuredBlocks<'a> {
     pub elapsed_ns: Option<u64>,
 }
 
-/// The result of a comparison.
+/// The finding of a comparison of arms, such as two builds of a server.
 #[derive(Debug, Clone)]
 pub struct ProveFinding<'a> {
     /// The blocks that the result is computed from.
@@ -37,7 +37,7 @@ pub struct ProveFinding<'a> {
     pub narrowing: Vec<InterimEstimate>,
 }
 
-/// The result of a ladder.
+/// The finding of a ladder: arms with more and more work, each compared with the arm before.
 #[derive(Debug, Clone)]
 pub struct LadderFinding<'a> {
     /// The blocks that the result is computed from.

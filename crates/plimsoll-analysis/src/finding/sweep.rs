@@ -16,7 +16,7 @@ use plimsoll_model::{Experiment, LoadSkipReason, Remark, SweepSpec, Trial};
 /// One level of a sweep: a load with a fixed number of users.
 #[derive(Debug, Clone)]
 pub struct SweepLevel<'a> {
-    /// Number of users.
+    /// Number of users of the level, each with one request at a time.
     pub concurrency: u64,
     /// The figures of the level, or the reason why the level was skipped.
     pub outcome: Result<SweepFigures<'a>, LoadSkipReason>,

@@ -1,6 +1,6 @@
 //! The description of a cause ([`CauseCard`]), and the words that the sentences of causes share.
 //!
-//! Not here: the causes (the other files of this folder), and the features (`features`).
+//! Not here: the causes (one file each in this folder), and the features (`features`).
 
 use crate::explain::cause::Cause;
 use crate::explain::contrast::Contrast;

@@ -117,7 +117,7 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
 pub struct ConstantFailureShare {
     /// The share of failed requests, 0..=1.
     pub share: f64,
-    /// The sentence about the share.
+    /// A clause about the share, such as `0.5 % of the requests fail at any load`.
     pub text: String,
 }
 

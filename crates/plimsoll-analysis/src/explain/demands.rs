@@ -8,7 +8,7 @@
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{FEW, MOST};
 
-/// A resource whose time requests use.
+/// A resource whose time requests use, such as a thread or the cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum UsedResource {
     /// The busiest thread of the server.

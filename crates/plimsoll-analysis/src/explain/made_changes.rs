@@ -17,7 +17,7 @@ use plimsoll_model::intervention::{STOP_NS, STOP_PERIOD_NS};
 use plimsoll_model::{Intervention, LoadEnd, Run, Stage, Stop};
 use serde::{Deserialize, Serialize};
 
-/// One experiment and its result.
+/// One experiment (intervention) and its effect on the goodput.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcome {
     /// The experiment.
@@ -26,7 +26,7 @@ pub struct InterventionOutcome {
     pub figures: ChangeFigures,
     /// The effect of the change on the goodput; `None` if it is unknown.
     pub effect: Option<Effect>,
-    /// The reason why the effect is unknown.
+    /// The reason why the effect is unknown; `None` if it is known.
     pub void: Option<String>,
 }
 
@@ -311,7 +311,7 @@ fn of_together(
 }
 
 impl InterventionOutcome {
-    /// Creates the outcome of a void load.
+    /// Creates the outcome of a void load: its effect is unknown for the reason `why`.
     fn void(intervention: Intervention, control_rps: f64, why: String) -> InterventionOutcome {
         let figures = ChangeFigures::Answered { control_rps, changed_rps: 0.0 };
         InterventionOutcome { intervention, figures, effect: None, void: Some(why) }

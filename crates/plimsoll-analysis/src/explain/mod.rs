@@ -72,7 +72,7 @@ pub struct SignalRow {
     pub line: Option<f64>,
     /// The value above the load line; `None` if it was not observed.
     pub past: Option<f64>,
-    /// The cause that the signal supports.
+    /// The cause that the signal makes more probable.
     pub supports: Cause,
 }
 

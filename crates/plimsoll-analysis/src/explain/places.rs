@@ -89,7 +89,7 @@ impl RequestPlace {
 /// The number of requests in flight at one place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceShare {
-    /// The place of these requests.
+    /// The place: what the requests wait for or use.
     pub place: RequestPlace,
     /// Mean number of requests at the place.
     pub requests: f64,

@@ -32,7 +32,7 @@ impl Answers {
 /// The evidence that one answer gives for or against a cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceTerm {
-    /// The feature whose question was answered.
+    /// The feature (a question about the server) that was answered.
     pub feature: Feature,
     /// The index of the answer into the feature's answers.
     pub value: usize,
@@ -46,7 +46,7 @@ pub struct EvidenceTerm {
 pub struct Candidate {
     /// The description of the cause.
     pub card: &'static CauseCard,
-    /// The manifestation of the cause.
+    /// The form in which the cause shows itself in the features.
     pub way: &'static Manifestation,
     /// The probability of this form of the cause given the observations, 0..=1.
     pub probability: f64,

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 /// once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
-/// The texts about a signal.
+/// The texts about a signal (a measured figure of a load): name, unit, words and source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalText {
     /// The name of the signal in JSON.
@@ -59,17 +59,17 @@ macro_rules! signals {
 }
 
 signals! {
-    /// Rate of scheduled requests.
+    /// Rate of the requests that the load scheduled.
     Offered: "offered", "1/s", "requests offered", "the load";
-    /// Rate of successful requests.
+    /// Rate of the successful requests in the measured window.
     Goodput: "goodput", "1/s", "goodput", "the load";
-    /// Median response time.
+    /// Median response time: from the intended start of a request to its response.
     P50: "p50", "ns", "response time p50", "the load";
-    /// Response time p99.
+    /// 99th percentile of the response time: from the intended start of a request to its response.
     P99: "p99", "ns", "response time p99", "the load";
-    /// Median service time.
+    /// Median service time: from the sending of a request to its response.
     Service: "service_p50", "ns", "service time p50", "the load";
-    /// Median time to first byte.
+    /// Median time from the sending of a request to the first byte of its response.
     FirstByte: "ttfb_p50", "ns", "time to first byte p50", "the load";
     /// Mean number of requests in flight.
     InFlight: "in_flight", "", "requests in flight", "the load";
@@ -237,7 +237,7 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadSignals {
-    /// The observed signals and their values.
+    /// The observed signals (measured figures) and their values; a missing signal was not observed.
     pub values: BTreeMap<Signal, f64>,
     /// The server's connections to dependencies, by address; the maximum over time.
     pub peers: BTreeMap<String, f64>,

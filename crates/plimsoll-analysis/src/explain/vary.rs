@@ -28,7 +28,7 @@ pub struct VariedStep {
 /// A setting of the server that was changed between loads, and its effect on the goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedSetting {
-    /// The loads in the order of time.
+    /// The loads with their values of the setting, in order of time.
     pub steps: Vec<VariedStep>,
     /// The slope of log goodput over log value, over all valid loads; `None` with fewer than two
     /// values.

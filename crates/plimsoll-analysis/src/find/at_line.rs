@@ -13,7 +13,7 @@ const NEAR_LINE: f64 = 0.9;
 /// goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
-    /// The server's CPU and memory.
+    /// The server's CPU time and memory in the trials at the load line.
     pub usage: ServerUse,
     /// The source of the figures in words: how many trials, and at which shares of the load line.
     pub from: String,

@@ -30,9 +30,9 @@ const SURE: f64 = 2.33;
 /// Requests that fail or are late at low loads as often as at high loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ConstantFailure {
-    /// How the requests break the SLO.
+    /// How these requests break the SLO: they fail, or they are late.
     pub how: SloBreakKind,
-    /// The share of such requests, 0..1.
+    /// The share of the requests that fail or are late, 0..1.
     pub share: f64,
     /// The lowest rate at which such requests occurred, 1/s.
     pub from_rps: f64,

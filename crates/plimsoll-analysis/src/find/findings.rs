@@ -74,7 +74,7 @@ impl LoadLine {
     }
 }
 
-/// The result of a search.
+/// The result of a search: the load line with its evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Findings {
     /// The load line and its interval, 1/s, in the unit of `counted`.
@@ -83,12 +83,12 @@ pub struct Findings {
     pub counted: &'static str,
     /// The access log from which the loads were drawn; `None` without a log.
     pub log: Option<LogRate>,
-    /// The SLO that the line refers to.
+    /// The SLO that the server meets up to the load line.
     pub slo: Slo,
     /// The throughput of the server while requests always wait; `None` if no saturated trial was
     /// made.
     pub capacity: Option<Capacity>,
-    /// The spacing of arrivals.
+    /// The spacing of arrivals in the open trials, such as random or even.
     pub arrivals: Arrivals,
     /// The highest goodput of the closed-loop climb; `None` if no request succeeded or the climb
     /// did not reach the peak.

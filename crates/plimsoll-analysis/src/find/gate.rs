@@ -59,7 +59,7 @@ pub enum DemandError {
          as line<5000"
     )]
     Figure(String),
-    /// The value does not fit the figure.
+    /// The value cannot be parsed as a number or a time, as the figure needs.
     #[error(transparent)]
     Value(#[from] UnitError),
 }

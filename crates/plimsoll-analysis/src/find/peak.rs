@@ -15,7 +15,7 @@ const KNEE_FACTOR: f64 = 1.3;
 /// Maximum number of trials that narrow down the knee.
 const REFINE_MAX: usize = 3;
 
-/// The highest goodput in the closed-loop climb.
+/// The peak: the highest goodput of the closed-loop climb, which tries more and more users.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
     /// Successes a second at the peak.

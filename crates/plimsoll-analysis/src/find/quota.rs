@@ -62,7 +62,7 @@ pub struct Quota {
 /// The quota of a server, as far as the trials show it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct QuotaEstimate {
-    /// Successes since the last window opened.
+    /// Number of successful requests since the last time window opened.
     served: f64,
     /// Whether the server rejected all requests of the last trial.
     is_shut: bool,

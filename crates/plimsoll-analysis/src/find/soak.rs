@@ -67,7 +67,7 @@ pub struct SoakBreak {
     /// Successful requests a second at the end of the soak; over all segments if only their sum
     /// broke the SLO.
     pub goodput_rps: f64,
-    /// The kind of the violation.
+    /// The way in which the server broke the SLO.
     pub manner: SoakBreakManner,
 }
 

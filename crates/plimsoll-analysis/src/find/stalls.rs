@@ -27,7 +27,8 @@ const LINE_PART: u64 = 8;
 /// The minimum number of trials with stalls that exceed a bound, before the search concludes that
 /// no rate meets the bound.
 const FORBID_TRIALS: usize = 3;
-/// The same minimum in a small budget.
+/// In a small budget: the minimum number of trials with stalls before the search concludes that no
+/// rate meets a bound.
 const FORBID_TRIALS_FEW: usize = 2;
 /// The share of trials in which a disturbance may cause a stall. If stalls occur in a larger share
 /// of the trials, the server itself stalls.
@@ -395,7 +396,7 @@ mod tests {
         }
     }
 
-    /// Checks which silences are the server's own.
+    /// Checks which periods without responses count as stalls of the server.
     #[test]
     fn silences_are_the_servers_or_not() {
         use Purpose::{Climb, Peak};

@@ -29,7 +29,7 @@ pub struct Settings {
 /// A trial that the caller of the search executes next.
 #[derive(Debug, Clone)]
 pub struct Measure {
-    /// The purpose of the trial.
+    /// The purpose of the trial in the search.
     pub purpose: Purpose,
     /// The plan of the trial.
     pub plan: PlanRecord,

@@ -26,7 +26,7 @@ pub struct ExplainFinding<'a> {
 /// The probable bottleneck of a load line in a few words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// The probable cause.
+    /// The probable cause of the load line.
     pub cause: Cause,
     /// The limiting resource in this case, such as `one thread of node`.
     pub subject: String,

@@ -12,7 +12,7 @@ use crate::study::search::{is_after_search, outcome, planned_tag, settings, soak
 use crate::summary::Summary;
 use plimsoll_model::{Experiment, FindSpec, Purpose, Run, Trial};
 
-/// The finding of a search.
+/// The finding of a search: the load line, with the loads that were made after the search.
 #[derive(Debug, Clone)]
 pub struct SearchFinding<'a> {
     /// The settings of the search.
@@ -36,13 +36,13 @@ pub struct SearchFinding<'a> {
 pub struct PlannedLoad {
     /// The headroom: the share of the load line that the load leaves unused, 0..=1.
     pub headroom: f64,
-    /// The rate of the load, 1/s.
+    /// The rate of the load, 1/s: the load line minus the headroom.
     pub rate_rps: f64,
     /// Mean number of requests in flight; `None`: not known.
     pub in_flight: Option<f64>,
     /// Response time p99, ns; `None`: not known.
     pub p99_ns: Option<f64>,
-    /// Whether the load met the SLO.
+    /// Whether the server met the SLO under this load.
     pub is_sustained: bool,
 }
 

@@ -43,7 +43,7 @@ pub struct SweepFigures<'a> {
     pub server: Option<ServerUse>,
 }
 
-/// The finding of a sweep.
+/// The finding of a sweep: the figures of all levels, the peak and the knee.
 #[derive(Debug, Clone)]
 pub struct SweepFinding<'a> {
     /// The levels in the order of the command line, including skipped levels.

@@ -1,9 +1,9 @@
-//! The results of experiments: the effect on the goodput ([`InterventionOutcomes::effects`]), and
-//! the causes that the effect supports or contradicts.
+//! The results of experiments (interventions): the effect of a change on the goodput
+//! ([`InterventionOutcomes::effects`]), and the causes that the effect supports or contradicts.
 //!
-//! The first and the last load are controls without a change. The difference between them is the
-//! noise that every effect must exceed. A load is void where plimsoll or other processes were the
-//! limit.
+//! The first and the last load are controls, loads without a change. An effect must exceed the
+//! noise, which the difference between the two controls shows. A load is void if plimsoll or other
+//! processes were the limit.
 //!
 //! Not here: the predictions of causes (`interventions`).
 
@@ -22,26 +22,26 @@ use serde::{Deserialize, Serialize};
 pub struct InterventionOutcome {
     /// The experiment.
     pub intervention: Intervention,
-    /// The figures with the change and without it.
+    /// The figures with the change and without it, for comparison.
     pub figures: ChangeFigures,
-    /// The effect; `None`: unknown.
+    /// The effect of the change on the goodput; `None` if it is unknown.
     pub effect: Option<Effect>,
     /// The reason why the effect is unknown.
     pub void: Option<String>,
 }
 
-/// The figures without the change and with it.
+/// The figures of an experiment without the change and with it.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChangeFigures {
-    /// Throughput, 1/s, without and with the change.
+    /// Goodput, 1/s, without the change and with it.
     Answered {
         #[allow(missing_docs, reason = "it says it itself")]
         control_rps: f64,
         #[allow(missing_docs, reason = "it says it itself")]
         changed_rps: f64,
     },
-    /// Mean response time, ns, of single requests and of several requests at once.
+    /// Mean response time, ns, of a request alone and of `count` simultaneous requests.
     Taken {
         #[allow(missing_docs, reason = "it says it itself")]
         alone_ns: f64,
@@ -54,15 +54,15 @@ pub enum ChangeFigures {
 /// The loads of the experiments of one explanation.
 #[derive(Debug, Clone, Default)]
 pub struct ExperimentLoads<'a> {
-    /// The loads without a change: the first, and the last if there is one.
+    /// The controls, loads without a change: the first one, and the last one if it was made.
     pub controls: Vec<&'a Run>,
-    /// The low load, with which several simultaneous requests are compared.
+    /// The low load; it shows how long a request takes alone.
     pub low: Option<&'a Run>,
-    /// The load at the line, with which bursts are compared.
+    /// The load at the load line; bursts are compared with it.
     pub line: Option<&'a Run>,
-    /// The loads with a change.
+    /// The loads with a change, each with its experiment.
     pub changed: Vec<(Intervention, &'a Run)>,
-    /// The loads with another value of a setting of the server.
+    /// The loads with another value of a setting of the server, each with that value.
     pub varied: Vec<(f64, &'a Run)>,
 }
 
@@ -70,32 +70,32 @@ pub struct ExperimentLoads<'a> {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
-/// The minimum size of an effect, as a natural logarithm: a third more, or a quarter less.
+/// The minimum size of an effect, as a natural logarithm of the ratio: a rise by a third, or a fall
+/// by a quarter.
 const EFFECT: f64 = 0.288;
-/// A change below this natural logarithm counts as no effect.
+/// The maximum change that counts as no effect, as a natural logarithm of the ratio (15 %).
 const STAYED: f64 = 0.14;
-/// An effect must exceed this multiple of the noise. The noise is the difference between the two
-/// controls.
+/// An effect must exceed this multiple of the difference between the two controls (loads without a
+/// change).
 const NOISE_TIMES: f64 = 2.0;
-/// If the throughput of the first control is below this share of the second control's, the server
-/// has not yet settled.
+/// The first control is dropped if its goodput is below this share of the last control's: the
+/// server was still busy with an earlier backlog.
 const STILL_AT_WORK: f64 = 0.6;
 
 impl InterventionOutcomes {
-    /// Computes the outcomes of these loads.
+    /// Computes the results of the experiments from their loads.
     pub fn from_loads(loads: &ExperimentLoads) -> InterventionOutcomes {
         let goodput = |sight: &LoadSignals| sight.get(Signal::Goodput).filter(|rps| *rps > 0.0);
         let mut controls: Vec<LoadSignals> = loads.controls.iter().map(|run| LoadSignals::from_run(run)).collect();
-        // If a server still works on an earlier backlog during the first control, that control
-        // shows another state than the changed loads.
+        // While the server still works on an earlier backlog, the first control shows another state
+        // of the server than the loads with a change.
         if let [first, .., last] = controls.as_slice()
             && goodput(first).unwrap_or(0.0) < STILL_AT_WORK * goodput(last).unwrap_or(0.0)
         {
             controls.remove(0);
         }
         let rates: Vec<f64> = controls.iter().filter_map(goodput).collect();
-        // The count includes requests in flight at the end, since about as many were in flight at
-        // the start.
+        // The throughput of the full server includes requests in flight at the end of the window.
         let full = |sight: &LoadSignals| {
             let under_way = sight.get(Signal::InFlight).unwrap_or(0.0) / sight.seconds.max(1.0);
             Some(goodput(sight)? + under_way)
@@ -125,7 +125,8 @@ impl InterventionOutcomes {
             let (effect, void) = if control_rps <= 0.0 {
                 (None, Some("no request succeeded without the change".to_owned()))
             } else if changed_rps <= 0.0 {
-                // A path or client without any success has no information about limits.
+                // A path or a client without any success has no information about limits of the
+                // server.
                 (None, Some("no request succeeded with the change".to_owned()))
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
@@ -135,13 +136,13 @@ impl InterventionOutcomes {
                 };
                 let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
                 match (effect, held_back.clone().or_else(|| hindered(&sight))) {
-                    // This experiment tests whether plimsoll is the limit, so a limit of plimsoll
-                    // does not void it.
+                    // The second process tests whether plimsoll is the limit, so a limit of
+                    // plimsoll does not void this experiment.
                     (Ok(effect), Some(_)) if *intervention == Intervention::SecondGenerator && disturbed.is_none() => {
                         (Some(effect), None)
                     }
-                    // The throughput rose although the change took capacity from plimsoll, so the
-                    // effect is a rise.
+                    // The change took capacity from plimsoll, and the goodput rose nevertheless. So
+                    // the rise is real.
                     (Ok(Effect::Rises), Some(_)) if held_back.is_none() => (Some(Effect::Rises), None),
                     (_, Some(reason)) => (None, Some(reason)),
                     (Ok(effect), None) => (Some(effect), None),
@@ -154,24 +155,24 @@ impl InterventionOutcomes {
         InterventionOutcomes(loads.changed.iter().map(of).collect())
     }
 
-    /// Returns the effects that exceed the noise.
+    /// Returns the experiments with a known effect, and the effect.
     pub fn effects(&self) -> Vec<(Intervention, Effect)> {
         self.0.iter().filter_map(|made| Some((made.intervention, made.effect?))).collect()
     }
 }
 
-/// Computes the signals of a load with simultaneous requests. Requests are simultaneous if they
-/// leave within half of the service time of one request, which `low` shows.
+/// Computes the signals of a load with simultaneous requests. Requests count as simultaneous if
+/// their lag is at most half of the service time of one request, which `low` shows.
 fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
     LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
-/// Returns whether plimsoll or other processes limited a load with this change, so that a
-/// repetition may give a result.
+/// Returns whether plimsoll or other processes limited a load with this change. If so, repeating
+/// the load may give a result.
 pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> bool {
     match intervention {
-        // This experiment tests whether plimsoll is the limit.
+        // The second process tests whether plimsoll is the limit, so only other processes matter.
         Intervention::SecondGenerator => disturbed(&LoadSignals::from_run(run)).is_some(),
         Intervention::Together | Intervention::Abreast => {
             hindered(&at_once(run, low.map(LoadSignals::from_run).as_ref())).is_some()
@@ -180,7 +181,7 @@ pub fn is_hindered(intervention: Intervention, run: &Run, low: Option<&Run>) -> 
     }
 }
 
-/// Returns the reason why a load is void for the server.
+/// Returns the reason why a load has no information about the server; `None` for a valid load.
 fn hindered(sight: &LoadSignals) -> Option<String> {
     disturbed(sight).or_else(|| sight.limited.as_ref().map(|_| "plimsoll was the limit".to_owned()))
 }
@@ -189,12 +190,13 @@ fn disturbed(sight: &LoadSignals) -> Option<String> {
     sight.disturbed.as_ref().map(|reason| format!("other processes disturbed it: {reason}"))
 }
 
-/// Returns the effect of pausing a dependency for a share of the time. A saturated dependency loses
-/// that share. Other resources bridge the pauses with waiting requests. The error is the reason why
-/// there is no effect.
+/// Returns the effect of pausing a dependency for a share of the time. If the dependency is
+/// saturated, the goodput falls by that share. If another resource is the limit, waiting requests
+/// keep it busy during the pauses. The error is the reason why the effect is unknown.
 fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
-    // A fall is at least half of that share. No effect is at most a quarter of it.
+    // A fall must reach half of the lost share. Up to a quarter of it, the goodput counts as
+    // unchanged.
     let (falls_below, stays_above) = (1.0 - lost / 2.0, 1.0 - lost / 4.0);
     let bridged = users >= control_rps * STOP_NS as f64 / 1e9;
     match change {
@@ -214,8 +216,8 @@ fn effect(ratio: f64, noise: f64) -> Option<Effect> {
     (change.abs() <= STAYED && noise <= EFFECT).then_some(Effect::Stays)
 }
 
-/// Computes the outcome of a load with bursts at the rate of the line. Rejected and late requests
-/// decide, not the throughput.
+/// Computes the result of bursts at a rate just below the load line. The share of rejected
+/// responses decides, not the goodput.
 fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
@@ -233,31 +235,33 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOut
     InterventionOutcome { intervention: Intervention::Bursts, figures, effect, void: void.or(unclear) }
 }
 
-/// Returns the number of requests that leave at once in a load with bursts.
+/// Returns how many requests start at once in a load with bursts; 0 without bursts.
 fn made_at_once(run: &Run) -> u64 {
     let of = |stage: &Stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
-/// Bounds of the waiting time of simultaneous requests. A request served one after another waits
-/// for half of the other requests on average. That wait is the unit of the bounds. Below this share
-/// of the unit, no request waits.
+/// The unit of these bounds is the mean wait of simultaneous requests that are served one after
+/// another: each waits for half of the other requests. Up to this share of the unit, no request
+/// waits.
 const NOBODY_WAITS: f64 = 0.15;
-/// With workers for half of the requests, the other half waits for one of these to end. That is
-/// half of the unit, or a third more; it is less if some requests end early.
+/// Maximum wait of simultaneous requests, in that unit, if the server has workers for half of the
+/// requests. The other half waits for one service time. That is half of the unit, or a third more;
+/// it is less if some requests end early.
 const HALF_WAIT: f64 = 0.78;
-/// From this share of the unit on, requests are served one after another.
+/// Minimum wait of simultaneous requests, in that unit, if requests are served one after another.
 const ONE_BY_ONE: f64 = 0.88;
-/// With as many workers as requests, none waits. At a lock requests wait for less than half of the
-/// unit if the work before the lock varies.
+/// Minimum wait of as many requests as the server serves at once, in that unit, if some requests
+/// queue at a lock. They wait for less than half of the unit if the work before the lock varies.
 const SOME_WAIT: f64 = 0.27;
-/// The lag is compared with a tenth of a bound: this number of service times of a single request.
+/// The lag of simultaneous requests is compared with a tenth of a bound: of this number of service
+/// times of a single request.
 const AT_ONCE: f64 = 5.0;
-/// With fewer responses, a mean has no information.
+/// A mean of fewer responses has no information.
 const TOGETHER_ANSWERS_MIN: f64 = 30.0;
 
-/// Computes the result of `count` simultaneous requests. `low`: the signals at a low load. `line`:
-/// the signals at the line. `full_rps`: the throughput of the saturated server, 1/s.
+/// Computes the result of `count` simultaneous requests. `low`, `line`: signals at the low load and
+/// at the load line. `full_rps`: throughput of the saturated server, 1/s.
 fn of_together(
     intervention: Intervention,
     sight: &LoadSignals,
@@ -265,18 +269,18 @@ fn of_together(
     count: u64,
     full_rps: f64,
 ) -> InterventionOutcome {
-    // Responses whose rest waits for an acknowledgement do so more often on old connections than on
-    // new ones. So the two loads cannot be compared.
+    // If the rest of responses waits for an acknowledgement, it waits more often on old connections
+    // than on new ones. Then only the times to the first byte are comparable.
     let is_held_back = [Some(sight), low].into_iter().flatten().any(|sight| sight.held_back_ns.is_some());
     let mean_ns = |sight: &LoadSignals| if is_held_back { sight.first_byte_mean_ns } else { sight.service_mean_ns };
-    // A request is never slower alone than among other requests, but a low load may have to wake
-    // sleeping threads.
+    // The line is used if it is faster, because a low load may have to wake sleeping threads. A
+    // request alone is never slower than among other requests.
     let at_line = line.filter(|_| !is_held_back).and_then(mean_ns).unwrap_or(f64::INFINITY);
     let alone_ns = low.and_then(mean_ns).map(|ns| ns.min(at_line));
     let together_ns = mean_ns(sight);
     let figures =
         ChangeFigures::Taken { alone_ns: alone_ns.unwrap_or(0.0), together_ns: together_ns.unwrap_or(0.0), count };
-    // The thread that handles all requests also handles them one after another.
+    // If one thread handles all requests, simultaneous requests wait for its work in any case.
     let thread_ns = line.and_then(|line| {
         let work = line.get(Signal::FullestThread)? / line.get(Signal::Goodput).filter(|rps| *rps > 0.0)?;
         Some(work * 1e9)
@@ -339,13 +343,14 @@ impl InterventionOutcome {
         }
     }
 
-    /// Returns the remaining causes that the result makes more probable than other remaining
-    /// causes. `posterior`: the probabilities before the experiment.
+    /// Returns the remaining causes that become more probable by this result, compared with the
+    /// other remaining causes. `posterior`: the probabilities before the experiment.
     pub fn supports(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio >= SPEAKS)
     }
 
-    /// Returns the remaining causes that the result makes less probable.
+    /// Returns the remaining causes that become less probable by this result. `posterior`: the
+    /// probabilities before the experiment.
     pub fn denies(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio <= 1.0 / SPEAKS)
     }
@@ -355,7 +360,7 @@ impl InterventionOutcome {
         let standing = at_stake(posterior);
         let given =
             |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
-        // A single remaining cause is compared with the unknown cause.
+        // If a single cause remains, it is compared with the unknown cause.
         let weights = standing.iter().map(|it| it.probability).sum::<f64>() + posterior.unknown;
         let known: f64 = standing.iter().map(|it| it.probability * given(it)).sum();
         let average = (known + posterior.unknown / Effect::ALL.len() as f64) / weights;
@@ -364,8 +369,8 @@ impl InterventionOutcome {
     }
 }
 
-/// An effect supports or contradicts a cause if its probability changes by this factor, compared
-/// with the remaining causes.
+/// A result supports or contradicts a cause if its probability under the cause is this factor above
+/// or below the average of the remaining causes.
 const SPEAKS: f64 = 1.25;
 
 #[cfg(test)]
@@ -395,8 +400,8 @@ mod tests {
         }
     }
 
-    /// A load whose second process died is void for that reason only. If plimsoll is the limit, its
-    /// doubling still has a result.
+    /// A load whose second process died is void for that reason only. If plimsoll is the limit, a
+    /// second process still has a result.
     #[test]
     fn what_was_not_made_whole_says_nothing() {
         let mut run = Run::new(plimsoll_model::Plan::get(
@@ -425,12 +430,12 @@ mod tests {
         // Each row: ms of a single request, ms of simultaneous requests, their number, the
         // throughput of a saturated server in 1/s, and the expected effect.
         for (alone, together, count, full_rps, expect) in [
-            // Six workers of 15 ms each: six of twelve requests wait for 15 ms, or less if some end
-            // early.
+            // Six workers of 15 ms: six of the twelve requests wait for 15 ms, or less if some
+            // requests end early.
             (15.0, 22.5, 12, 400.0, Some(Effect::Stays)),
             (15.0, 19.0, 12, 400.0, Some(Effect::Stays)),
-            // A lock is held for 2.5 ms of 15 ms: each request waits for 5.5 other requests, 13.75
-            // ms on average.
+            // A lock is held for 2.5 ms of 15 ms: each request waits for 5.5 other requests on
+            // average, 13.75 ms.
             (15.0, 28.7, 12, 400.0, Some(Effect::Falls)),
             (15.0, 26.4, 12, 400.0, None),
             // A token bucket admits 400/s, and twenty requests at once.

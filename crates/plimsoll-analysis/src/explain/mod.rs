@@ -1,7 +1,8 @@
-//! The limit of a load line ([`explain`]). Signals of steady loads at a low rate, at the line and
-//! past it become the values of some forty features ([`features`]). Bayes' rule turns these values,
-//! and the effects of experiments, into a probability of each cause ([`posterior`]). Without a
-//! probable cause the result is "not known", with the missing evidence.
+//! The bottleneck that limits a load line ([`explain`]). Signals (measured figures) of steady loads
+//! at a low rate, at the line and above it give the answers to some forty questions ([`features`]).
+//! Bayes' rule turns these answers, and the effects of experiments, into a probability of each
+//! cause ([`posterior`]). Without a probable cause, the result is "not known", with the missing
+//! evidence.
 //!
 //! Not here: the choice of loads (`study::explain`), and the presentation.
 
@@ -49,103 +50,106 @@ use plimsoll_model::Intervention;
 use posterior::{CauseProbability, EvidenceTerm};
 use thresholds::{FEW, FULL, PART};
 
-/// A cause with its probability in one case.
+/// A possible cause of the load line, with its probability in one case.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LikelyCause {
-    /// The probable cause.
+    /// The possible cause.
     pub cause: Cause,
     /// The probability of the cause, 0..=1.
     pub probability: f64,
-    /// The resource in this case, such as `4 connections to 127.0.0.1:6379`.
+    /// The limiting resource in this case, such as `4 connections to 127.0.0.1:6379`.
     pub subject: String,
 }
 
-/// The values of one signal over the loads.
+/// The values of one signal (measured figure) at three loads, as evidence for a cause.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SignalRow {
-    /// The shown signal.
+    /// The shown signal, a measured figure of each load.
     pub signal: Signal,
-    /// The value at the low load.
+    /// The value at the low load; `None` if it was not observed.
     pub low: Option<f64>,
-    /// The value at the line.
+    /// The value at the load line; `None` if it was not observed.
     pub line: Option<f64>,
-    /// The value above the line.
+    /// The value above the load line; `None` if it was not observed.
     pub past: Option<f64>,
     /// The cause that the signal supports.
     pub supports: Cause,
 }
 
-/// The prediction of the load line without the cause.
+/// The predicted load line if the named cause were removed.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LinePrediction {
-    /// The rate that saturates the next resource, 1/s: the lowest ceiling of the other resources.
+    /// The predicted line, 1/s: the lowest rate that saturates one of the remaining resources.
     pub line_rps: f64,
-    /// The range of `line_rps` over the single loads, 1/s.
+    /// The range of `line_rps`, 1/s, over estimates from single loads.
     pub range_rps: (f64, f64),
-    /// The cause that limits the line at that rate.
+    /// The cause that would limit the line then.
     pub next_cause: Cause,
-    /// The predicted rate with twice the present limit, 1/s, at most `line_rps`; `None` if the
-    /// limit is no number.
+    /// The predicted line if the present limit were doubled, 1/s, at most `line_rps`. `None` if the
+    /// limit is no number that can be doubled.
     pub doubled_rps: Option<f64>,
 }
 
-/// The report of one experiment.
+/// The result of one experiment (intervention), for the report.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InterventionReport {
     /// The experiment.
     pub intervention: Intervention,
-    /// The throughput that each remaining cause predicted.
+    /// The effect on the goodput that each remaining cause predicted, in words.
     pub predictions: Vec<(Cause, String)>,
     /// The measured effect, in words.
     pub measured: String,
-    /// The causes that the effect supports, the strongest first.
+    /// The causes that the effect makes more probable.
     pub supports: Vec<Cause>,
-    /// The causes that the effect contradicts.
+    /// The causes that the effect makes less probable.
     pub denies: Vec<Cause>,
 }
 
-/// The explanation of a load line.
+/// The explanation of a load line: the causes with their evidence.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Explanation {
     /// The named cause; [`Cause::Unknown`] if no cause is named.
     pub cause: Cause,
-    /// The causes with their probabilities, the highest first.
+    /// The possible causes with their probabilities, the most probable first.
     pub causes: Vec<LikelyCause>,
-    /// Whether no cause is named although a limit may exist.
+    /// Whether the evidence is too weak to name a cause, although a limit may exist.
     pub abstained: bool,
-    /// The places of the requests in flight, at the low load, at the line and above.
+    /// Where the requests in flight wait or run: at the low load, at the load line and above.
     pub request_places: [Option<InFlightBreakdown>; 3],
-    /// The answer in one sentence, without a full stop.
+    /// The explanation in one sentence, without a full stop.
     pub sentence: Sentence,
-    /// The visible effect of the cause, as a clause, if the named cause is a limit of the server.
+    /// The visible effect of the named cause, as a clause; `None` if no limit of the server is
+    /// named.
     pub how: Option<String>,
-    /// The evidence for the cause.
+    /// The signals that support the shown causes, the strongest first.
     pub evidence: Vec<SignalRow>,
-    /// The causes that are ruled out, each with the reason.
+    /// The causes that are ruled out, each with the strongest reason.
     pub ruled_out: Vec<(Cause, String)>,
-    /// The experiments and their results.
+    /// The experiments (interventions) and their results.
     pub interventions: Vec<InterventionReport>,
-    /// The effect of the setting that `--vary` changed.
+    /// The effect of the server's setting that `--vary` changed; `None` without that flag.
     pub varied: Option<VariedSetting>,
-    /// The missing evidence where the cause is not known: sentences without a full stop.
+    /// The observations that would show the cause, if no cause is named: sentences without a full
+    /// stop.
     pub missing_evidence: Vec<Sentence>,
-    /// The load line without the cause.
+    /// The predicted load line without the named cause; `None` if no prediction is possible.
     pub line_prediction: Option<LinePrediction>,
-    /// The demand of a request on each resource, the lowest ceiling first.
+    /// The demand of a request on each resource. The resource that saturates at the lowest rate
+    /// comes first.
     pub demands: Vec<ServiceDemand>,
-    /// The cost of the server's functions per request, from samples of the kernel.
+    /// The CPU cost of the server's functions per request; `None` if functions were not sampled.
     pub functions: Option<FunctionObservation>,
     /// The explained load line.
     pub load_line_rps: LoadLine,
 }
 
-/// Returns the probabilities of the causes before any experiment.
+/// Returns the probabilities of the causes from the loads alone, before any experiment.
 pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
     Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
-/// Explains the result of a search by these loads and experiments. The doubts exclude those of the
-/// search.
+/// Explains the load line of a search by these steady loads and experiments. The result contains
+/// only the doubts of the explanation, not those of the search.
 pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> Assessment<Explanation> {
     let case = Contrast::from_loads(findings, loads);
     let changes = InterventionOutcomes::from_loads(made);
@@ -163,24 +167,25 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
 }
 
-/// Returns whether a cause may be named for a server that does not recover, or for a server of
-/// which requests fail at any load.
+/// Returns whether a cause may be named for a server in this state. The state is restricted if the
+/// server has not recovered from the search, or if requests fail at any load.
 fn may_be_told(case: &Contrast, cause: Cause) -> bool {
-    // An exhausted resource explains why the server does not recover. Other observations do not
-    // describe a working server.
+    // A server that used up a resource cannot recover, so the used-up resource may be named. Other
+    // causes would describe a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
     (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
 }
 
-/// Computes the explanation of a case and its experiments.
+/// Computes the explanation from the facts of a case and the results of its experiments.
 pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps: LoadLine) -> Explanation {
     let answers = Answers::from_contrast(case);
     let of = |effects: &[(Intervention, Effect)]| Posterior::compute(Likelihoods::fitted(), &answers, effects);
     let (before, posterior) = (of(&[]), of(&changes.effects()));
     let causes = posterior.causes();
     let seen = case.is_seen() && case.target_loss.is_none();
-    // If the server process ended, the kernel may report the reason.
+    // If the server process ended, the kernel may report that it killed the process for lack of
+    // memory.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
@@ -222,21 +227,21 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     }
 }
 
-/// Causes below this probability are not reported.
+/// Causes with a lower probability than this are not reported.
 const TOLD: f64 = 0.01;
-/// The number of possible causes shown if no cause is named.
+/// The number of possible causes that are shown if no cause is named.
 const SHOWN: usize = 3;
-/// An answer supports or contradicts a cause if the logarithm of their probability ratio reaches
-/// this.
+/// An answer is evidence against a cause if its log likelihood ratio is at most minus this.
 const SPEAKS: f64 = 1.0;
 
-/// Returns the signals of the answers that support a cause, the strongest first, each once.
+/// Returns the signals behind the answers that support the shown causes, the strongest first, each
+/// signal once.
 fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     let mut told: Vec<SignalRow> = Vec::new();
     for cause in shown {
         let mut terms: Vec<&EvidenceTerm> = cause.candidate.terms.iter().filter(|it| it.log_ratio > 0.0).collect();
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
-        // An answer of most servers is no evidence.
+        // The first answer (index 0) is that of most servers, so it is no evidence.
         for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
             let [low, line, past] = case.over_loads(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
@@ -248,12 +253,13 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
     told
 }
 
-/// Returns the causes that are ruled out, each with the strongest evidence against the cause.
+/// Returns the improbable causes, each with the strongest evidence against it.
 fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
     let out = causes.iter().filter(|it| it.probability < TOLD);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
-        // The mark of a cause is better evidence against the cause than signals for another cause.
+        // An answer to the cause's own features is better evidence against the cause than a sign of
+        // another cause.
         let own = |term: &&EvidenceTerm| it.candidate.way.expects.iter().any(|(of, _)| *of == term.feature);
         let term = against.clone().find(own).or_else(|| against.clone().next())?;
         Some((it.cause, against_text(case, term.feature, term.value)))
@@ -275,7 +281,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
 }
 
-/// Formats an answer with the figure that it depends on.
+/// Formats an answer together with the measured figure that it depends on.
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
@@ -301,23 +307,25 @@ fn cause_of(resource: UsedResource) -> Cause {
     }
 }
 
-/// Predicts the line without a cause: the lowest ceiling of the other resources.
+/// Predicts the load line without a cause: the lowest rate that saturates one of the other
+/// resources. Returns `None` if no prediction is possible.
 fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
         return without_collecting(case);
     }
-    // A cause that is no limit has no next limit. Where code or its runtime changes, the demand of
-    // a request also changes.
+    // A cause that is no limit has no next limit. For a slow start or a slow response, changes of
+    // the code also change the demand of a request.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
     let card = causes::card_of(cause)?;
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
-    // A ceiling below the observed throughput is wrong.
+    // A saturating rate below the observed throughput is wrong.
     if next.ceiling_rps < case.sustained_rps {
         return None;
     }
-    // A few users may get a higher throughput than many users. The prediction concerns the line.
+    // A few users may get a higher throughput than many users, but the prediction concerns the
+    // line.
     let most_rps = case.sustained_rps;
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
     // The rate is converted into the unit of the line.
@@ -331,12 +339,13 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     })
 }
 
-/// Predicts the line without garbage collection, if the collector and the work saturate the cores.
+/// Predicts the load line without garbage collection, if the collector and requests together
+/// saturate the cores.
 fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
-    // Removing the collector returns between half and all of its CPU time to requests.
+    // Without the collector, requests get between half and all of its CPU time.
     let least_rps = case.sustained_rps / (1.0 - share / 2.0) / case.requests_each;
     Some(LinePrediction {
         line_rps,
@@ -346,7 +355,8 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
     })
 }
 
-/// Returns the evidence against the result beyond the search: disturbed loads, and missing loads.
+/// Returns the doubts about the explanation beyond those of the search, such as disturbed or
+/// missing loads.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
     let steady = [("low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
@@ -358,7 +368,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     if !disturbed.is_empty() {
         let names = disturbed.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
         let text = match findings.interference.disturbed {
-            // This text continues the sentence about the search.
+            // This text continues the sentence about the disturbed search.
             true => format!("steady loads were disturbed, too ({names})"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();

@@ -1,4 +1,5 @@
-//! The answer "not known": the possible causes, and the evidence that would separate them.
+//! The texts for an unknown cause: the possible causes, and the observations that would separate
+//! them.
 
 use super::cause::Cause;
 use super::causes::card_of;
@@ -7,7 +8,7 @@ use super::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence};
 
-/// Returns the sentence that the cause is not known, and which causes are possible.
+/// Returns the sentence that the cause is not known, with the reason or with the possible causes.
 pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");
@@ -48,7 +49,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     }
 }
 
-/// Returns the missing evidence, as sentences.
+/// Returns advice on the observations that would show the cause, as sentences without a full stop.
 pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
     if case.broken_since().is_some() {
         return vec![Sentence::from(

@@ -1,13 +1,14 @@
-//! The places of requests ([`InFlightBreakdown`]): the requests in flight of one load, divided by
-//! the resource that each waits for or uses. The parts add up to the requests in flight (Little's
-//! law). Requests without an observation form one part.
+//! The places of the requests in flight during a load ([`InFlightBreakdown`]). A place is what a
+//! request waits for or uses, such as a core or a dependency. The numbers at all places add up to
+//! the requests in flight (Little's law). Requests without an observation have a place of their
+//! own.
 //!
 //! Not here: the conclusions (`features`), and the chart.
 
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};
 
-/// A place where a request in flight can be.
+/// What a request in flight waits for or uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RequestPlace {
     /// The request's connection waits to be accepted.
@@ -16,9 +17,9 @@ pub enum RequestPlace {
     OnCore,
     /// The request's thread waits for a core.
     ForCore,
-    /// The control group is throttled until its next period.
+    /// The server's control group is throttled by its CPU quota until the next period.
     Throttled,
-    /// The request's thread waits for another thread.
+    /// The request's thread waits for another thread, for example at a lock.
     ForLock,
     /// The request's call is in service at a dependency.
     AtDependency,
@@ -26,11 +27,11 @@ pub enum RequestPlace {
     BeforeDependency,
     /// The request's thread waits for storage.
     AtStorage,
-    /// Written data waits for its reader, or for the network.
+    /// Data that the server wrote for the request waits for its reader, or for the network.
     BeforeReader,
-    /// The request's thread sleeps for a time.
+    /// The request's thread sleeps for a time, for example to poll.
     Asleep,
-    /// The server has the request, and no observation shows what it waits for.
+    /// The server has the request, but no probe shows what the request waits for.
     Unobserved,
 }
 
@@ -50,7 +51,7 @@ impl RequestPlace {
         RequestPlace::Unobserved,
     ];
 
-    /// Returns the name of the place in documents.
+    /// Returns the identifier of the place, as used in JSON.
     pub fn word(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not_accepted",
@@ -67,7 +68,7 @@ impl RequestPlace {
         }
     }
 
-    /// Returns the name of the place in words.
+    /// Returns the place in words for people.
     pub fn text(self) -> &'static str {
         match self {
             RequestPlace::NotAccepted => "not accepted",
@@ -85,7 +86,7 @@ impl RequestPlace {
     }
 }
 
-/// The requests in flight at one place.
+/// The number of requests in flight at one place.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PlaceShare {
     /// The place of these requests.
@@ -94,19 +95,19 @@ pub struct PlaceShare {
     pub requests: f64,
 }
 
-/// The places of the requests in flight of one load.
+/// The number of requests in flight at each place during one load.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InFlightBreakdown {
     /// Mean number of requests in flight.
     pub in_flight: f64,
-    /// The number of requests at each place, in the order of [`RequestPlace::ALL`], each above 0.
-    /// The numbers add up to `in_flight`.
+    /// The number of requests at each place, in the order of [`RequestPlace::ALL`]. Places without
+    /// a request are left out. The numbers add up to `in_flight`.
     pub parts: Vec<PlaceShare>,
 }
 
 impl InFlightBreakdown {
-    /// Computes the breakdown of a load. `idle`: a load without queues, whose sleeping threads are
-    /// idle workers. Returns `None` without requests in flight.
+    /// Computes the breakdown of a load from its signals. `idle`: a load without queues; threads
+    /// that wait in it are idle workers. Returns `None` without requests in flight.
     pub fn from_signals(sight: &LoadSignals, idle: &LoadSignals) -> Option<InFlightBreakdown> {
         let in_flight = sight.get(Signal::InFlight).filter(|count| *count > 0.0)?;
         let get = |signal: Signal| sight.get(signal).unwrap_or(0.0);
@@ -129,7 +130,8 @@ impl InFlightBreakdown {
             (RequestPlace::Asleep, more(Signal::InSleep)),
             (RequestPlace::Throttled, throttled),
         ];
-        // A request in several observations is counted once: more certain observations come first.
+        // A request may appear in several observations, but counts once. The more certain
+        // observations come first.
         let mut left = in_flight;
         let mut parts: Vec<PlaceShare> = Vec::new();
         for (place, requests) in found {
@@ -143,14 +145,14 @@ impl InFlightBreakdown {
         Some(InFlightBreakdown { in_flight, parts })
     }
 
-    /// Returns the share of the requests at a place, 0..=1.
+    /// Returns the share of the requests in flight that are at a place, 0..=1.
     pub fn share(&self, place: RequestPlace) -> f64 {
         self.parts.iter().find(|part| part.place == place).map_or(0.0, |part| part.requests / self.in_flight)
     }
 }
 
-/// Returns the breakdowns at the low load, at the line and above; `None` for a load that was not
-/// made.
+/// Returns the breakdowns at the low load, at the load line and above; `None` for a load without
+/// requests in flight.
 pub fn over_loads(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
     [&case.low, &case.line, &case.past].map(|sight| InFlightBreakdown::from_signals(sight, &case.low))
 }

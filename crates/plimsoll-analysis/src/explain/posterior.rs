@@ -1,7 +1,7 @@
-//! The probability of each cause given the observations ([`Posterior`]): Bayes' rule over the
-//! answers of all features and the effects of all interventions.
+//! The probability of each cause given the observations ([`Posterior`]). Bayes' rule combines the
+//! answers to all features (questions about the server) and the effects of all experiments.
 //!
-//! Not here: the probabilities of feature values (`likelihoods`), and words.
+//! Not here: the probabilities of answers (`likelihoods`), and texts.
 
 use super::cause::Cause;
 use super::causes::card::{CauseCard, Manifestation};
@@ -12,83 +12,84 @@ use super::likelihoods::Likelihoods;
 use super::predictions::Effect;
 use plimsoll_model::Intervention;
 
-/// The answers of all features, in the order of [`Feature::ALL`].
+/// The answers to all features, in the order of [`Feature::ALL`]: the index of an answer, or `None`
+/// if nothing was observed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answers(pub Vec<Option<usize>>);
 
 impl Answers {
-    /// Reads the answers of all features in one case.
+    /// Computes the answers to all features from the facts of one case.
     pub fn from_contrast(case: &Contrast) -> Answers {
         Answers(Feature::ALL.iter().map(|feature| (feature.card().read)(case)).collect())
     }
 
-    /// Returns the features that have an answer, with the index of the answer.
+    /// Returns the features with an observed answer, and the index of the answer.
     pub fn observed(&self) -> impl Iterator<Item = (Feature, usize)> {
         Feature::ALL.iter().zip(&self.0).filter_map(|(feature, answer)| Some((*feature, (*answer)?)))
     }
 }
 
-/// The weight of one answer for a cause, compared with any server.
+/// The evidence that one answer gives for or against a cause.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EvidenceTerm {
     /// The feature whose question was answered.
     pub feature: Feature,
-    /// The index of the answer.
+    /// The index of the answer into the feature's answers.
     pub value: usize,
-    /// Logarithm of a ratio: the probability of the answer under the cause, divided by that for any
-    /// server.
+    /// Natural logarithm of a ratio: the probability of the answer under the cause, divided by its
+    /// probability for any server. Above 0, the answer supports the cause.
     pub log_ratio: f64,
 }
 
-/// One manifestation of a cause, with its probability given the observations.
+/// One form (manifestation) in which a cause shows itself, with its probability in one case.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// The card of the cause.
+    /// The description of the cause.
     pub card: &'static CauseCard,
     /// The manifestation of the cause.
     pub way: &'static Manifestation,
-    /// The probability of the manifestation, 0..=1.
+    /// The probability of this form of the cause given the observations, 0..=1.
     pub probability: f64,
-    /// The evidence for the cause and against it, the strongest first.
+    /// The evidence for and against this form of the cause, the strongest first.
     pub terms: Vec<EvidenceTerm>,
 }
 
-/// A cause with the sum of the probabilities of its manifestations.
+/// A cause with its probability, the sum over all its manifestations (forms).
 #[derive(Debug, Clone, Copy)]
 pub struct CauseProbability<'a> {
     /// The cause.
     pub cause: Cause,
-    /// The probability of the cause, 0..=1.
+    /// The probability of the cause given the observations, 0..=1.
     pub probability: f64,
     /// The most probable manifestation of the cause.
     pub candidate: &'a Candidate,
 }
 
-/// The probabilities of all causes.
+/// The probabilities of all causes given the observations.
 #[derive(Debug, Clone)]
 pub struct Posterior {
-    /// All manifestations, the most probable first.
+    /// The manifestations (forms) of all causes, the most probable first.
     pub candidates: Vec<Candidate>,
-    /// The probability that no known cause applies, 0..=1.
+    /// The probability that none of the known causes applies, 0..=1.
     pub unknown: f64,
-    /// The cause that is named; `None`: none is probable enough.
+    /// The cause that the explanation names; `None` if no cause is probable enough.
     pub named: Option<Cause>,
 }
 
-/// The prior probability that no known cause applies.
+/// Prior probability that none of the known causes applies.
 const UNKNOWN_PRIOR: f64 = 0.1;
 
 impl Posterior {
-    /// Computes the probabilities for a case with these effects of interventions.
+    /// Computes the probabilities from the facts of a case and the effects of experiments.
     pub fn from_contrast(case: &Contrast, effects: &[(Intervention, Effect)]) -> Posterior {
         Posterior::compute(Likelihoods::fitted(), &Answers::from_contrast(case), effects)
     }
 
-    /// Computes the probabilities for these answers and effects, with the given likelihoods.
+    /// Computes the probabilities from these answers and effects, with the given likelihoods.
     pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
         let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;
-        // The background of a feature is equal for all manifestations.
+        // The background of a feature (its answers for any server) is equal for all manifestations.
         let background = |(feature, value)| (feature, value, likelihoods.background(feature));
         let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed().map(background).collect();
         let mut candidates: Vec<Candidate> = ways()
@@ -120,7 +121,7 @@ impl Posterior {
         found
     }
 
-    /// Returns the causes, the most probable first.
+    /// Returns the causes with their probabilities, the most probable first.
     pub fn causes(&self) -> Vec<CauseProbability<'_>> {
         let mut found: Vec<CauseProbability> = Vec::new();
         for candidate in &self.candidates {

@@ -1,17 +1,18 @@
-//! The predictions of a cause for experiments ([`Predictions`]): the probability of each effect.
+//! The predictions of a cause for experiments ([`Predictions`]): the probability that the goodput
+//! rises, stays or falls.
 //!
 //! Not here: the causes (`causes`), and which experiments are made (`interventions`).
 
 use plimsoll_model::Intervention;
 use serde::{Deserialize, Serialize};
 
-/// The effect of an experiment on the goodput.
+/// The effect of an experiment (intervention) on the goodput.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
     /// The goodput rises by more than noise, and by a third at least.
     Rises,
-    /// The goodput stays within the noise.
+    /// The goodput stays: the change is within the noise, at most about 15 %.
     Stays,
     /// The goodput falls by more than noise, and by a quarter at least.
     Falls,
@@ -35,8 +36,8 @@ impl Effect {
     }
 }
 
-/// The prediction of a cause for an experiment: the probability of each effect, in the order of
-/// [`Effect::ALL`].
+/// What a cause predicts for one experiment: the probability of each effect on the goodput, in the
+/// order of [`Effect::ALL`]. The probabilities sum to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Prediction([f64; 3]);
 
@@ -61,7 +62,7 @@ pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
 /// All effects are equally probable, so the experiment has no information about the cause.
 pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
 
-/// An effect with this probability is shown as predicted.
+/// The minimum probability of an effect that the text of a prediction mentions.
 const PREDICTED: f64 = 0.3;
 
 impl Prediction {
@@ -70,27 +71,28 @@ impl Prediction {
         self.0[effect as usize]
     }
 
-    /// Returns whether all effects are equally probable.
+    /// Returns whether all effects are equally probable, so that the experiment does not test the
+    /// cause.
     pub fn is_open(&self) -> bool {
         *self == OPEN
     }
 
-    /// Returns the distance of two predictions: half the sum of differences (total variation),
-    /// 0..=1.
+    /// Returns the distance of two predictions, 0..=1: half the sum of the absolute differences of
+    /// their probabilities (total variation).
     pub(super) fn distance(&self, other: &Prediction) -> f64 {
         self.0.iter().zip(&other.0).map(|(a, b)| (a - b).abs()).sum::<f64>() / 2.0
     }
 
-    /// Formats the prediction as a sentence without a subject, for the requests that succeed with
-    /// `intervention`.
+    /// Formats the predicted effects of `intervention` without a subject, such as `rises or
+    /// unchanged`.
     pub fn text(&self, intervention: Intervention) -> String {
         let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);
         predicted.map(|effect| effect.word(intervention)).collect::<Vec<_>>().join(" or ")
     }
 }
 
-/// The prediction of a cause for each experiment. There is no default: a new cause states each
-/// prediction.
+/// What a cause predicts for each experiment. There is no default value: a new cause must state
+/// every prediction.
 #[derive(Debug, Clone, Copy)]
 #[allow(missing_docs, reason = "each is the intervention of its name")]
 pub struct Predictions {
@@ -111,7 +113,7 @@ pub struct Predictions {
 }
 
 impl Predictions {
-    /// The predictions of a cause that is no limit of the server.
+    /// The predictions of a cause that no experiment tests, such as a cause outside the server.
     pub(super) const OPEN: Predictions = Predictions {
         reference: OPEN,
         more_users: OPEN,
@@ -129,7 +131,7 @@ impl Predictions {
         abreast: OPEN,
     };
 
-    /// The predictions of resources that are always busy: cores, a thread, or a quota of CPU time.
+    /// The predictions of causes whose resource is always busy: cores, a thread, or a CPU quota.
     pub(super) const OF_WORK: Predictions = Predictions {
         reference: RISES_OR_STAYS,
         more_users: STAYS,
@@ -147,7 +149,7 @@ impl Predictions {
         abreast: OPEN,
     };
 
-    /// Returns the prediction for an intervention.
+    /// Returns the prediction for one experiment.
     pub fn for_intervention(&self, intervention: Intervention) -> Prediction {
         match intervention {
             Intervention::Control => OPEN,

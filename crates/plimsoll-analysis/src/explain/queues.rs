@@ -1,7 +1,8 @@
-//! Laws of queues and of threads that the features apply: each a pure function of the observed
-//! loads. A result of `None` means that an input was not observed.
+//! Tests of the observed loads by laws of queues and of threads; the features use their answers.
+//! Each is a pure function of the facts of a case. A result of `None` means that an input was not
+//! observed.
 //!
-//! Not here: the meaning of an answer (`causes`).
+//! Not here: the conclusions from an answer (`causes`).
 
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};
@@ -16,19 +17,19 @@ fn agree(count: f64, other: f64, within: f64) -> bool {
     other > 0.0 && (count / other - 1.0).abs() <= within
 }
 
-/// Returns the increase of a signal from the low load to the load above the line.
+/// Returns the increase of a signal from the low load to the load above the load line.
 fn more(case: &Contrast, signal: Signal) -> Option<f64> {
     Some(case.past.get(signal)? - case.low.get(signal)?)
 }
 
-/// Returns whether a signal at the line or above reaches `least`, and has risen by the factor
-/// `times` since the low load.
+/// Returns whether a signal at the load line or above reaches `least`, and is at least `times` its
+/// value at the low load.
 pub(super) fn risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
     let top = case.top(signal)?;
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
 }
 
-/// Whether plimsoll was the limit, on a machine with idle cores.
+/// Returns whether plimsoll was the limit although the server had idle capacity.
 pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
     let of = |sight: &LoadSignals| {
         let crowded_out = crowded_out(sight).unwrap_or(false);
@@ -40,8 +41,7 @@ pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
     whole || here || reads && case.nothing_full() == Some(true) && case.plateau() == Some(true)
 }
 
-/// Returns whether plimsoll was late because it lacked a core, on the machine of a server that
-/// saturates its cores.
+/// Returns whether plimsoll was late only because the server on the same machine used up the cores.
 fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     let cores = sight.get(Signal::Cores)?;
     let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
@@ -49,10 +49,10 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
 }
 
-/// Returns whether plimsoll's connections are the limit. One sign is that the number of requests in
-/// service equals the allowed number in flight. The other sign is that some requests were not sent,
-/// although the sent ones were as fast as single requests. Random arrivals find all connections in
-/// use long before these are always in use (Erlang's loss formula).
+/// Returns whether plimsoll's limit of connections is the limit. One sign: the number of requests
+/// in service equals the allowed number in flight. The other sign: requests were not sent, although
+/// the sent ones were as fast as single requests. Random arrivals find all connections in use long
+/// before all are always in use (Erlang's loss formula).
 pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
@@ -62,10 +62,10 @@ pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
     Some(most >= 1.0 && (all || lost))
 }
 
-/// Returns whether other processes took cores that the server's threads waited for, at the line or
-/// above. Three conditions must hold: no core is idle, other processes use a good part of a core
-/// and of the server's use, and threads of the server wait. If their use grew with the load, the
-/// processes may work for the server: then the answer is not known.
+/// Returns whether other processes used cores that the server's threads waited for, at the load
+/// line or above. Three conditions must hold. No core is idle; other processes use a good part of a
+/// core and of the server's use; threads of the server wait. If the use grew with the load, the
+/// processes may work for the server, so the answer is `None`.
 pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let taken = |sight: &LoadSignals| {
         Some(sight.get(Signal::Others)? + sight.get(Signal::Steal).unwrap_or(0.0) * sight.get(Signal::Cores)?)
@@ -82,18 +82,18 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)
 }
 
-/// How long the kernel keeps a port of a closed connection, s: a minute, or a second for addresses
-/// of this machine (Linux, `tcp_tw_reuse`).
+/// How long the kernel keeps a port of a closed connection, s (Linux): a minute, or a second for
+/// addresses of this machine (`tcp_tw_reuse`).
 const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 
-/// Returns whether connections found no local port, of plimsoll or of the server to a dependency.
-/// All ports are in use, and each new connection needs a port that was just freed.
+/// Returns whether plimsoll or the server found no free local port for a new connection. Then
+/// nearly all ports are in use, and each new connection waits for a port to be freed.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
     let fails = || case.reaches(Signal::Failed, FAILS).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
     let rise = asks && risen(case, Signal::TimeWait, AS_FAST, PORTS_HELD) == Some(true) && fails();
-    // Ports stay in TIME-WAIT for a minute: the first load lacks the ports that the search used.
+    // Ports stay in TIME-WAIT for a minute, so the first load lacks the ports that the search used.
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
     let stay = first.is_some_and(|sight| {
         let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
@@ -108,7 +108,7 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
     let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
     let as_many = PORT_HELD_S.iter().any(|held_s| {
         let turns = sight.seconds / held_s;
-        // Ports that were freed in the second before are also available once.
+        // Ports that were freed in the second before the load are available once more.
         let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
         ((1.0 - PART) * turns..(1.0 + PART) * (turns + free)).contains(&(answered / ports))
     });
@@ -117,12 +117,12 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether new connections wait or fail while requests on open connections are as fast as
-/// before, and the server has capacity to accept connections.
+/// before. The server must have idle capacity: a saturated server also accepts late.
 pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let waits = unaccepted(case).unwrap_or(false);
     let late = case.reaches(Signal::Connect, CONNECTS_LATE_NS).unwrap_or(false);
     let failed = case.reaches(Signal::ConnectFailed, FAILS).unwrap_or(false);
-    // Connections that are all opened at the start of a load may also overflow a short queue.
+    // Connections that are all opened at the start of a load may overflow even a short queue.
     let none_turned_away = case.low.get(Signal::ListenOverflows) == Some(0.0);
     let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= CONNECTS_LATE_NS) && !none_turned_away;
     case.top(Signal::Connect).or(case.top(Signal::ConnectFailed)).or(case.top(Signal::Unaccepted))?;
@@ -137,22 +137,22 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     Some((waits || late || failed) && !before && (as_fast || is_idle) && !is_busy)
 }
 
-/// Returns whether half the requests in flight wait for the accept of their connection, while
-/// hardly any request is in service.
+/// Returns whether half of the requests in flight wait until the server accepts their connection,
+/// while hardly any request is in service.
 pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
     let in_flight = case.past.get(Signal::InFlight)?;
     Some(past >= SEVERAL && past >= MOST * in_flight && low <= FEW * past && case.at_a_time()? < BELOW_ONE)
 }
 
-/// Returns whether a low load breaks the SLO although the server is not busy with the load.
+/// Returns whether a low load breaks the SLO although no thread of the server is busy.
 pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
     let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - PART);
     Some(case.slow_when_low()? && !is_busy)
 }
 
-/// Returns whether all cores that the server may use are saturated. The server's affinity limits
-/// the cores, or its threads wait for cores while other cores are idle.
+/// Returns whether all cores that the server may use are saturated. The server is bound to these
+/// cores, or its threads wait for cores while other cores are idle.
 pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
     let allowed = case.allowed_full();
     let held = held_to_cores(case);
@@ -166,13 +166,14 @@ fn held_to_cores(case: &Contrast) -> Option<bool> {
     let waiting = case.top(Signal::RunQueue)?;
     let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = in_turns(case)? && interpreter(case);
-    // With nearly saturated cores, this number of threads waits by chance.
+    // With nearly saturated cores, this number of threads waits for a core by chance.
     let by_chance = [&case.line, &case.past].into_iter().filter_map(wait_by_chance).reduce(f64::max)?;
     let waits = waiting >= by_chance + MOST && for_each_other < waiting;
     Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.cores_spare()?)
 }
 
-/// Returns whether the collector runs in parallel to requests on otherwise idle cores.
+/// Returns whether garbage collection runs in parallel to requests on cores that are otherwise
+/// idle.
 pub(super) fn collects_in_spare_time(case: &Contrast) -> bool {
     let beside = case.past.collects_beside || case.line.collects_beside;
     let full = case.thread_full() == Some(true) || case.cores_spare() != Some(true);
@@ -180,31 +181,32 @@ pub(super) fn collects_in_spare_time(case: &Contrast) -> bool {
     beside && !full && !in_turn
 }
 
-/// Returns the number of threads that wait for a core by chance if cores are as busy as in this
-/// load. It is Lq of M/M/c by Sakasegawa's approximation (Ann. Inst. Stat. Math. 29, 1977).
+/// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
+/// load. It is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst. Stat.
+/// Math. 29, 1977).
 fn wait_by_chance(sight: &LoadSignals) -> Option<f64> {
     let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
     let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - FAILS);
     Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
-/// Returns whether several threads together use one core while no thread is saturated and cores are
-/// idle.
+/// Returns whether the server's threads run one at a time: several threads together use one core,
+/// while no single thread is saturated and cores are idle.
 pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
     let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
-    // Waking a thread in vain looks like waiting for a core.
+    // Threads that are woken in vain also seem to wait for a core.
     let in_turn = waits < MOST || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= AS_FAST * waits);
     let many = case.top(Signal::Threads)? >= RISEN;
     Some(ONE_CORE.contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
 }
 
-/// Kinds of programs by the names of their processes. A name changes the prior probability, and
-/// never decides alone.
+/// Names of processes, by kind of program (`programs.tsv`). A name changes the probability of a
+/// cause, but never decides alone.
 const PROGRAMS: &str = include_str!("programs.tsv");
 
 /// Returns whether a process is a program of this kind, by its name or by the name of its
-/// interpreter. A script that is started by its name runs as `flask (python3.12)`.
+/// interpreter. A script that is started by its own name appears as `flask (python3.12)`.
 fn is_program(kind: &str, process: &str) -> bool {
     let (name, program) = process.trim_end_matches(')').split_once(" (").unwrap_or((process, process));
     // Names of Python builds without a lock around the interpreter end in t (PEP 703).
@@ -219,28 +221,31 @@ fn server(case: &Contrast) -> &str {
     case.past.server.as_deref().or(case.line.server.as_deref()).unwrap_or_default()
 }
 
-/// Returns whether the server's threads share an interpreter, by the name of the process.
+/// Returns whether the server's threads share one interpreter that runs one thread at a time, by
+/// the name of the process.
 pub(super) fn interpreter(case: &Contrast) -> bool {
     is_program("interpreter", server(case))
 }
 
-/// Returns whether the server is a proxy, by the name of its process.
+/// Returns whether the server is a proxy: it has connections to a dependency and the name of a
+/// proxy.
 pub(super) fn is_proxy(case: &Contrast) -> bool {
     case.peer().is_some() && is_program("proxy", server(case))
 }
 
-/// Returns the rate sustained after the search, as a share of the lowest rate that the search did
-/// not sustain.
+/// Returns the highest rate that the server sustained after the search, divided by the lowest rate
+/// that it did not sustain in the search. Returns `None` if the ratio is not clearly high enough.
 pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
     let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE);
     case.holds_upper().or_else(of_saturated)
 }
 
-/// Returns whether a single request took longer at the beginning, or the runtime compiled code.
+/// Returns whether a single request took longer at the start of the search than now, or the
+/// server's runtime compiled code.
 pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
     let compiled = [&case.low, &case.half].map(|sight| sight.get(Signal::Compiling).unwrap_or(0.0));
-    // The mean decides: a few long requests, such as those that meet a collector, are in both
-    // means.
+    // The mean decides, because a few long requests (such as those that meet a collector) occur in
+    // both loads.
     let mean_ns = |sight: &LoadSignals| sight.service_mean_ns.or(sight.get(Signal::Service));
     let all = if case.held_back_ns.is_some() { 1 } else { 4 };
     let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
@@ -249,13 +254,14 @@ pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether the server's connections to its main peer are a fixed number while more requests
-/// wait.
+/// wait. The main peer is the dependency with the most connections.
 pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let (_, count) = case.peer()?;
     let waiting = case.past.get(Signal::InFlight)?;
     let asked = case.asks(case.peer()?.0).unwrap_or(true);
-    // Threads that would use the connections may wait for a lock instead, or share no connection.
+    // Threads may wait for a lock instead of a connection, or each process may have its own
+    // connection.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
         Some(more(case, Signal::InLock)? >= MOST * count && left < MOST * count)
@@ -268,7 +274,8 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     Some(asked && shared && is_fixed && waiting >= SLOWER * past)
 }
 
-/// Returns whether each worker has a separate connection to the main peer.
+/// Returns whether each worker of the server has its own connection to the main peer, the
+/// dependency with the most connections.
 pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
     let (_, connections) = case.peer()?;
     let served = case.at_a_time()?;
@@ -279,7 +286,7 @@ pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
     Some(processes || threads || named)
 }
 
-/// Returns whether the server has one process or thread for each request in service.
+/// Returns whether the server has one worker process or worker thread for each request in service.
 pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
     let served = case.at_a_time()?;
     let processes = case.worker_processes().map(|workers| {
@@ -298,17 +305,17 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
     Some(seen && !grows && !thread_each(case).unwrap_or(false))
 }
 
-/// Returns the numbers of server threads with equal names. Only numbers that were constant, and
-/// larger than one or two event loops for each core, count.
+/// Returns the sizes of groups of server threads with equal names, such as pools. Only sizes that
+/// stayed constant, and that exceed one or two event loops for each core, count.
 fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
     let cores = case.top(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > AS_FAST * cores)
 }
 
-/// Returns whether the number of threads that sleep or wait for storage grows with the number of
-/// requests in service (Little's law). The difference to the low load cancels threads that always
-/// sleep.
+/// Returns whether threads that sleep or wait for storage are as many as requests in service,
+/// beyond those at the low load (Little's law). The difference to the low load removes threads that
+/// always sleep.
 pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let at_work = |sight: &LoadSignals| {
         [Signal::InSleep, Signal::InDisk].into_iter().filter_map(|it| sight.get(it)).reduce(|a, b| a + b)
@@ -316,12 +323,13 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
     let low = (at_work(&case.low)?, served(case, &case.low)?);
     let beyond = |sight: &LoadSignals| Some((at_work(sight)? - low.0, served(case, sight)? - low.1));
     let (line, past) = (beyond(&case.line)?, beyond(&case.past)?);
-    // A thread that waits for the interpreter wakes up at intervals, like a sleeping thread.
+    // A thread that waits for the interpreter wakes up at intervals, so it looks like a sleeping
+    // thread.
     let next = if interpreter(case) { 1.0 } else { 0.0 };
     let as_many = |(threads, requests): (f64, f64), within: f64, next: f64| {
         requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
     };
-    // A short load shows each thread once, so both loads together give a better estimate.
+    // A short load reads each thread only once, so the sum over both loads is more exact.
     let both = as_many((line.0 + past.0, line.1 + past.1), AGREE_ROUGHLY, AS_FAST * next);
     Some(both && as_many(line, MOST, next) && as_many(past, MOST, next))
 }
@@ -331,8 +339,9 @@ fn served(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::Goodput)? * case.taken_ns()? / 1e9)
 }
 
-/// Returns whether all threads that wait for work at a low load handle a request above the line.
-/// The number of waiting threads falls as the number of requests in service rises.
+/// Returns whether all threads that wait for work at a low load serve a request above the load
+/// line. The number of waiting threads must fall as much as the number of requests in service
+/// rises.
 fn none_left_idle(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
     let beyond = served(case, &case.past)? - served(case, &case.low)?;
@@ -341,14 +350,14 @@ fn none_left_idle(case: &Contrast) -> Option<bool> {
     Some(low >= super::thresholds::MORE_THAN_ONE && past <= FEW * low && as_many)
 }
 
-/// Returns whether more threads wait for locks above the line than at a low load.
+/// Returns whether at least two more threads wait for locks above the load line than at a low load.
 pub(super) fn locked(case: &Contrast) -> Option<bool> {
     Some(more(case, Signal::InLock)? >= AS_FAST)
 }
 
-/// Returns whether single-threaded processes have accepted nearly all connections in flight. A
-/// process that handles one request at a time leaves other connections in the queue; an event loop
-/// accepts all.
+/// Returns whether single-threaded processes have accepted nearly all connections with requests in
+/// flight. Such processes are event loops. A process that handles one request at a time leaves
+/// other connections in the accept queue.
 pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     let (threads, processes) = (case.past.get(Signal::Threads)?, case.past.get(Signal::Processes)?);
     let left = case.past.get(Signal::InFlight)? - processes;
@@ -357,25 +366,25 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     Some(has_room && threads <= processes && left >= processes.max(SEVERAL) && waiting < PART * left)
 }
 
-/// Returns whether the server has a thread for each connection.
+/// Returns whether the server has one thread for each accepted connection.
 pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
     let (threads, connections) = (more(case, Signal::Threads)?, more(case, Signal::Accepted)?);
     let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
     Some(connections >= SEVERAL * SEVERAL && agree(threads, connections, AGREE_ROUGHLY) && waiting <= FEW * connections)
 }
 
-/// Returns whether the threads of most requests poll. Many more threads than requests in service
-/// sleep for short times, and check repeatedly whether they may run.
+/// Returns whether the threads of most requests poll: they sleep for short times and check again
+/// whether they may run. The sign is that many more threads sleep than requests are in service.
 pub(super) fn polls(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
-    // Requests beyond the number of threads have no thread yet.
+    // Requests beyond the number of threads have no thread yet, so they cannot poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
     let many = beyond >= SEVERAL && beyond >= RISEN * case.at_a_time()?;
     Some(many && beyond >= MOST * with_thread && beyond <= (1.0 + PART) * in_flight && locked(case) != Some(true))
 }
 
-/// Returns whether waiting threads sleep for a time, and hardly any waits for data: these threads
-/// do not wait for a response.
+/// Returns whether many waiting threads sleep for a time while hardly any thread waits for data.
+/// Then the sleeping threads do not wait for the response of a dependency.
 fn sleeps_unasked(case: &Contrast) -> Option<bool> {
     let (beyond, reading) = (more(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
@@ -383,16 +392,17 @@ fn sleeps_unasked(case: &Contrast) -> Option<bool> {
     Some(many && beyond >= PART * case.past.get(Signal::InFlight)? && few)
 }
 
-/// Returns whether one thread waits for data for each request in flight, and no thread waits for
-/// another thread.
+/// Returns whether about one thread waits for data for each request in flight, while hardly any
+/// thread waits for another thread.
 pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     let (reading, in_flight) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
     let otherwise = more(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
     Some(in_flight >= SEVERAL && reading >= (1.0 - AGREE_ROUGHLY) * in_flight && otherwise < FELT * in_flight)
 }
 
-/// Returns whether no observation shows what requests wait for: no worker for each request in
-/// service, no waiting or sleeping thread, no busy dependency, and no unaccepted connection.
+/// Returns whether no observation shows what the waiting requests wait for. There is no worker for
+/// each request in service, no waiting or sleeping thread, no dependency with calls, and no
+/// unaccepted connection.
 pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let rises = |signal: Signal| Some(more(case, signal)? > 1.0);
     let threads = [Signal::InLock, Signal::InSleep, Signal::InDisk, Signal::Blocked].map(rises);
@@ -407,18 +417,20 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     Some(!workers && !none_left_idle(case).unwrap_or(false) && !by_threads && !asked && !queued)
 }
 
-/// Returns the mean number of calls to dependencies above the line without a complete response.
+/// Returns the mean number of calls to dependencies without a complete response, above the load
+/// line.
 fn calls(case: &Contrast) -> Option<f64> {
     Some(case.past.get(Signal::PeerWaiting)? + case.past.get(Signal::PeerComing).unwrap_or(0.0))
 }
 
-/// Returns whether hardly any request in flight waits for a dependency that has idle connections.
+/// Returns whether hardly any request in flight waits for a dependency, and the main peer has idle
+/// connections.
 pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
     let calls = calls(case)?;
     Some(calls <= FELT * case.past.get(Signal::InFlight)? && calls < BELOW_ONE * case.peer()?.1)
 }
 
-/// Returns whether the number of open calls equals the number of requests in service, while many
+/// Returns whether as many calls to dependencies are open as requests are in service, while many
 /// more requests wait.
 pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
     let calls = calls(case)?;
@@ -427,9 +439,9 @@ pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
     Some(rise && as_many && case.past.get(Signal::InFlight)? >= AS_FAST * calls)
 }
 
-/// Returns whether calls to a dependency take longer than alone: their number exceeds that of
-/// requests in service (Little's law). Two other patterns also count. A fixed number of connections
-/// is in use, and fewer requests are in service. Or connections become more while more requests
+/// Returns whether calls to a dependency take longer under load: more calls are open than requests
+/// are in service (Little's law). Two other signs also count. A fixed number of connections is in
+/// use, although fewer requests are in service. Or the number of connections grows while requests
 /// wait for data.
 pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     if sleeps_unasked(case) == Some(true) || !case.plateau()? || !case.nothing_full()? {
@@ -441,7 +453,7 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     let (line, past) = case.peer_counts()?;
     let (waiting, served) = (case.past.get(Signal::InFlight)?, case.at_a_time()?);
     let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER * low);
-    // Idle connections are kept open, but not in use.
+    // Idle connections stay open, so their number alone does not show calls.
     let peer_waiting = case.past.get(Signal::PeerWaiting);
     let in_use = peer_waiting.map_or(served >= BELOW_ONE, |calls| calls >= BELOW_ONE * past && rises(calls));
     let full = fixed_connections(case)? && served < (1.0 - PART) * past && past > 1.0 && in_use;
@@ -457,8 +469,8 @@ fn calls_exceed(case: &Contrast) -> Option<bool> {
     Some(past >= RISEN * low + RISEN && case.at_a_time()? < BELOW_ONE * past)
 }
 
-/// Returns whether a dependency has saturated its cores while the server has not. A single process
-/// can use one core, several processes all cores.
+/// Returns whether a dependency has saturated its cores while the server has not. A dependency with
+/// one process can use one core; several processes can use all cores.
 pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     let (Some(cores), Some(processes)) = (case.top(Signal::DownstreamCores), case.top(Signal::DownstreamProcesses))
     else {
@@ -467,22 +479,22 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     let own = case.top(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
     let one = processes <= 1.0 && ONE_CORE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREE;
-    // If both saturate a machine, the dependency is the limit only if it uses much more CPU time. A
-    // backend behind a proxy counts as the service itself.
+    // If both together saturate the machine, the dependency is the limit only if it uses much more
+    // CPU time than the server. The backend of a proxy counts as the service itself.
     let all = case.cores_full()? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
     Some((one || all) && !service && low < BELOW_ONE * cores && !case.thread_full()?)
 }
 
-/// Returns whether connections wait for the accept of a dependency that is not always busy.
+/// Returns whether connections wait to be accepted by a dependency that is not saturated.
 pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerQueued)?, case.past.get(Signal::PeerQueued)?);
     let many = past >= SEVERAL && past >= PART * case.past.get(Signal::InFlight)? && low <= FEW * past;
     Some(many && !dependency_full(case).unwrap_or(false))
 }
 
-/// Returns the address of the server's database. Among several databases, the one with the most
-/// waiting calls counts.
+/// Returns the address of the server's database, known by the name of its process. Among several
+/// databases, the one with the most open calls counts.
 pub(super) fn database(case: &Contrast) -> Option<&str> {
     let is_known = |peer: &str| case.name_of_peer(peer).is_some_and(|name| is_program("database", name));
     let calls = |peer: &str| case.past.calls_to_peers.get(peer).copied().unwrap_or(0.0);
@@ -491,8 +503,9 @@ pub(super) fn database(case: &Contrast) -> Option<&str> {
     most.map(|(peer, _)| peer.as_str())
 }
 
-/// Returns whether statements wait for each other in a database. Either the database reports lock
-/// waits, or calls queue while the database neither computes nor waits for storage.
+/// Returns whether database statements wait for locks of other statements. Either the database
+/// shows waiting statements, or calls pile up while the database neither computes nor waits for
+/// storage.
 pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     let database = database(case)?;
     if waiting_statements(case).is_some() {
@@ -505,9 +518,9 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     Some(idle && address == database && piled_up)
 }
 
-/// Returns how many statements wait for a lock of another statement above the line. Titles of
-/// processes or wait states of the database's threads show the number; most of the open calls must
-/// wait.
+/// Returns how many database statements wait for a lock of another statement, above the load line.
+/// Titles of processes or wait states of threads show the number. Returns `None` if fewer than most
+/// of the open calls wait.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let titles = more(case, Signal::DownstreamInLock);
     let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BELOW_ONE);
@@ -517,20 +530,20 @@ pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     titles.into_iter().chain(threads).find(|count| *count >= RISEN && *count >= SLOWER * served)
 }
 
-/// Returns whether connections wait for their reader most of the time, and their number grows with
-/// the load.
+/// Returns whether connections wait most of the time until their reader makes room in its receive
+/// window. The number of such connections must grow with the load.
 pub(super) fn window_full(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
     Some(case.top(Signal::WindowLimited)? >= MOST && past >= RISEN * low + AS_FAST)
 }
 
-/// Returns whether the server leaves more than a TCP window of a dependency's output unread.
+/// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
 pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnread)?;
     risen(case, Signal::PeerUnread, QUEUED, WINDOW)
 }
 
-/// Returns whether receivers other than the clients leave the server's output unread.
+/// Returns whether receivers other than the server's clients leave its output unread.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
@@ -538,14 +551,15 @@ pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     Some(besides && left && !calls_exceed(case).unwrap_or(false))
 }
 
-/// Returns whether a thread waits most of the time for the reader of a pipe.
+/// Returns whether threads of the server wait most of the time for the reader of a pipe or unix
+/// socket.
 pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
     Some(past >= MOST && past >= RISEN * low + PART && !queues_before(case).unwrap_or(false))
 }
 
-/// Returns whether the bytes in transit from a dependency amount to a tenth of a second, while the
-/// server reads all arrived bytes.
+/// Returns whether many bytes from a dependency are in transit: at least as many as plimsoll
+/// receives in a tenth of a second. The server must read the arrived bytes in time.
 pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerOnTheWay)?;
     let queued = risen(case, Signal::PeerOnTheWay, AS_FAST * QUEUED, SEVERAL * WINDOW)?;
@@ -554,8 +568,8 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
     Some(queued && top >= FEW * case.top(Signal::BytesIn)? && unread <= PART * top)
 }
 
-/// Returns whether responses of a dependency arrive slowly for a part of the requests in flight.
-/// The dependency has idle cores, and the server reads the responses.
+/// Returns whether responses of a dependency arrive piece by piece for many of the requests in
+/// flight. The dependency must have idle cores, and the server must read the responses in time.
 pub(super) fn comes_in_for_long(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
     let most = past >= RISEN * low + RISEN && past >= PART * case.past.get(Signal::InFlight)?;

@@ -1,7 +1,7 @@
-//! The signals of one load ([`LoadSignals`]): figures of the load and of all probes over the
-//! measured window. A signal that was not observed is missing.
+//! The signals of one load ([`LoadSignals`]): measured figures of the load and of all probes over
+//! the measured window. A signal that was not observed is missing, never 0.
 //!
-//! Not here: the meaning of a signal (`features`).
+//! Not here: the conclusions from signals (`features`).
 
 use super::function_kinds::{is_collecting, is_spinning};
 use super::thresholds::FULL;
@@ -17,20 +17,21 @@ use plimsoll_model::{GrpcStatus, Probes, RequestFailure, Run, SeriesKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// The distance of a reading from an edge of the window: some readings come once a second.
+/// The maximum distance of a reading from an edge of the measured window, ns. Some probes read only
+/// once a second.
 const REACH_NS: i64 = 1_200 * MS as i64;
 
-/// The texts that describe a signal.
+/// The texts about a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SignalText {
-    /// The name of the signal in documents.
+    /// The name of the signal in JSON.
     pub name: &'static str,
     /// The unit of the signal: `1/s`, `ns`, `cores`, `share`, `bytes`, `bytes/s`, or empty for a
     /// plain number.
     pub unit: &'static str,
-    /// The name of the signal, in words.
+    /// The name of the signal, in words for people.
     pub words: &'static str,
-    /// The source of the signal.
+    /// The source of the signal in words, such as `the load` or `sockets`.
     pub source: &'static str,
 }
 
@@ -38,14 +39,15 @@ pub struct SignalText {
 /// source.
 macro_rules! signals {
     ($($(#[$doc:meta])* $signal:ident: $name:literal, $unit:literal, $words:literal, $source:literal;)*) => {
-        /// A measured quantity of one load.
+        /// A signal: one measured figure of a load, or of the server and its machine during the
+        /// load.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         pub enum Signal {
             $($(#[$doc])* $signal,)*
         }
 
         impl Signal {
-            /// Returns the texts for this signal.
+            /// Returns the texts about this signal.
             pub fn text(self) -> SignalText {
                 let (name, unit, words, source) = match self {
                     $(Signal::$signal => ($name, $unit, $words, $source),)*
@@ -76,23 +78,23 @@ signals! {
     /// Share of the responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or
     /// UNAVAILABLE.
     Refused: "refused", "share", "responses that reject load (429, 503, RESOURCE_EXHAUSTED, UNAVAILABLE)", "the load";
-    /// Median time to a failure that is not a timeout.
+    /// Median time until a request failed, without timeouts.
     FailedAfter: "failed_after", "ns", "time to a failure p50", "the load";
-    /// Time to connect, p99.
+    /// Time to open a connection, p99.
     Connect: "connect_p99", "ns", "time to connect p99", "the load";
-    /// Share of the tried connections that failed to open.
+    /// Share of plimsoll's attempted connections that could not be opened.
     ConnectFailed: "connect_failed", "share", "connections that failed", "the load";
-    /// Dispersion: variance divided by mean of the responses in each tick. It is 1 for random
-    /// arrivals, 0 for constant intervals.
+    /// Index of dispersion of the responses: variance divided by mean of their counts per tick. It
+    /// is 1 for random arrivals, 0 for even intervals.
     Dispersion: "dispersion", "", "unevenness of completions (1: random, 0: even intervals)", "the load";
-    /// Share of the time without responses although requests wait, if responses come in batches of
-    /// equal size at equal distances.
+    /// Share of the time without responses although requests wait, if responses come in batches.
+    /// The batches must have about equal sizes and equal distances; otherwise the value is 0.
     Lumps: "lumps", "share", "time without completions between batches", "the load";
-    /// Rate of received bytes.
+    /// Rate of bytes that plimsoll received.
     BytesIn: "bytes_in", "bytes/s", "bytes received", "the load";
-    /// Share of its time that the busiest worker of plimsoll worked.
+    /// Busy share of plimsoll's busiest worker thread.
     Generator: "generator", "share", "plimsoll's busiest worker", "plimsoll";
-    /// Cores that plimsoll needs for its work, without its busy loop.
+    /// Cores that plimsoll needs for its work, without the cores of its busy waiting.
     ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
     /// Cores that the server's processes used.
     ServerCores: "server_cores", "cores", "cores of the server", "the server's processes";
@@ -102,7 +104,7 @@ signals! {
     CoresAllowed: "cores_allowed", "", "cores that the server may use", "the server's processes";
     /// Share of one core that the busiest thread used.
     FullestThread: "fullest_thread", "share", "the server's busiest thread", "the server's threads";
-    /// Number of saturated threads of the server.
+    /// Number of saturated threads of the server, each with at least 92 % of a core.
     FullThreads: "full_threads", "", "saturated threads", "the server's threads";
     /// Number of threads of the server.
     Threads: "threads", "", "threads of the server", "the server's processes";
@@ -114,67 +116,71 @@ signals! {
     Switches: "switches", "", "sleeps of a thread per request", "the server's threads";
     /// Mean number of server threads in uninterruptible waits, mostly for storage.
     Blocked: "blocked", "", "threads stuck in the kernel", "the server's threads";
-    /// Page faults of the server that were read from storage.
+    /// Memory pages of the server that were read back from storage.
     MajorFaults: "major_faults", "1/s", "pages read from storage", "the server's processes";
-    /// Open files as a share of the limit.
+    /// Open files of the server as a share of its limit.
     Files: "files", "share", "open files, of the limit", "the server's processes";
-    /// Connections that wait to be accepted, as a share of the backlog; the maximum.
+    /// Connections that wait until the server accepts them, as a share of the accept queue's
+    /// length; the maximum.
     ListenQueue: "listen_queue", "share", "connections not accepted, of the backlog", "sockets";
     /// Mean number of connections that wait to be accepted.
     Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
-    /// Connections that the kernel rejected because the accept queue was full.
+    /// Connections that the kernel rejected because the server's accept queue was full.
     ListenOverflows: "listen_overflows", "1/s", "connections turned away", "the kernel's TCP";
     /// Connections from plimsoll that the server accepted; the maximum.
     Accepted: "accepted", "", "connections accepted", "sockets";
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
-    /// Share of the sending time in which the reader's window was full.
+    /// Share of the sending time in which the receive window of the server's reader was full.
     WindowLimited: "window_limited", "share", "time that the reader's window was full", "sockets";
-    /// Mean number of connections that cannot send because the reader's window is full.
+    /// Mean number of the server's connections that cannot send because the reader's receive window
+    /// is full.
     WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
-    /// Cores that dependencies used on this machine.
+    /// Cores that the server's dependencies used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
-    /// Cores that dependencies used among the cores that the server may use, by processes bound to
-    /// these cores.
+    /// Cores that dependencies used among the cores that the server may use. Only dependencies that
+    /// are bound to the same cores count.
     DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
-    /// Number of processes of dependencies.
+    /// Number of processes of the server's dependencies on this machine.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
-    /// Number of database processes whose title reports a wait for a lock of another statement.
+    /// Mean number of database processes whose title says that they wait for a lock of another
+    /// statement.
     DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
-    /// Threads of a database, one for each session, that wait to be woken: for a lock of another
-    /// session, or without work.
+    /// Mean number of a database's session threads that wait to be woken. They wait for a lock of
+    /// another session, or have no work.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
     DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
-    /// Cores that the most throttled control group of a dependency may use.
+    /// CPU quota of the dependency's control group that was throttled most.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
-    /// The server's connections to dependencies; the maximum.
+    /// The server's connections to the dependency with the most connections; the maximum over time.
     PeerConnections: "peer_connections", "", "connections to a dependency", "sockets";
-    /// Mean number of the server's connections to dependencies that wait for a response.
+    /// Mean number of open calls to a dependency: connections that wait for its response; the
+    /// maximum over dependencies.
     PeerWaiting: "peer_waiting", "", "open calls to a dependency", "sockets";
     /// Mean number of bytes from dependencies that the server has not read.
     PeerUnread: "peer_unread", "bytes", "bytes from a dependency that the server has not read", "sockets";
     /// Mean number of bytes that the server has written to receivers other than its clients, and
     /// that the receivers have not read.
     PeerUnsent: "peer_unsent", "bytes", "bytes that other receivers have not read", "sockets";
-    /// Mean number of bytes that dependencies have written to the server and that have not arrived.
+    /// Mean number of bytes in transit from a dependency: sent, but not arrived at the server.
     PeerOnTheWay: "peer_on_the_way", "bytes", "bytes in transit from a dependency", "sockets";
     /// Mean number of connections that wait to be accepted by a dependency.
     PeerQueued: "peer_queued", "", "connections not accepted by a dependency", "sockets";
-    /// Mean number of connections on which responses of dependencies arrive slowly.
+    /// Mean number of connections on which the response of a dependency arrives piece by piece.
     PeerComing: "peer_coming", "", "responses of a dependency that arrive slowly", "sockets";
     /// Bytes received from dependencies, a second.
     PeerReceived: "peer_received", "bytes/s", "bytes from a dependency", "sockets";
-    /// Share of the server's CPU time that collects garbage.
+    /// Share of the server's CPU time that garbage collection uses.
     Gc: "gc", "share", "CPU time for garbage collection", "the runtime, or its functions";
-    /// Share of the server's CPU time that waits for locks.
+    /// Share of the server's CPU time that waiting for locks uses.
     Spinning: "spinning", "share", "CPU time waiting for locks", "the server's functions";
     /// Share of the time in which garbage collection stopped the runtime.
     GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
-    /// Share of the server's CPU time that compiles its code.
+    /// Share of the server's CPU time that compiling its own code uses (just-in-time compilers).
     Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
-    /// Cores that were idle, or that plimsoll used only for its busy loop.
+    /// Cores that were idle, or that plimsoll used only for busy waiting.
     Idle: "idle", "cores", "idle cores", "the machine";
     /// Number of cores of the machine.
     Cores: "cores", "cores", "cores of the machine", "the machine";
@@ -182,36 +188,38 @@ signals! {
     IoPressure: "io_pressure", "share", "time waiting for storage", "the machine";
     /// Share of the time in which some task waited for memory.
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
-    /// Cores that processes other than the server and plimsoll used.
+    /// Cores that processes other than plimsoll, the server and its dependencies used.
     Others: "others", "cores", "cores of other processes", "the machine";
-    /// Share of the wanted CPU time that the host of the virtual machine took.
+    /// Share of the wanted CPU time that the host took from this virtual machine.
     Steal: "steal", "share", "time taken by the machine's host", "the machine";
-    /// Share of the quota's periods in which the server was throttled.
+    /// Share of the CPU quota's periods in which the server's control group was throttled.
     Throttled: "throttled", "share", "periods in which the quota was exhausted", "the control group";
     /// CPU quota of the server's control group.
     Quota: "quota", "cores", "the quota", "the control group";
-    /// Memory of the control group as a share of its limit.
+    /// Memory of the server's control group as a share of its limit.
     GroupMemory: "group_memory", "share", "memory, of the limit", "the control group";
     /// Share of TCP segments that were retransmitted.
     Retransmits: "retransmits", "share", "segments sent again", "the kernel's TCP";
-    /// Share of the local ports in TIME-WAIT.
+    /// Share of the local ports for one peer that are in TIME-WAIT, after their connection was
+    /// closed.
     TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
-    /// Mean number of threads that wait for another thread.
+    /// Mean number of the server's threads that wait for another thread.
     InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
-    /// Mean number of threads that wait at one address in memory; the maximum over addresses.
+    /// Mean number of the server's threads that wait at one common address in memory, such as a
+    /// lock; the maximum over addresses.
     InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
-    /// Mean number of threads that sleep for a time.
+    /// Mean number of the server's threads that sleep for a fixed time.
     InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
-    /// Mean number of threads that wait for data from a connection.
+    /// Mean number of the server's threads that wait for data from a connection.
     InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
-    /// Mean number of threads that wait until the reader of a pipe or a unix socket reads their
-    /// output.
+    /// Mean number of the server's threads that wait until the reader of a pipe or unix socket
+    /// reads their output.
     InWrite: "in_write", "", "threads that wait for a reader of their output", "the wait states of threads";
-    /// Mean number of threads that wait for storage.
+    /// Mean number of the server's threads that wait for storage.
     InDisk: "in_disk", "", "threads that wait for storage", "the wait states of threads";
 }
 
-/// Formats the value of a signal with its unit.
+/// Formats the value of a signal with its unit, for people.
 pub fn shown_value(signal: Signal, value: f64) -> String {
     match signal.text().unit {
         "ns" => format::duration(value),
@@ -225,7 +233,7 @@ pub fn shown_value(signal: Signal, value: f64) -> String {
     }
 }
 
-/// The signals of one load.
+/// The signals of one load, with names and details that explain them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LoadSignals {
@@ -233,47 +241,50 @@ pub struct LoadSignals {
     pub values: BTreeMap<Signal, f64>,
     /// The server's connections to dependencies, by address; the maximum over time.
     pub peers: BTreeMap<String, f64>,
-    /// Segments with data that the server sends to dependencies, 1/s, by address.
+    /// Data segments that the server sends to each dependency, 1/s, by address.
     pub sent_to_peers: BTreeMap<String, f64>,
-    /// Mean number of open calls to dependencies, by address.
+    /// Mean number of open calls to each dependency (calls without a response), by address.
     pub calls_to_peers: BTreeMap<String, f64>,
-    /// Mean number of connections that wait to be accepted by dependencies on this machine, by
+    /// Mean number of connections that wait until a dependency on this machine accepts them, by
     /// address.
     pub queued_at_peers: BTreeMap<String, f64>,
     /// The names of the dependencies' processes on this machine, by address.
     pub peer_names: BTreeMap<String, String>,
-    /// The name of the process in the dependency's control group that its quota throttled most.
+    /// The name of the dependency that its CPU quota throttled most, by the process in its control
+    /// group.
     pub held_back_behind: Option<String>,
-    /// Numbers of threads whose names differ only by a number, by name; the maximum over time.
+    /// Size of each group of server threads whose names differ only in a number, by their common
+    /// name; the maximum over time.
     pub alike: BTreeMap<String, f64>,
-    /// The busiest thread of the server.
+    /// The name of the server's busiest thread.
     pub fullest_thread: Option<String>,
     /// The name of the server's process.
     pub server: Option<String>,
-    /// The machine on which the server was watched, if another machine makes the load.
+    /// The name of the server's machine, if the load comes from another machine.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// Whether the server collects garbage concurrently, without threads that stop all other
+    /// Whether garbage collection runs in parallel to requests, without threads that stop all other
     /// threads, as far as is known.
     pub collects_beside: bool,
-    /// Why the generator was the limit.
+    /// Why plimsoll was the limit; `None` if it was not.
     pub limited: Option<Sentence>,
-    /// How other processes disturbed the load.
+    /// How other processes disturbed the load; `None` if they did not.
     pub disturbed: Option<String>,
-    /// Cores that plimsoll's busy loop used to wait for responses, while no other process wanted
+    /// Cores that plimsoll used only for busy waiting for responses, while no other process wanted
     /// these cores.
     pub looked_cores: f64,
     /// Statuses of failed responses with their counts; for gRPC calls, the statuses of the calls.
     pub refusals: Vec<(String, u64)>,
     /// Kinds of failed requests, in words, with their counts.
     pub failures: Vec<(String, u64)>,
-    /// Whether the clients of the server's connections are a proxy in front of it, not plimsoll.
+    /// Whether the server's connections come from a proxy in front of it instead of from plimsoll.
     pub read_by_others: bool,
-    /// Local ports that the server may use for one peer; `None`: not known.
+    /// Number of local ports that the server may use for one peer; `None`: not known.
     pub local_ports: Option<f64>,
-    /// Whether the ports belong to a dependency, in another network namespace than the server's.
+    /// Whether `local_ports` and the TIME-WAIT figures belong to a dependency in another network
+    /// namespace.
     pub ports_behind: bool,
-    /// Connections that failed because no local port was free.
+    /// Number of plimsoll's connections that failed because no local port was free.
     pub no_port: u64,
     /// Length of the measured window, s.
     pub seconds: f64,
@@ -283,30 +294,31 @@ pub struct LoadSignals {
     pub under_way_max: f64,
     /// Share of the requests that were not sent, because no connection was free.
     pub unsent_share: f64,
-    /// How long the rest of responses waits for a delayed acknowledgement, ns; `None`: it does not
-    /// wait.
+    /// How long the rest of short responses waits for a delayed acknowledgement of TCP, ns. `None`:
+    /// it does not wait.
     pub held_back_ns: Option<f64>,
     /// Mean service time, ns.
     pub service_mean_ns: Option<f64>,
     /// Mean time to the first byte, ns.
     pub first_byte_mean_ns: Option<f64>,
-    /// Number of connections that were opened.
+    /// Number of connections that plimsoll opened.
     pub opened: u64,
-    /// The quantities that could not be observed, each with the reason.
+    /// What could not be observed, each with the reason, in words.
     pub unseen: Vec<String>,
 }
 
 /// Default number of local ports on Linux for connections between one pair of addresses.
 const USUAL_PORTS: f64 = 28_232.0;
-/// How far the probe of connections looks back for arrived data, ns.
+/// How long ago data may have arrived so that the probe of connections counts it as just arrived,
+/// ns.
 const JUST_CAME_NS: f64 = 40e6;
-/// Statuses that reject load.
+/// HTTP statuses of responses that reject a request because of too much load.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
 const NO_PORT_LEFT: u16 = 99;
 
-/// Names of threads that collect garbage or compile, in runtimes with separate threads for this
-/// work.
+/// Beginnings of the names of threads that collect garbage, in runtimes with separate threads for
+/// it.
 const COLLECTORS: [&str; 12] = [
     "GC Thread",
     "G1 ",
@@ -321,21 +333,23 @@ const COLLECTORS: [&str; 12] = [
     ".NET Server GC",
     ".NET BGC",
 ];
-/// Names of processes whose runtimes have these collector threads.
+/// Beginnings of the names of processes whose runtime always has collector threads.
 const COLLECTED: [&str; 2] = ["java", "dotnet"];
+/// : Beginnings of the names of threads that compile code of the running program.
 const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 
-/// A function from the name of a series to its figure over the window.
+/// A function that returns the figure of a series over the measured window, by the name of the
+/// series.
 type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 
 impl LoadSignals {
-    /// Computes the signals of `run`.
+    /// Computes the signals of the load that `run` recorded.
     pub fn from_run(run: &Run) -> LoadSignals {
         LoadSignals::under(run, None)
     }
 
-    /// Computes the signals of `run` under an SLO whose shortest latency bound is `bound_ns`.
-    /// Delays inside plimsoll are compared with that bound.
+    /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO; the lag of
+    /// plimsoll is judged by that bound.
     pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
@@ -350,20 +364,22 @@ impl LoadSignals {
         sight
     }
 
-    /// Returns the value of a signal.
+    /// Returns the value of a signal; `None` if it was not observed.
     pub fn get(&self, signal: Signal) -> Option<f64> {
         self.values.get(&signal).copied()
     }
 
-    /// Returns the throughput inside the window if no request waits, 1/s. Requests that arrive in
-    /// the last `alone_ns` (the service time of one request) complete after the window.
+    /// Returns the throughput that the load would have if no request waited, 1/s. Requests that
+    /// arrive in the last `alone_ns` of the window complete after it. `alone_ns`: service time of
+    /// one request.
     pub fn answerable_rps(&self, alone_ns: Option<f64>) -> Option<f64> {
         let late = alone_ns.map_or(0.0, |ns| ns / 1e9 / self.seconds);
-        // A window of only a few service times has little information.
+        // A window as short as a few service times has little information, so the correction is
+        // limited.
         self.get(Signal::Offered).map(|offered| offered * (1.0 - late.min(0.5)))
     }
 
-    /// Returns whether the load was made.
+    /// Returns whether the load was made: at least one signal was observed.
     pub fn is_seen(&self) -> bool {
         !self.values.is_empty()
     }
@@ -401,7 +417,7 @@ impl LoadSignals {
         let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
         let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
         let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
-        // The status of a gRPC call contains the HTTP status and more detail.
+        // The status of a gRPC call says more than its HTTP status.
         let refusals: Vec<(String, bool, u64)> =
             if whole.grpc_statuses.is_empty() { statuses.collect() } else { ends.collect() };
         let too_much: u64 = refusals.iter().filter(|(_, is_too_much, _)| *is_too_much).map(|(_, _, times)| times).sum();
@@ -434,7 +450,7 @@ impl LoadSignals {
         }
         if covered_ns > 0 {
             self.put(Signal::InFlight, in_flight_ns / covered_ns as f64);
-            // On a separate machine plimsoll takes no cores from the server.
+            // A plimsoll on another machine takes no cores from the server.
             if run.probes.is_shared() {
                 self.put(Signal::ClientCores, work_ns as f64 / covered_ns as f64);
                 self.looked_cores = looked_ns as f64 / covered_ns as f64;
@@ -451,7 +467,7 @@ impl LoadSignals {
         summary.throughput_rps * self.seconds + refused as f64
     }
 
-    /// Adds the signals of the probes.
+    /// Adds the signals that come from probes of the server, its dependencies and its machine.
     fn watched(&mut self, probes: &Probes, from_ns: i64, to_ns: i64, answered: f64) {
         let span_ns = (to_ns - from_ns).max(1) as f64;
         let change = |name: &str| {
@@ -471,7 +487,7 @@ impl LoadSignals {
         let most = |name: &str| inside(name)?.into_iter().reduce(f64::max);
         let cores = |name: &str| change(name).map(|ns| ns / span_ns);
         let per_second = |name: &str| change(name).map(|count| count * 1e9 / span_ns);
-        // A series that is rarely read is used from its first to its last reading.
+        // For a rarely read series, the time from its first to its last reading counts.
         let rate = |name: &str| {
             let series = probes.series.get(name).filter(|series| series.kind == SeriesKind::Counter)?;
             let [first, .., last] = series.between(from_ns - REACH_NS, to_ns + REACH_NS) else { return None };
@@ -488,7 +504,7 @@ impl LoadSignals {
         let threads = thread_shares(probes, from_ns, to_ns);
         let fullest = threads.iter().max_by(|a, b| a.share.total_cmp(&b.share));
         self.fullest_thread = fullest.map(|thread| thread.name.clone());
-        // Without a busy thread there is no name, and no thread is saturated.
+        // Without a busy thread there is no name; then no thread is saturated.
         self.put(Signal::FullestThread, fullest.map(|thread| thread.share).or(mean(table::SERVER_FULLEST_THREAD.name)));
         if server_cores.is_some() {
             self.put(Signal::FullThreads, threads.iter().filter(|thread| thread.share >= FULL).count() as f64);
@@ -517,7 +533,8 @@ impl LoadSignals {
         self.put(Signal::PeerUnsent, of_peers(table::PEER_UNSENT).reduce(f64::max));
         self.put(Signal::PeerOnTheWay, of_peers(table::PEER_ON_THE_WAY).reduce(f64::max));
         let peers = || probes.series.keys().filter_map(|name| table::PEER_COMING.label(name));
-        // Calls in flight also include those that ended within the look-back time.
+        // The probe also counts calls that ended within its look-back time; their expected number
+        // is subtracted.
         let for_long = |peer: &str| {
             let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
@@ -567,7 +584,8 @@ impl LoadSignals {
         self.put(Signal::Cores, most(table::HOST_CORES.name));
         let idle =
             cores(table::HOST_CPU_IDLE.name).map(|idle| idle + cores(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0));
-        // Other processes can take the cores of plimsoll's busy loop at any time.
+        // Other processes may take the cores of plimsoll's busy waiting at any time, so these cores
+        // count as idle.
         self.put(Signal::Idle, idle.map(|idle| idle + self.looked_cores));
         self.put(Signal::IoPressure, cores(table::HOST_PRESSURE_IO_SOME.name));
         self.put(Signal::MemoryPressure, cores(table::HOST_PRESSURE_MEMORY_SOME.name));
@@ -591,8 +609,8 @@ impl LoadSignals {
         self.put(Signal::InDisk, mean(table::SERVER_IN_DISK.name));
     }
 
-    /// Adds the runtime's own metrics, the CPU time of its named threads, and the CPU time of its
-    /// functions.
+    /// Adds the signals of the server's runtime: from its own metrics, from the CPU time of its
+    /// named threads, and from its sampled functions.
     fn runtime(
         &mut self,
         probes: &Probes,
@@ -606,7 +624,7 @@ impl LoadSignals {
             of.fold(0.0, |sum, thread| sum + thread.share)
         };
         let used = server_cores.filter(|cores| *cores > 0.05);
-        // Counters with different labels are added.
+        // Counters that differ only in their labels are added.
         let counted = |starts: &[&str]| {
             let of = |name: &&String| {
                 let name = table::METRICS.label(name).unwrap_or_default();
@@ -617,7 +635,8 @@ impl LoadSignals {
         let of_all = counted(&["go_cpu_classes_gc_total_cpu_seconds_total"]).zip(used);
         let by_metrics = of_all.map(|(seconds, cores)| seconds * 1e9 / (span_ns * cores));
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
-        // Idle collector threads are evidence only for a runtime that has such threads.
+        // Idle collector threads show that no garbage is collected, but only for a runtime with
+        // such threads.
         let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
         let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
         let by_functions = collecting_cores.zip(used).map(|(collecting, cores)| collecting / cores);
@@ -638,14 +657,14 @@ impl LoadSignals {
     }
 }
 
-/// The minimum number of batches of responses, and the maximum variation of their sizes and
-/// distances (standard deviation divided by mean). A tick is a tenth of a second, so an interval of
-/// 250 ms is two or three ticks.
+/// The minimum number of batches of responses that show a regular pattern.
 const LUMPS_MIN: usize = 4;
+/// : Maximum variation of the sizes and of the distances of such batches (standard deviation
+/// divided by mean). A tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
 const EVEN: f64 = 0.35;
 
-/// Returns the share of `silent` ticks if the responses between silences come in equal batches.
-/// Returns 0 if the batches differ, and `None` with too few batches.
+/// Returns the share of `silent` ticks if the responses between silences come in batches of about
+/// equal size and distance. Returns 0 for other patterns, and `None` for fewer than ten ticks.
 fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     if answers.len() < 10 {
         return None;
@@ -672,8 +691,9 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     Some(if even { share } else { 0.0 })
 }
 
-/// Returns the dispersion of the counts (variance divided by mean). Differences of neighbours are
-/// used, so that slow changes cancel.
+/// Returns the index of dispersion of the counts: variance divided by mean. The variance comes from
+/// differences of neighbours, so slow changes cancel. Returns `None` with too few counts or
+/// responses.
 fn dispersion(counts: &[f64]) -> Option<f64> {
     let mean = counts.iter().sum::<f64>() / counts.len().max(1) as f64;
     if counts.len() < 10 || mean < 5.0 {

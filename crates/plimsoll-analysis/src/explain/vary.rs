@@ -1,16 +1,16 @@
-//! The effect of a server's setting on the goodput ([`VariedSetting`]): its elasticity, the slope
-//! of log goodput over log value. With 1, twice the value gives twice the goodput; with 0, the
-//! setting has no effect.
+//! The effect of a server's setting on the goodput ([`VariedSetting`]). The effect is an
+//! elasticity: the slope of log goodput over log value. With an elasticity of 1, twice the value
+//! gives twice the goodput; with 0, the setting has no effect.
 //!
 //! Not here: the command that changes the setting.
 
 use super::signals::{LoadSignals, Signal};
 use plimsoll_model::Run;
 
-/// From this elasticity on, a setting limits the line: the throughput follows the setting nearly
-/// one to one.
+/// The minimum elasticity of a setting that limits the load line: the goodput follows the setting
+/// nearly one to one.
 const HOLDS_MIN: f64 = 0.7;
-/// Up to this elasticity, a setting does not limit the line.
+/// The maximum elasticity of a setting that does not limit the load line.
 const IDLE_MAX: f64 = 0.1;
 
 /// A load with one value of the setting.
@@ -25,12 +25,13 @@ pub struct VariedStep {
     pub is_void: bool,
 }
 
-/// A setting that was changed between loads.
+/// A setting of the server that was changed between loads, and its effect on the goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedSetting {
     /// The loads in the order of time.
     pub steps: Vec<VariedStep>,
-    /// The elasticity over all valid loads; `None` with fewer than two values.
+    /// The slope of log goodput over log value, over all valid loads; `None` with fewer than two
+    /// values.
     pub elasticity: Option<f64>,
 }
 
@@ -50,8 +51,8 @@ impl VariedSetting {
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
-    /// Returns whether the setting limits the line; `None`: the setting has some effect, or the
-    /// effect is not known.
+    /// Returns whether the setting limits the load line. `None`: the setting has some effect, or
+    /// the effect is not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
             elasticity if elasticity >= HOLDS_MIN => Some(true),

@@ -50,7 +50,7 @@ pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
 
 /// A load of at least this share of the load line counts as the load at the line.
 const AT_LINE: f64 = 0.88;
-/// : A load of at most this share of the load line counts as the low load.
+/// A load of at most this share of the load line counts as the low load.
 const LOW: f64 = 0.4;
 
 impl<'a> Loads<'a> {

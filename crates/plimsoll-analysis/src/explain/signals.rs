@@ -335,7 +335,7 @@ const COLLECTORS: [&str; 12] = [
 ];
 /// Beginnings of the names of processes whose runtime always has collector threads.
 const COLLECTED: [&str; 2] = ["java", "dotnet"];
-/// : Beginnings of the names of threads that compile code of the running program.
+/// Beginnings of the names of threads that compile code of the running program.
 const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 
 /// A function that returns the figure of a series over the measured window, by the name of the
@@ -659,7 +659,7 @@ impl LoadSignals {
 
 /// The minimum number of batches of responses that show a regular pattern.
 const LUMPS_MIN: usize = 4;
-/// : Maximum variation of the sizes and of the distances of such batches (standard deviation
+/// Maximum variation of the sizes and of the distances of such batches (standard deviation
 /// divided by mean). A tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
 const EVEN: f64 = 0.35;
 

@@ -3,12 +3,13 @@
 //! the probable load line. The last load confirms the line.
 
 use super::belief::{HIGH, LOW};
+use super::capacity::is_rejecting_overload;
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
 use super::era::Era;
 use super::line_so_far::LineEstimate;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
-use super::plans::{Planner, cost_ns, round_rate};
+use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
 use super::quota::QuotaEstimate;
 use super::so_far::SearchState;
 use super::target_loss::TargetLoss;
@@ -20,7 +21,7 @@ use plimsoll_model::{Plan, Purpose};
 /// The maximum number of repetitions of the first load (a single user) while no request gets a
 /// response.
 const FIRST_LOADS_MAX: u32 = 3;
-/// : Each repetition of the first load is longer than the previous one by this factor.
+/// Each repetition of the first load is longer than the previous one by this factor.
 const FIRST_LOAD_FACTOR: u64 = 4;
 /// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
 /// the search stops: the generator is the limit.
@@ -30,18 +31,18 @@ const VOIDS_MAX: usize = 3;
 const WIDTH_GOAL: f64 = 1.02;
 /// A saturated trial has this multiple of the users at the peak.
 const SATURATING_FACTOR: u64 = 4;
-/// : The minimum number of users of a saturated trial.
+/// The minimum number of users of a saturated trial.
 const SATURATING_USERS_MIN: u64 = 8;
 /// The number of saturated trials before the trials near the load line.
 const SATURATED_FIRST: usize = 6;
-/// : The number of those saturated trials in a small budget.
+/// The number of those saturated trials in a small budget.
 const SATURATED_FIRST_FEW: usize = 2;
 /// The number of completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
 /// The minimum number of completions in a saturated trial of the maximum length. A slower server
 /// gets no saturated trials: they would show too little and leave a long backlog.
 const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
-/// : The maximum length of a saturated trial, as a share of the budget.
+/// The maximum length of a saturated trial, as a share of the budget.
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
@@ -155,16 +156,22 @@ impl<'a> LoadChoice<'a> {
         let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
-        let own_limit = tries.rev().take_while(|trial| limited(trial)).count() >= 2
-            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && limited(trial));
+        // The limit of the generator does not matter while the server rejects most requests.
+        let is_short = |trial: &&TrialOutcome| limited(trial) && !is_rejecting_overload(trial);
+        let own_limit = tries.rev().take_while(is_short).count() >= 2
+            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_short(&trial));
         let budget_s = self.known.settings.budget_ns as f64 / 1e9;
         let telling = peak.rps * budget_s * SATURATED_SHARE >= SATURATED_COMPLETIONS_MIN;
         allowed && !own_limit && telling
     }
 
     fn saturations_missing(&self) -> bool {
-        let made = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate && !limited(trial)).count();
-        let first = if self.known.pace.few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
+        let counts = |trial: &&TrialOutcome| !limited(trial) || is_rejecting_overload(trial);
+        let saturated = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
+        let made = saturated.filter(counts).count();
+        // The climb already overloaded a server that rejects requests.
+        let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
+        let first = if few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
         made < first && self.can_saturate() && !self.history.iter().any(near_line)
     }
 
@@ -246,10 +253,12 @@ impl<'a> LoadChoice<'a> {
             // ends. While no trial has failed, the rate increases.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
+            // At a lower rate, too few requests would arrive in a trial of the usual length.
+            let affordable_rps = ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
             let rate = match (contested, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
-                (None, 1) => low,
+                (None, 1) => low.max(affordable_rps.min(middle)),
                 (None, 3) => high,
                 (None, _) => middle,
             };

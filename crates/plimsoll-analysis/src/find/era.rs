@@ -26,10 +26,10 @@ const MEDIAN_ERROR: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices, because a single trial is
 /// dropped but its change is not reported.
 const BEFORE_MIN: usize = 1;
-/// : The minimum number of trials after a change. One trial in ten is disturbed, but not three
+/// The minimum number of trials after a change. One trial in ten is disturbed, but not three
 /// consecutive trials.
 const AFTER_MIN: usize = 3;
-/// : The minimum number of trials before a change that is reported: a single trial may have been
+/// The minimum number of trials before a change that is reported: a single trial may have been
 /// disturbed.
 const TOLD_BEFORE_MIN: usize = 2;
 /// The minimum share of trials on their side of the midpoint: trials before a change must lie on

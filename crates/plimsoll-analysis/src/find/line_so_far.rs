@@ -22,7 +22,7 @@ pub(super) struct LineEstimate {
     pub belief: Belief,
     /// The highest rate that can be tried, 1/s: the allowed rate, or the limit of plimsoll.
     pub rate_max: f64,
-    /// : The stop reason of a search whose server meets the SLO at `rate_max`.
+    /// The stop reason of a search whose server meets the SLO at `rate_max`.
     pub topped_by: StopReason,
 }
 

@@ -27,10 +27,10 @@ const PRIMES_MAX: usize = 3;
 /// Length of a trial's first stage, ns. Its high rate keeps the token bucket of a rate limiter
 /// empty before the stage at the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
-/// : The rate of that first stage, as a multiple of the limiter's rate or of the trial's rate,
+/// The rate of that first stage, as a multiple of the limiter's rate or of the trial's rate,
 /// whichever is higher.
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
-/// : Length of the stage between the first stage and the judged window, ns, at the trial's own
+/// Length of the stage between the first stage and the judged window, ns, at the trial's own
 /// rate.
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
@@ -41,7 +41,7 @@ const DRAIN_FROM_S: f64 = 0.03;
 /// backlog.
 const DRAINS_MAX: usize = 2;
 /// Minimum length of an open trial, as a multiple of the mean interval between arrivals.
-const ARRIVALS_MIN: f64 = 3.0;
+pub(super) const ARRIVALS_MIN: f64 = 3.0;
 /// Rate, 1/s, of the load that waits until a server that rejects all requests serves again.
 const SERVED_RATE: f64 = 10.0;
 /// Maximum number of connections that plimsoll opens before a trial.

@@ -24,7 +24,7 @@ const SHUT_SHARE: f64 = 0.9;
 const SHUT_NS_MIN: u64 = SECOND;
 /// Number of users of the load that uses up a quota.
 const SPENDING_USERS: u64 = 8;
-/// : Maximum length of the load that uses up a quota, ns.
+/// Maximum length of the load that uses up a quota, ns.
 const SPENDING_NS: u64 = SECOND;
 /// After a window has opened, a trial with this share of rejected responses found the quota
 /// exhausted. A smaller share of requests may fail for other reasons.

@@ -19,7 +19,7 @@ use plimsoll_model::units::SECOND;
 
 /// A segment is the soak divided by this number, within the limits of [`PIECE_NS`].
 const PIECES: u64 = 30;
-/// : Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
+/// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
 const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// This number of consecutive segments that break the SLO cannot be chance or a single disturbance.
@@ -28,7 +28,7 @@ const BREAKS_IN_A_ROW: usize = 2;
 const LONE_BREAK_PIECES_MAX: usize = 2;
 /// Response times rose gradually if the median grew by at least this factor before the violation.
 const ROSE: f64 = 1.2;
-/// : A gradual rise also needs at least this share of segments whose median exceeds that of the
+/// A gradual rise also needs at least this share of segments whose median exceeds that of the
 /// segment before.
 const ROSE_STEPS: f64 = 0.75;
 /// The server completes less than is sent if a segment's backlog grows by more than this share of

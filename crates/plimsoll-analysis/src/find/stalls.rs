@@ -17,22 +17,22 @@ const BEYOND_ANSWERS: u64 = 3;
 /// Length of a trial that confirms the load line of a server that stalls, as a multiple of the
 /// longest gap between stalls.
 const CONFIRM_GAPS: u64 = 3;
-/// : A confirming trial takes at most the budget divided by this.
+/// A confirming trial takes at most the budget divided by this.
 const CONFIRM_PART: u64 = 3;
-/// : Minimum length of a trial near the line for a server that stalls, as a multiple of the longest
+/// Minimum length of a trial near the line for a server that stalls, as a multiple of the longest
 /// gap between stalls.
 const LINE_GAPS: u64 = 2;
-/// : That minimum length is at most the budget divided by this.
+/// That minimum length is at most the budget divided by this.
 const LINE_PART: u64 = 8;
 /// The minimum number of trials with stalls that exceed a bound, before the search concludes that
 /// no rate meets the bound.
 const FORBID_TRIALS: usize = 3;
-/// : The same minimum in a small budget.
+/// The same minimum in a small budget.
 const FORBID_TRIALS_FEW: usize = 2;
 /// The share of trials in which a disturbance may cause a stall. If stalls occur in a larger share
 /// of the trials, the server itself stalls.
 const DISTURBED_BY_STALLS: f64 = 0.06;
-/// : Probability of error of the conclusion that the server itself stalls.
+/// Probability of error of the conclusion that the server itself stalls.
 const ERROR: f64 = 0.05;
 /// Probability of error of the conclusion that no rate meets the SLO because of stalls. The
 /// conclusion ends the search and is tested after every trial, so the probability must be small.
@@ -45,7 +45,7 @@ const FEW_SHARE: f64 = 0.02;
 /// Minimum length of the server's own stalls in a disturbed trial, ns. Other processes on a busy
 /// machine take a core from the server for less, unless the host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
-/// : A host took no cores away if the stolen share of CPU time is at most this.
+/// A host took no cores away if the stolen share of CPU time is at most this.
 const STEAL_NONE: f64 = 0.01;
 /// In a small budget, stalls may delay this share of the late requests that the SLO allows. Stalls
 /// are rare, so one trial more or less changes the observed share much.

@@ -11,7 +11,7 @@ use plimsoll_model::units::SECOND;
 
 /// The minimum number of consecutive loads without connections before the server counts as lost.
 const LOADS_MIN: usize = 3;
-/// : The minimum time without connections before the server counts as lost, ns: a restarted server
+/// The minimum time without connections before the server counts as lost, ns: a restarted server
 /// is available sooner.
 const GONE_NS_MIN: u64 = 5 * SECOND;
 /// The minimum share of sent requests that find no connection, in each of these loads.

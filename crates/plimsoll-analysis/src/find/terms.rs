@@ -67,9 +67,9 @@ pub enum StopReason {
 
 /// The maximum of any figure of a trial; a larger figure is invalid.
 pub(super) const FIGURE_MAX: f64 = 1e12;
-/// : The maximum of any time of a trial, ns; a longer time is cut to this.
+/// The maximum of any time of a trial, ns; a longer time is cut to this.
 pub(super) const TIME_MAX_NS: u64 = 3600 * SECOND;
-/// : The minimum rate of a trial, 1/s; a lower rate counts as 0.
+/// The minimum rate of a trial, 1/s; a lower rate counts as 0.
 pub(super) const RATE_MIN: f64 = 1e-6;
 
 /// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial

@@ -86,6 +86,59 @@ fn intervals_hold_the_truth_as_often_as_they_say() {
     }
 }
 
+/// Returns the rate at which a token bucket rejects 0.1 % of random arrivals. `capacity`: tokens a
+/// second; `burst`: tokens that the bucket holds.
+fn limiter_line_rps(capacity: f64, burst: f64) -> f64 {
+    let rejected_share = |rate: f64| {
+        let (mut rng, mut tokens, mut rejected) = (Rng::stream(1, 2), burst, 0u32);
+        for _ in 0..400_000 {
+            tokens = (tokens + rng.exponential() * capacity / rate).min(burst);
+            if tokens < 1.0 { rejected += 1 } else { tokens -= 1.0 }
+        }
+        f64::from(rejected) / 400_000.0
+    };
+    let (mut low, mut high) = (0.1 * capacity, capacity);
+    for _ in 0..14 {
+        let middle = f64::midpoint(low, high);
+        if rejected_share(middle) <= 0.001 { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// A limiter with a small burst rejects random arrivals below its rate; one with a large burst at
+/// first accepts more than its rate.
+#[test]
+fn intervals_hold_the_line_of_limiters() {
+    for (capacity, burst, budget_s, misses_max) in [
+        (5_000.0, 500.0, 30, 4),
+        (500.0, 50.0, 30, 4),
+        (50.0, 5.0, 30, 8),
+        (50.0, 50.0, 60, 4),
+        (2_000.0, 8_000.0, 60, 4),
+    ] {
+        let truth = limiter_line_rps(capacity, burst);
+        let kind = Kind::Bucket(burst);
+        let model = Model { name: "limiter", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
+        let mut misses = Vec::new();
+        for seed in seed()..seed() + 20 {
+            let findings = simulator::search(model, seed, budget_s * SECOND, None);
+            let line = findings.load_line_rps;
+            let holds = line.lower <= truth * 1.003 && line.upper.is_none_or(|upper| upper >= truth * 0.997);
+            // A search that sends a few hundred requests cannot rule out a burst of a few requests.
+            assert!(line.lower <= 1.25 * truth, "seed {seed}:\n{}", simulator::tell(&findings, truth));
+            if !holds {
+                misses.push(format!("seed {seed}:\n{}", simulator::tell(&findings, truth)));
+            }
+        }
+        assert!(
+            misses.len() <= misses_max,
+            "{capacity}/s, burst of {burst}: {} of 20\n{}",
+            misses.len(),
+            misses.join("\n")
+        );
+    }
+}
+
 /// Other processes use the machine all the time. The search states the rate that met the SLO in
 /// spite of them, and says that the real capacity is higher.
 #[test]

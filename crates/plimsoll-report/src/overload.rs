@@ -119,7 +119,12 @@ pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String 
 pub(crate) const STEP_HEADINGS: [&str; 6] = ["load", "offered", "in time", "kept", "p99 of accepted", "the rest"];
 
 /// Renders the page of an overload test, with offered rate and goodput over time.
-pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Report {
+pub(crate) fn overload_page(
+    experiment: &Experiment,
+    context: &RunContext,
+    found: &OverloadFinding,
+    around: &PageContext,
+) -> Report {
     let mut page = overload_report(context, found);
     let line = |name: &str, seconds: &[OverloadSecond], of: fn(&OverloadSecond) -> u64| Line {
         name: name.to_owned(),
@@ -135,6 +140,7 @@ pub(crate) fn overload_page(context: &RunContext, found: &OverloadFinding) -> Re
     let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overload));
     page.append(series_section("Past the line and back", &subtitle, &[panel]));
     add_server(&mut page, &found.server);
+    page.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
     page
 }
 

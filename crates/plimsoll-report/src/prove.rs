@@ -149,7 +149,7 @@ pub fn ladder_standing(ladder: &Ladder) -> String {
 
 /// Formats the headings of the live log of a ladder, whose rows are from [`ladder_line`].
 pub fn ladder_heading() -> String {
-    format!("{:>8} {:>6} share of the step before (95 % interval)", "at", "blocks")
+    format!("{:>8}  {:>6}  share of the step before (95 % interval)", "at", "blocks")
 }
 
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.

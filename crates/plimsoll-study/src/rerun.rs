@@ -42,7 +42,7 @@ pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'stati
         (is_sent || logs(terms).is_some(), "send a file of this machine"),
         (!terms.changes.may_signal.is_empty(), "pause processes of this machine for milliseconds (--may-signal)"),
         (terms.fleet.is_some(), "log in to other machines to generate load there (--fleet)"),
-        (terms.probes.watch.is_some(), "logs in to the server's machine, which is watched (--watch)"),
+        (terms.probes.watch.is_some(), "log in to the server's machine to watch it (--watch)"),
         (
             asked.plans().iter().any(|plan| plan.carriage.unix.is_some() && !plan.carriage.unix_withheld),
             "use a unix socket",

@@ -13,7 +13,7 @@ use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
-    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop, Tag, Trial,
+    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadShape, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop, Tag, Trial,
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;
@@ -89,7 +89,13 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                     {
                         self.unheld(trial.tag, LoadSkipReason::Machine(reason), after);
                     }
-                    Err(Unready::Unheld(reason)) => return Err(Failure::usage(format!("--concurrency: {reason}"))),
+                    Err(Unready::Unheld(reason)) => {
+                        let flag = match trial.plan.load.shape {
+                            LoadShape::Closed { .. } => "--concurrency",
+                            LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
+                        };
+                        return Err(Failure::usage(format!("{flag}: {reason}")));
+                    }
                     Ok(fitted) => {
                         self.note_fitted(study, fitted);
                         self.measure(study, *trial)?;

@@ -17,7 +17,10 @@ pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
     let mut runs = shared.runs(&filter)?;
     runs.reverse();
-    let last = query.get("last").and_then(|last| last.parse().ok()).unwrap_or(100usize);
+    let last = match query.get("last") {
+        None => 100usize,
+        Some(last) => last.parse().map_err(|_| Problem::bad("last: expected a number of runs, such as 20"))?,
+    };
     runs.truncate(last);
     Ok(json!({ "schema": "plimsoll.runs/1", "runs": runs }))
 }

@@ -24,8 +24,8 @@
 //!
 //! Not here: which trial to make next.
 
-use super::capacity::Capacity;
-use super::normal::{normal_quantile, upper_tail};
+use super::capacity::{Capacity, is_rejecting_overload};
+use super::normal::{density, normal_quantile, upper_tail};
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use crate::slo::Slo;
 use plimsoll_model::Purpose;
@@ -77,9 +77,19 @@ const NO_FLOOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR: (f64, f64) = (0.03, 0.95);
-/// The range of the number of requests for which a rejecting server has room: a waiting place, or
-/// the tokens of a rate limiter. All sizes have the same prior probability on a logarithmic scale.
-const BURST: (f64, f64) = (1.0, 1e5);
+/// The largest burst of a rejecting server: the requests that it accepts at its capacity in this
+/// time, s. The smallest burst is one request. The logarithm of the burst is the square of a
+/// uniform variable, so that half of the prior probability lies at small bursts. A search at a low
+/// rate sees too few requests to rule them out.
+const BURST_S_MAX: f64 = 10.0;
+/// The relative error of a rejecting server's room, from comparisons with simulated token buckets
+/// of 2 to 40 tokens: 10 % between the load line and the capacity.
+const FORMULA_ERROR_ROOM: f64 = 0.1;
+/// At low loads a room counts less than near the capacity: by this share for each unit of the
+/// logarithm of the headroom. From simulated token buckets of 2 to 40 tokens, random arrivals.
+const ROOM_LOW_LOAD: f64 = 0.12;
+/// Rejections in steady state come in groups of this size.
+const REJECTED_TOGETHER: f64 = 2.0;
 /// A rejecting server is not loaded below its capacity divided by this.
 const HEADROOM_MAX: f64 = 1e3;
 /// The lowest allowed share of bad requests. A bound without allowed violations counts as one in a
@@ -105,6 +115,8 @@ struct OpenTrial {
     growth: f64,
     in_flight: f64,
     bounds: Vec<BoundEvidence>,
+    /// Whether the server already rejected requests when the trial began.
+    primed: bool,
 }
 
 /// A probability distribution of the load line.
@@ -150,6 +162,11 @@ impl Belief {
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
         let refuses = capacity.is_some_and(|capacity| capacity.refuses);
+        // A server that rejects requests keeps its queue short. Its overloads show which latency
+        // bounds the queue can exceed.
+        let overloads = history.iter().filter(|trial| is_rejecting_overload(trial));
+        let slowest_s = overloads.map(|trial| trial.p99_ns as f64 / 1e9).fold(0.0, f64::max);
+        bounds.retain(|(bound_s, _)| slowest_s <= 0.0 || *bound_s < slowest_s);
         let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
         let failed_share = failed.map(|allowance| allowance.share.max(SHARE_MIN)).fold(1.0, f64::min);
         let terms = AccountTerms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds, failed_share };
@@ -175,12 +192,17 @@ impl Belief {
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
             accounts.push((PRIOR_OPEN.ln() + evidence + occam, draws));
         }
-        let (evidence, draws) = terms.direct(capacity);
-        accounts.push((PRIOR_DIRECT.ln() + evidence, draws));
+        // Trials with an exhausted burst reject more than in steady state. Only the capacity
+        // account of a rejecting server knows that.
+        let direct = !refuses || accounts.is_empty();
+        if direct {
+            let (evidence, draws) = terms.direct(capacity);
+            accounts.push((PRIOR_DIRECT.ln() + evidence, draws));
+        }
         let best = accounts.iter().map(|account| account.0).fold(f64::NEG_INFINITY, f64::max);
         let weights: Vec<f64> = accounts.iter().map(|account| (account.0 - best).exp()).collect();
         let sum: f64 = weights.iter().sum();
-        let direct = weights.last().copied().unwrap_or(0.0) / sum;
+        let direct = if direct { weights.last().copied().unwrap_or(0.0) / sum } else { 0.0 };
         let contested = contested(&weights, &accounts);
         let mut draws: Vec<(f64, f64)> = Vec::new();
         for (weight, (_, account)) in weights.iter().zip(&accounts) {
@@ -273,6 +295,7 @@ fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
                 growth: trial.evidence.growth_requests,
                 in_flight: trial.evidence.in_flight[1].max(0.0),
                 bounds: trial.evidence.bounds.clone(),
+                primed: trial.evidence.primed,
             })
         })
         .collect()
@@ -305,8 +328,59 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
 /// Formula of M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K / (1 - rho^(K+1)). For
 /// other arrivals and services K is 2 `room` / (I_a + I_s), as in heavy traffic (Kingman, 1962).
 fn rejected_share(headroom: f64, room: f64) -> f64 {
-    let (spare, power) = (headroom - 1.0, room * headroom.max(1e-9).ln());
+    let ln = headroom.max(1e-9).ln();
+    let (spare, power) = (headroom - 1.0, room * ln * (1.0 - ROOM_LOW_LOAD * ln).max(0.5));
     if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
+}
+
+/// A server that rejects requests, under one assumption about its parameters.
+struct Rejecting {
+    /// Capacity, 1/s.
+    capacity: f64,
+    /// Sum of the dispersions of arrivals and completions.
+    both: f64,
+    /// The room as in [`rejected_share`].
+    room: f64,
+    /// The number of requests that a server accepts at once after a pause.
+    burst: f64,
+}
+
+impl Rejecting {
+    /// Returns the expected share of rejected requests in a trial, and how many of them make one
+    /// independent observation.
+    ///
+    /// A trial begins with an exhausted burst. Until the burst is whole again, the rejections are
+    /// the highest excess of arrivals over the capacity: the maximum of a Brownian motion with
+    /// drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002). After that their share is
+    /// the steady one.
+    fn share_and_bunch(&self, sight: &OpenTrial) -> (f64, f64) {
+        let requests = (sight.rate * sight.seconds).max(1.0);
+        let steady = rejected_share(self.capacity / sight.rate, self.room);
+        let drift = (sight.rate - self.capacity) * sight.seconds;
+        let deviation = (self.both * requests).sqrt();
+        let first = maximum_mean(drift, deviation);
+        let rejected = if sight.primed {
+            first.max(steady * requests)
+        } else {
+            // The burst was whole at the beginning. It takes a time to use it up: the time in which
+            // the arrivals deviate from their mean by the burst.
+            let used_up = (deviation / self.burst).powi(2).min(1.0);
+            (first - self.burst).max(steady * requests * used_up)
+        };
+        let bunch = first.min(deviation * deviation / first.max(1.0)).max(REJECTED_TOGETHER);
+        ((rejected / requests).clamp(1e-5, 1.0 - 1e-9), bunch)
+    }
+}
+
+/// Returns the mean of the maximum of a Brownian motion that starts at 0. `drift`: its mean at the
+/// end; `deviation`: its standard deviation at the end.
+fn maximum_mean(drift: f64, deviation: f64) -> f64 {
+    let m = drift / deviation;
+    if m.abs() < 1e-6 {
+        return 2.0 * density(0.0) * deviation;
+    }
+    let below = 1.0 - upper_tail(m);
+    (drift * below + deviation * density(m) + deviation / (2.0 * m) * (2.0 * below - 1.0)).max(0.0)
 }
 
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
@@ -409,8 +483,8 @@ impl AccountTerms<'_> {
             });
             // A server that rejects requests has room for a burst of unknown size: one request, or
             // many. Its failures follow from that size, and not from a constant share.
-            let burst = BURST.0 * (BURST.1 / BURST.0).powf(even(at, 5));
-            let room_for = 2.0 * burst / both;
+            let burst = (BURST_S_MAX * capacity.max(1.0)).powf(even(at, 5).powi(2));
+            let room_for = 2.0 * burst / both * (error * FORMULA_ERROR_ROOM).exp();
             let failed_floor = if self.refuses { 0.0 } else { failed_floor };
             let mut line = capacity;
             if self.refuses {
@@ -430,8 +504,14 @@ impl AccountTerms<'_> {
                     let floor = bound.share * if bound.bound_ns.is_some() { late_floor } else { failed_floor };
                     let beyond = (sight.rate / capacity - 1.0).max(0.0);
                     let (q, bunch) = match bound.bound_ns {
-                        None if self.refuses => (rejected_share(capacity / sight.rate, room_for).max(1e-5), 1.0),
+                        None if self.refuses => {
+                            let terms = Rejecting { capacity, both, room: room_for, burst };
+                            terms.share_and_bunch(sight)
+                        }
                         None => (floor.max(1e-5), 1.0),
+                        Some(bound_ns) if !self.bounds.iter().any(|(t, _)| *t == bound_ns as f64 / 1e9) => {
+                            (floor.max(1e-5), 1.0)
+                        }
                         Some(bound_ns) => {
                             let t = bound_ns as f64 / 1e9;
                             let (kappa, left) = kappa(t, bound.share.max(SHARE_MIN));

@@ -13,8 +13,8 @@
 //! Not here: the latency below capacity (see [`super::belief`]).
 
 use super::normal::upper_tail;
-use super::terms::near_line;
-use crate::judge::{TrialOutcome, Verdict};
+use super::terms::limited;
+use crate::judge::TrialOutcome;
 use crate::saturation::Saturation;
 use plimsoll_model::Purpose;
 
@@ -110,14 +110,7 @@ impl Capacity {
     /// capacity is that of the disturbed machine. `service_s`: mean service time of a single user,
     /// s.
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
-        let saturated = history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
-        let usable = saturated.filter(|trial| !(trial.evidence.generator_limited && trial.verdict == Verdict::Void));
-        let found: Vec<(Saturation, bool)> = usable
-            .clone()
-            .filter_map(|trial| Some((trial.evidence.saturation?, trial.interference.disturbed)))
-            .collect();
-        let refused: Vec<(Saturation, bool)> = rejected_overloads(history).collect();
-        let (found, refuses) = if found.is_empty() { (refused, true) } else { (found, false) };
+        let found: Vec<(Saturation, bool)> = history.iter().filter_map(saturated_block).collect();
         let mut capacity = Capacity::pool(&found)?;
         // Constant service may keep all workers in step. Then a window contains up to one request
         // per worker more or less, equally in each trial.
@@ -125,7 +118,9 @@ impl Capacity {
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
         capacity.error_rps = capacity.error_rps.hypot(edge_rps).hypot(ERROR_SHARE_MIN * capacity.rps);
-        capacity.refuses = refuses || usable.into_iter().any(|trial| trial.evidence.rejecting);
+        capacity.refuses = history.iter().any(|trial| {
+            is_rejecting_overload(trial) || trial.purpose == Purpose::Saturate && trial.evidence.rejecting
+        });
         Some(capacity)
     }
 
@@ -201,19 +196,28 @@ impl Capacity {
     }
 }
 
-/// Returns the goodput of the trials in which the server rejected a large share of the load: its
-/// capacity, although no request waits. Also returns whether probes observed interference. The
-/// generator may be at its limit in such a trial, because a rejection takes no time.
-fn rejected_overloads(history: &[TrialOutcome]) -> impl Iterator<Item = (Saturation, bool)> {
-    let counts = |trial: &&TrialOutcome| {
-        let closed = trial.purpose == Purpose::Peak;
-        trial.evidence.rejecting && trial.success_rate < 1.0 - REJECTED_MANY && (closed || near_line(trial))
+/// Returns the completions of a trial in which the server was saturated, and whether probes
+/// observed interference. Returns `None` for other trials, and if the generator was the limit.
+fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
+    let found = match trial.purpose {
+        _ if is_rejecting_overload(trial) => {
+            let (rps, seconds) = (trial.evidence.saturated_rps?, trial.duration_ns as f64 / 1e9);
+            let completed = rps * seconds;
+            let unknown = Saturation { completed, seconds, dispersion: 1.0, pieces: 1.0 };
+            (completed > 0.0).then_some(trial.evidence.saturation.unwrap_or(unknown))
+        }
+        Purpose::Saturate if !limited(trial) => trial.evidence.saturation,
+        _ => None,
     };
-    history.iter().filter(counts).filter_map(|trial| {
-        let (rps, seconds) = (trial.evidence.saturated_rps?, trial.duration_ns as f64 / 1e9);
-        let found = Saturation { completed: rps * seconds, seconds, dispersion: 1.0, pieces: 2.0 };
-        (rps > 0.0 && seconds > 0.0).then_some((found, trial.interference.disturbed))
-    })
+    Some((found?, trial.interference.disturbed))
+}
+
+/// Returns whether the server rejected a large share of a closed load. Its goodput is then its
+/// capacity, although no request waits, and also if the generator was at its limit: a rejection
+/// takes no time.
+pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
+    let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
+    closed && trial.evidence.rejecting && trial.success_rate < 1.0 - REJECTED_MANY
 }
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).

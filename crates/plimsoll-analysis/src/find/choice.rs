@@ -3,12 +3,13 @@
 //! the probable load line. The last load confirms the line.
 
 use super::belief::{HIGH, LOW};
+use super::capacity::is_rejecting_overload;
 use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
 use super::era::Era;
 use super::line_so_far::LineEstimate;
 use super::pace::{ANSWERS_IN_TURN, Pace};
 use super::peak;
-use super::plans::{Planner, cost_ns, round_rate};
+use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
 use super::quota::QuotaEstimate;
 use super::so_far::SearchState;
 use super::target_loss::TargetLoss;
@@ -155,16 +156,22 @@ impl<'a> LoadChoice<'a> {
         let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
-        let own_limit = tries.rev().take_while(|trial| limited(trial)).count() >= 2
-            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && limited(trial));
+        // The limit of the generator does not matter while the server rejects most requests.
+        let is_short = |trial: &&TrialOutcome| limited(trial) && !is_rejecting_overload(trial);
+        let own_limit = tries.rev().take_while(is_short).count() >= 2
+            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_short(&trial));
         let budget_s = self.known.settings.budget_ns as f64 / 1e9;
         let telling = peak.rps * budget_s * SATURATED_SHARE >= SATURATED_COMPLETIONS_MIN;
         allowed && !own_limit && telling
     }
 
     fn saturations_missing(&self) -> bool {
-        let made = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate && !limited(trial)).count();
-        let first = if self.known.pace.few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
+        let counts = |trial: &&TrialOutcome| !limited(trial) || is_rejecting_overload(trial);
+        let saturated = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
+        let made = saturated.filter(counts).count();
+        // The climb already overloaded a server that rejects requests.
+        let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
+        let first = if few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
         made < first && self.can_saturate() && !self.history.iter().any(near_line)
     }
 
@@ -246,10 +253,12 @@ impl<'a> LoadChoice<'a> {
             // ends. While no trial has failed, the rate increases.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
+            // At a lower rate, too few requests would arrive in a trial of the usual length.
+            let affordable_rps = ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
             let rate = match (contested, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
-                (None, 1) => low,
+                (None, 1) => low.max(affordable_rps.min(middle)),
                 (None, 3) => high,
                 (None, _) => middle,
             };

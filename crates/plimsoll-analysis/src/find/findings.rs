@@ -433,11 +433,11 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
             DoubtKind::Server,
             "The server rejects excess load; its burst allowance was exhausted before each trial near the line.",
         ),
-        Some((share, false)) => doubts.add(
+        Some((share, false)) if findings.load_line_rps.rps <= 0.0 => doubts.add(
             DoubtKind::Server,
             format!("Requests fail at any load, {} of them at most: no rate meets the SLO.", format::share(share)),
         ),
-        None => {}
+        Some(_) | None => {}
     }
     if quota.is_none() && peak::still_growing(trials) {
         doubts.add(

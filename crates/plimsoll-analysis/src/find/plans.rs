@@ -41,7 +41,7 @@ const DRAIN_FROM_S: f64 = 0.03;
 /// backlog.
 const DRAINS_MAX: usize = 2;
 /// Minimum length of an open trial, as a multiple of the mean interval between arrivals.
-const ARRIVALS_MIN: f64 = 3.0;
+pub(super) const ARRIVALS_MIN: f64 = 3.0;
 /// Rate, 1/s, of the load that waits until a server that rejects all requests serves again.
 const SERVED_RATE: f64 = 10.0;
 /// Maximum number of connections that plimsoll opens before a trial.

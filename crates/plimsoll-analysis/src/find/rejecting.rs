@@ -3,6 +3,7 @@
 //!
 //! Not here: requests that fail at any rate (see [`super::failing`]).
 
+use super::capacity::is_rejecting_overload;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
@@ -35,10 +36,13 @@ pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcom
 }
 
 /// Returns the rate of the server's limiter, 1/s: the median of successes a second over the failed
-/// trials with rejections. Returns `None` without such a trial.
+/// trials with rejections. Without such a trial, the closed trials in which the server rejected
+/// most requests give the rate. Returns `None` if no trial had rejections.
 pub fn rejecting_rps(history: &[TrialOutcome]) -> Option<f64> {
     let rejected = rejections(history).filter(|t| t.verdict == Verdict::Fail);
-    let mut rates: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();
+    let open: Vec<f64> = rejected.filter_map(|t| t.evidence.saturated_rps).collect();
+    let closed = history.iter().filter(|t| is_rejecting_overload(t)).filter_map(|t| t.evidence.saturated_rps);
+    let mut rates = if open.is_empty() { closed.collect() } else { open };
     rates.sort_by(f64::total_cmp);
     rates.get(rates.len() / 2).copied()
 }

@@ -79,6 +79,8 @@ pub enum Kind {
     Slots(usize),
     /// A rate limiter with a token bucket, which holds the tokens of this time, s.
     Limiter(f64),
+    /// A rate limiter with a token bucket, which holds this number of tokens; random arrivals.
+    Bucket(f64),
     /// One server with a queue that never rejects requests; constant arrivals.
     DeepQueue,
     /// The capacity is random for each trial: nominal, or multiplied by this factor.
@@ -298,8 +300,17 @@ impl Model {
     /// Returns the response time of a first request, ns.
     pub fn answer_ns(&self) -> u64 {
         match self.kind {
-            Kind::Limiter(_) | Kind::Quota(..) => MS,
+            Kind::Limiter(_) | Kind::Bucket(_) | Kind::Quota(..) => MS,
             _ => (self.service_s() * 1e9) as u64,
+        }
+    }
+
+    /// Returns the tokens that the limiter's bucket holds; `None` without a limiter.
+    fn burst(&self) -> Option<f64> {
+        match self.kind {
+            Kind::Limiter(seconds) => Some(self.capacity * seconds),
+            Kind::Bucket(tokens) => Some(tokens),
+            _ => None,
         }
     }
 
@@ -316,7 +327,9 @@ impl Model {
 
     pub fn arrivals(&self) -> Arrivals {
         match self.kind {
-            Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) | Kind::Ages(_) | Kind::Quota(..) => Arrivals::Poisson,
+            Kind::Mm1 | Kind::Mdc(_) | Kind::Queue(..) | Kind::Ages(_) | Kind::Quota(..) | Kind::Bucket(_) => {
+                Arrivals::Poisson
+            }
             _ => Arrivals::Constant,
         }
     }
@@ -375,7 +388,7 @@ struct Server {
 
 impl Server {
     fn new(model: Model, seed: u64) -> Server {
-        let burst = if let Kind::Limiter(seconds) = model.kind { model.capacity * seconds } else { 0.0 };
+        let burst = model.burst().unwrap_or(0.0);
         Server {
             model,
             rng: Rng::stream(seed, 1),
@@ -435,11 +448,11 @@ impl Server {
     /// Processes a request that arrives at `now_ns`. Returns when the response is sent, and whether
     /// it is a success. Calls must be in order of time.
     fn arrive(&mut self, now_ns: u64) -> (u64, bool) {
-        if let Kind::Limiter(seconds) = self.model.kind {
+        if let Some(burst) = self.model.burst() {
             let rate = self.model.capacity;
             // The limiter counts in real time, whatever the speed of the server behind it.
             let earned = (now_ns - self.tokens_at_ns) as f64 / 1e9 * rate * self.speed.min(1.0);
-            self.tokens = (self.tokens + earned).min(rate * seconds);
+            self.tokens = (self.tokens + earned).min(burst);
             self.tokens_at_ns = now_ns;
             let granted = self.tokens >= 1.0;
             self.tokens -= f64::from(u8::from(granted));

@@ -3,7 +3,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
-use crate::charted::series_section;
+use crate::charted::{PageContext, environment, series_section};
 use crate::document::value;
 use crate::format::{count, duration, rate, share};
 use crate::json::{FrameFields, LoadSetupFields};

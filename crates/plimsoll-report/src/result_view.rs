@@ -190,9 +190,7 @@ impl<'a> ResultView<'a> {
                 body.append(charted::find_page(self.experiment, &context, &found.search, doubts, None, around));
                 body
             }
-            Finding::Overload(found) => {
-                overload_page(self.experiment, &self.context(found.plan), found, around)
-            }
+            Finding::Overload(found) => overload_page(self.experiment, &self.context(found.plan), found, around),
             Finding::Prove(found) => charted::prove_page(&self.compared(&found.blocks), found, around),
             Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.blocks), found, around),
         };

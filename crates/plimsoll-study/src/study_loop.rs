@@ -13,7 +13,8 @@ use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{
-    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadShape, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop, Tag, Trial,
+    Experiment, ExperimentSpec, Intervention, LoadEnd, LoadShape, LoadSkipReason, ProfileRecord, Purpose, Remark, Stop,
+    Tag, Trial,
 };
 use plimsoll_sys::signal;
 use std::ops::ControlFlow;

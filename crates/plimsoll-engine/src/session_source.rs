@@ -346,6 +346,13 @@ mod tests {
             assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
             assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
         }
+        // A scenario without cookies sends none, but keeps its captures.
+        let mut plain = plan();
+        plain.traffic.scenarios[0].cookies = false;
+        let mut source = Source::compile(&plain).expect("compiles").for_worker(Stripe::ALL, Some(2));
+        let asked = session(&mut source, 1, fields);
+        assert!(asked.len() == 4 && asked[1].contains("Bearer t0k"), "{asked:?}");
+        assert!(asked.iter().all(|it| !it.contains("Cookie")), "{asked:?}");
         // Each arrival is a user of its own.
         let mut source = whole.for_worker(Stripe::ALL, None);
         for arrival in [3, 4] {

@@ -27,7 +27,7 @@ fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
     SCHEMA.get_or_init(|| {
         let text = |name: &str| (name == "p.proto").then(|| Ok(PROTO.to_owned()));
-        Schema::of_protos(&["p.proto".to_owned()], text).expect("compiles")
+        Schema::from_protos(&["p.proto".to_owned()], text).expect("compiles")
     })
 }
 
@@ -48,10 +48,10 @@ fuzz_target!(|data: &[u8]| {
     let in_pieces: u32 = data.chunks(3).map(|piece| piecemeal.take(piece)).sum();
     assert_eq!((whole, at_once), (piecemeal, in_pieces));
     let _ = plimsoll_model::grpc::message_bytes(data);
-    let mut learner = Learner::of_services(["p.S"].into_iter());
-    while learner.question().is_some() && learner.answer(data).is_ok() {}
+    let mut learner = Learner::for_services(["p.S"].into_iter());
+    while learner.next_request().is_some() && learner.take_response(data).is_ok() {}
     let _ = learner.schema();
-    if let Ok(schema) = Schema::of_descriptor_set(data) {
+    if let Ok(schema) = Schema::from_descriptor_set(data) {
         for service in schema.services() {
             let _ = schema.methods(&service);
         }

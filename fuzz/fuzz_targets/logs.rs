@@ -34,7 +34,7 @@ fuzz_target!(|data: &[u8]| {
         let figures = survey.finish();
         assert!(figures.late <= figures.requests);
         let timing = ReplayTiming { seed: 1, speed_milli: 2000, scale_milli: 1500, length_ns: None, lines: 0 };
-        if let Ok(load) = gathering.finish().and_then(|gathered| gathered.timed(&timing)) {
+        if let Ok(load) = gathering.finish().and_then(|gathered| gathered.to_replay(&timing)) {
             let given = load.arrivals.expect("a load that is timed has moments");
             assert!(given.starts_ns().iter().all(|start| *start < load.length_ns));
         }

@@ -145,7 +145,8 @@ impl Condition {
         let text = text.trim();
         let (name, op, value) = Op::split(text).ok_or_else(|| ConditionError::Shape(text.to_owned()))?;
         let amount = if value.ends_with('%') { Amount::Share } else { Amount::Count };
-        let (route, metric) = of_route(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
+        let (route, metric) =
+            split_route_and_metric(name, amount).ok_or_else(|| ConditionError::Metric(name.to_owned()))?;
         let is_of_all = match metric {
             Metric::Latency(measure, _) => !measure.is_of_routes(),
             _ => metric == Metric::Cpu,
@@ -269,7 +270,7 @@ impl Condition {
 }
 
 /// Splits the name of a figure into the name of a request, if there is one, and the metric.
-fn of_route(name: &str, amount: Amount) -> Option<(Option<&str>, Metric)> {
+fn split_route_and_metric(name: &str, amount: Amount) -> Option<(Option<&str>, Metric)> {
     if let Some((route, rest)) = named::quoted(name) {
         return Some((Some(route), Metric::parse(rest, amount)?));
     }
@@ -417,8 +418,8 @@ impl Conditions {
     ///
     /// # Errors
     /// A sentence with the names of the existing routes.
-    pub fn are_of(&self, routes: &[RouteRecord]) -> Result<(), String> {
-        named::are_asked(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
+    pub fn check_routes(&self, routes: &[RouteRecord]) -> Result<(), String> {
+        named::check_names(self.0.iter().filter_map(|condition| condition.route.as_deref()), routes)
     }
 
     /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
@@ -516,7 +517,7 @@ impl fmt::Display for Op {
 impl fmt::Display for Condition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(route) = &self.route {
-            write!(f, "{}.", named::written(route))?;
+            write!(f, "{}.", named::quoted_if_needed(route))?;
         }
         write!(f, "{}{}{}", self.metric, self.op, self.value_syntax())
     }
@@ -562,7 +563,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn conditions_parse_or_say_why_not() {
+    fn conditions_parse_or_explain_the_error() {
         for (text, expect) in [
             ("p99>200ms", Ok("p99>200ms")),
             ("P99.9 >= 1.5s", Ok("p99.9>=1.5s")),
@@ -627,7 +628,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_reads_back(percent in 1u32..10_000, ns in 1u64..10_000_000_000, service in any::<bool>()) {
+        fn formatted_conditions_parse_back(percent in 1u32..10_000, ns in 1u64..10_000_000_000, service in any::<bool>()) {
             let text = format!("{}p{}>{ns}ns", if service { "service." } else { "" }, f64::from(percent) / 100.0);
             // A value of p100 or above is no percentile.
             prop_assume!(percent < 10_000);
@@ -767,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_may_be_of_one_request() {
+    fn a_condition_may_name_one_request() {
         let mut run = run(100, 0, 0, 0, units::MS);
         let mut order = run.plan.traffic.routes[0].clone();
         order.label = "order".into();
@@ -791,8 +792,8 @@ mod tests {
             assert_eq!(seen.is_some(), crossed && !gate.starts_with("other"), "{gate}");
         }
         let routes = &run.plan.traffic.routes;
-        assert_eq!(Conditions::parse("p99>1s, order.p99>1s").expect("parses").are_of(routes), Ok(()));
-        let error = Conditions::parse("ordr.p99>1s").expect("parses").are_of(routes).expect_err("is not asked");
+        assert_eq!(Conditions::parse("p99>1s, order.p99>1s").expect("parses").check_routes(routes), Ok(()));
+        let error = Conditions::parse("ordr.p99>1s").expect("parses").check_routes(routes).expect_err("is not asked");
         assert_eq!(error, "no request is called 'ordr': there is 'GET /', order");
     }
 }

@@ -18,12 +18,12 @@ use std::collections::VecDeque;
 #[derive(Debug, Clone)]
 pub struct ConditionWatch {
     conditions: Conditions,
-    /// For each condition, the index of its totals in `seen`; `None` if no request has the name in
-    /// the condition.
-    about: Vec<Option<usize>>,
+    /// For each condition, the index of its totals in `totals`; `None` if no request has the name
+    /// in the condition.
+    totals_index: Vec<Option<usize>>,
     measured_from_ns: u64,
     /// The totals of all requests, and the totals of each named request.
-    seen: Vec<ConditionTotals>,
+    totals: Vec<ConditionTotals>,
     reach_ns: u64,
 }
 
@@ -110,20 +110,26 @@ impl ConditionWatch {
             }))
         };
         let about = conditions.0.iter().map(&mut about).collect();
-        ConditionWatch { conditions, about, measured_from_ns: plan.load.warmup_ns, seen, reach_ns }
+        ConditionWatch {
+            conditions,
+            totals_index: about,
+            measured_from_ns: plan.load.warmup_ns,
+            totals: seen,
+            reach_ns,
+        }
     }
 
     /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition
     /// that holds after this tick.
     pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
         let reach_ns = self.reach_ns;
-        self.seen.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
+        self.totals.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
         let window_ns = end_ns.saturating_sub(self.measured_from_ns);
         if window_ns < units::SECOND {
             return None;
         }
-        self.conditions.0.iter().zip(&self.about).find_map(|(condition, about)| {
-            let figures = &self.seen[(*about)?];
+        self.conditions.0.iter().zip(&self.totals_index).find_map(|(condition, about)| {
+            let figures = &self.totals[(*about)?];
             let ended = figures.ended();
             let overdue = condition.bound_ns().map_or(0, |bound_ns| figures.overdue(end_ns, bound_ns));
             let counts = matches!(

@@ -81,7 +81,7 @@ impl DoubtKind {
 
     /// Returns whether a doubt of this kind is a short remark beside the figure, and not a sentence
     /// above all figures.
-    pub fn is_beside(self) -> bool {
+    pub fn is_inline(self) -> bool {
         matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
     }
 }
@@ -131,13 +131,13 @@ impl Doubts {
     }
 
     /// Returns the texts that stand above all figures.
-    pub fn above(&self) -> impl Iterator<Item = &Sentence> {
-        self.texts(|kind| !kind.is_beside())
+    pub fn banner_texts(&self) -> impl Iterator<Item = &Sentence> {
+        self.texts(|kind| !kind.is_inline())
     }
 
     /// Returns the texts that stand on one line with the figure.
-    pub fn beside(&self) -> impl Iterator<Item = &Sentence> {
-        self.texts(DoubtKind::is_beside)
+    pub fn inline_texts(&self) -> impl Iterator<Item = &Sentence> {
+        self.texts(DoubtKind::is_inline)
     }
 
     /// Returns whether there is a doubt of this kind.
@@ -165,7 +165,7 @@ impl<T> Assessment<T> {
     }
 
     /// Returns the evidence against the figures, and the figures.
-    pub fn open(&self) -> (&Doubts, &T) {
+    pub fn doubts_and_figures(&self) -> (&Doubts, &T) {
         (&self.doubts, &self.figures)
     }
 
@@ -201,12 +201,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn their_order_is_kept_and_their_kind_says_where_they_stand() {
+    fn doubts_keep_order_and_kind_gives_placement() {
         let mut doubts = Doubts::noted(&["slow".into()]);
         for kind in DoubtKind::ALL {
             doubts.add(kind, format!("{kind:?}"));
         }
-        let (above, beside): (Vec<&Sentence>, Vec<&Sentence>) = (doubts.above().collect(), doubts.beside().collect());
+        let (above, beside): (Vec<&Sentence>, Vec<&Sentence>) =
+            (doubts.banner_texts().collect(), doubts.inline_texts().collect());
         let said = |words: &[&str]| words.iter().map(|words| Sentence::from(*words)).collect::<Vec<_>>();
         assert_eq!(above[..4], said(&["slow", "Noted", "Generator", "Unsent"]).iter().collect::<Vec<_>>());
         assert_eq!(beside, said(&["Unconfirmed", "Contradicted", "Spread"]).iter().collect::<Vec<_>>());

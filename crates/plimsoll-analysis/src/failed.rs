@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_miss_is_counted_by_route() {
+    fn missed_expectations_are_counted_by_route() {
         let users = Curve::constant(1.0);
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users });
         let mut other = plan.traffic.routes[0].clone();

@@ -1,6 +1,6 @@
 //! The agents of a fleet (machines that make the load together) in the results: whether one agent
 //! was the limit of the load ([`limit`]), and the work of each agent over several loads
-//! ([`over_all`]).
+//! ([`sum_agents`]).
 //!
 //! Not here: the coordinator, and the table of agents.
 
@@ -33,7 +33,7 @@ pub fn limit(run: &Run, work_share_max: f64, lag_max_ns: u64) -> Option<String> 
 }
 
 /// Sums the work of each agent over several loads; agents are identified by name.
-pub fn over_all<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
+pub fn sum_agents<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Vec<AgentAccount> {
     let mut sums: BTreeMap<&str, AgentAccount> = BTreeMap::new();
     for agent in runs.into_iter().flat_map(|run| &run.agents) {
         sums.entry(&agent.name).and_modify(|sum| sum.merge(agent)).or_insert_with(|| agent.clone());
@@ -69,7 +69,7 @@ mod tests {
                 (Some(said), Some(part)) => assert!(said.contains(part), "{said}"),
                 (got, expect) => panic!("{got:?}, expected {expect:?}"),
             }
-            let twice = over_all([&run, &run]);
+            let twice = sum_agents([&run, &run]);
             assert_eq!(twice.len(), run.agents.len());
             assert!(twice.iter().zip(&run.agents).all(|(sum, one)| sum.ledger.unsent == 2 * one.ledger.unsent));
         }

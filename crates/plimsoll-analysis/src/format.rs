@@ -18,7 +18,7 @@ pub fn stop(stop: &Stop) -> &str {
 }
 
 /// Formats the reason why a load was skipped.
-pub fn unheld(reason: &LoadSkipReason) -> Sentence {
+pub fn skip_reason(reason: &LoadSkipReason) -> Sentence {
     match reason {
         LoadSkipReason::NoTime => {
             Sentence::from("the available time ended before this load (").remedy(Remedy::Budget).words(")")

@@ -111,7 +111,7 @@ impl<'a> MachineSeries<'a> {
 
     /// Returns the change of a counter, summed over plimsoll's own processes on this machine. There
     /// are two such processes if the server is watched in a container of this machine.
-    fn change_of_ours(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
+    fn change_of_own_processes(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
             return own;
@@ -130,9 +130,9 @@ impl Interference {
     /// makes the load.
     pub fn from_run(run: &Run) -> Interference {
         let probes = &run.probes;
-        let there = Interference::on(run, MachineSeries { probes, is_generator: false });
+        let there = Interference::on_machine(run, MachineSeries { probes, is_generator: false });
         let Some(host) = probes.host.as_ref().filter(|_| !probes.is_shared()) else { return there };
-        let here = Interference::on(run, MachineSeries { probes, is_generator: true });
+        let here = Interference::on_machine(run, MachineSeries { probes, is_generator: true });
         let named = |others: &Interference, machine: &str| {
             let reason = others.reason.as_ref().filter(|_| others.disturbed)?;
             Some(format!("{reason} (on {machine})"))
@@ -143,7 +143,7 @@ impl Interference {
         Interference { disturbed: there.disturbed || here.disturbed, reason, ..there }
     }
 
-    fn on(run: &Run, machine: MachineSeries) -> Interference {
+    fn on_machine(run: &Run, machine: MachineSeries) -> Interference {
         let probes = machine.probes;
         let unknown = |why: &str| Interference {
             reason: Some(format!("the CPU use of other processes is not known: {why}")),
@@ -184,7 +184,7 @@ impl Interference {
             // write the server's files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
-            let our_ns = machine.change_of_ours(table::CLIENT_CPU.name, start_ns, at_ns);
+            let our_ns = machine.change_of_own_processes(table::CLIENT_CPU.name, start_ns, at_ns);
             let known_ns = our_ns.zip(server_ns).map(|(ours, server)| ours + server + its_ns);
             Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })
         };
@@ -206,7 +206,7 @@ impl Interference {
                 let used = (whole.busy_ns - known_ns).max(0.0) / span_ns;
                 others.cores = Some(used);
                 let server_waited_ns = machine.change(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
-                let we_waited_ns = machine.change_of_ours(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
+                let we_waited_ns = machine.change_of_own_processes(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
                 let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
@@ -218,7 +218,10 @@ impl Interference {
                     reasons.push(format!("other processes used {burst:.1} of {cores:.0} cores for {seconds:.1} s"));
                 }
             }
-            None => others.reason = Some(format!("the CPU use of other processes is not known: {}", unseen(probes))),
+            None => {
+                others.reason =
+                    Some(format!("the CPU use of other processes is not known: {}", unknown_server_reason(probes)))
+            }
         }
         if steal_share > STEAL_MAX && whole.stolen_ns >= STEAL_NS_MIN {
             reasons.push(format!("the host of this machine took {:.0} % of its time (steal)", steal_share * 100.0));
@@ -232,7 +235,7 @@ impl Interference {
 
     /// Combines the interference of several loads; `what` names the loads, such as `trials`. All
     /// loads together count as disturbed if more than a tenth of them was.
-    pub fn over<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
+    pub fn combine<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
         let mut all = Interference {
@@ -244,7 +247,12 @@ impl Interference {
             span_ns: loads.iter().map(|load| load.span_ns).sum(),
         };
         all.reason = if all.disturbed {
-            Some(format!("{} in {} of {} {what}", Interference::blame(&disturbed), disturbed.len(), loads.len()))
+            Some(format!(
+                "{} in {} of {} {what}",
+                Interference::mean_disturbance_text(&disturbed),
+                disturbed.len(),
+                loads.len()
+            ))
         } else if all.cores.is_none() {
             loads.iter().find_map(|load| load.reason.clone())
         } else {
@@ -254,7 +262,7 @@ impl Interference {
     }
 
     /// Formats the mean disturbance of these loads as a sentence without a full stop.
-    pub(crate) fn blame(disturbed: &[&Interference]) -> String {
+    pub(crate) fn mean_disturbance_text(disturbed: &[&Interference]) -> String {
         let used = mean(disturbed, |load| load.cores).unwrap_or(0.0);
         let taken = mean(disturbed, |load| load.steal_share).unwrap_or(0.0);
         let cores = disturbed.iter().map(|load| load.machine_cores).fold(0.0, f64::max);
@@ -289,7 +297,7 @@ fn only_failed_answers(ledger: &Ledger) -> bool {
 }
 
 /// Returns the reason why the server's CPU time is not known.
-fn unseen(probes: &Probes) -> String {
+fn unknown_server_reason(probes: &Probes) -> String {
     match (probes.series.contains_key(table::SERVER_CPU.name), probes.missing.first()) {
         (true, _) => "the server was observed only during a part of the load".into(),
         (false, Some(reason)) => format!("the server's process was not found ({reason})"),
@@ -424,7 +432,7 @@ mod tests {
     }
 
     #[test]
-    fn who_disturbs_is_named_and_nobody_else() {
+    fn only_disturbing_processes_are_named() {
         for (name, scene, expect) in [
             ("quiet", QUIET, None),
             (
@@ -513,7 +521,7 @@ mod tests {
     }
 
     #[test]
-    fn work_of_children_that_is_known_late_is_no_burst() {
+    fn late_child_cpu_time_is_no_burst() {
         // The server waits for its children every half second, and only then gets their CPU time.
         let mut late = run(&Scene { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
@@ -525,7 +533,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_recorded_is_not_known() {
+    fn unrecorded_use_is_unknown() {
         let mut empty = run(&QUIET);
         empty.probes = Probes::default();
         let others = Interference::from_run(&empty);
@@ -569,7 +577,7 @@ mod tests {
         let loud = Interference::from_run(&run(&Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
         let over = |quiet_count: usize, loud_count: usize| {
             let loads = std::iter::repeat_n(&quiet, quiet_count).chain(std::iter::repeat_n(&loud, loud_count));
-            Interference::over(loads, "trials")
+            Interference::combine(loads, "trials")
         };
         assert_eq!(over(6, 34).reason.as_deref(), Some("other processes used 1.4 of 2 cores in 34 of 40 trials"));
         assert_eq!((over(39, 1).disturbed, over(39, 1).reason), (false, None));

@@ -34,7 +34,7 @@ use crate::sentence::Sentence;
 use crate::slo::Slo;
 use crate::stalls::{self, Stall};
 use crate::summary::Summary;
-use crate::watch::{TickFigures, Watch, broken, judged_window_ns};
+use crate::watch::{TickFigures, Watch, broken_bound_text, judged_window_ns};
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{
     Histogram, Interval, Ledger, LoadEnd, LoadShape, Purpose, RequestFailure, Run, Stop, TimeMeasure,
@@ -215,7 +215,7 @@ impl TrialOutcome {
     /// Creates the outcome of a trial of one second in which all requests succeeded immediately. A
     /// test then sets the fields that it needs.
     #[cfg(test)]
-    pub(crate) fn of_a_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
+    pub(crate) fn one_second(purpose: Purpose, load: OfferedLoad, verdict: Verdict) -> TrialOutcome {
         let achieved_rps = match load {
             OfferedLoad::Rate(rate) => rate,
             OfferedLoad::Users(_) => 1000.0,
@@ -293,8 +293,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             unsent: ledger.unsent,
             unanswered: ledger.in_flight,
             in_flight: window.quarters(run, |interval| interval.load.in_flight_ns as f64),
-            held_back: held_back::under(&summary)
-                .map(|_| window.quarters(run, held_back::waited_ns))
+            held_back: held_back::ack_delay_ns(&summary)
+                .map(|_| window.quarters(run, held_back::ack_wait_sum_ns))
                 .unwrap_or_default(),
             primed: rejected_before,
             little_gap: little_gap(run),
@@ -346,7 +346,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         }
     }
     if purpose != Purpose::Settle && !breaks_success_by_refusals(&outcome, run, slo) {
-        heed_others(&mut outcome);
+        void_if_disturbed(&mut outcome);
     }
     outcome
 }
@@ -377,7 +377,7 @@ fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> b
 
 /// Makes a disturbed trial void, unless it is an open trial that passed. The disturbance becomes
 /// the reason, also if the generator was late.
-fn heed_others(outcome: &mut TrialOutcome) {
+fn void_if_disturbed(outcome: &mut TrialOutcome) {
     let Some(reason) = outcome.interference.reason.clone().filter(|_| outcome.interference.disturbed) else { return };
     match (outcome.load, outcome.verdict) {
         (OfferedLoad::Rate(_), Verdict::Pass) => {
@@ -417,7 +417,7 @@ fn open_verdict(
         if worst.as_ref().is_none_or(|w| excess > w.0) {
             let is_of_all = allowance.route.is_none() && allowance.measure == TimeMeasure::response();
             let bound_ns = allowance.bound_ns.filter(|_| is_of_all);
-            worst = Some((excess, bad, bound_ns, broken(allowance, bad, route_ledger.scheduled)));
+            worst = Some((excess, bad, bound_ns, broken_bound_text(allowance, bad, route_ledger.scheduled)));
         }
     }
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
@@ -485,7 +485,7 @@ fn open_verdict(
 /// Returns the longest silence of the server, in ns, if silences alone break a bound; otherwise
 /// `None`. Requests scheduled early in a silence are late even if the generator is fast enough.
 fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
-    let of_server = || stalls.iter().filter(|stall| stall.ended && stall.had_left);
+    let of_server = || stalls.iter().filter(|stall| stall.ended && stall.request_was_sent);
     let length_ns = window.length_ns() as f64;
     let broken = watch.allowances().any(|allowance| {
         let beyond_ns = |bound_ns| of_server().map(|stall| stall.beyond_ns(bound_ns)).sum::<u64>() as f64;
@@ -713,7 +713,7 @@ mod tests {
     /// Kernels acknowledge the first responses of a connection immediately, and later responses
     /// with a delay of 40 ms. In this test the number of delayed responses rises step by step.
     #[test]
-    fn the_rest_of_an_answer_that_waits_for_an_acknowledgement_is_no_backlog() {
+    fn delayed_acknowledgements_are_no_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
             let outcome = judged(&run(&[(1000.0, 10)], |at| {
                 let mut interval = tick(100, 4 + rest_ms(at), in_flight(at));
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn the_generators_fault_is_void_whatever_the_slo_says() {
+    fn a_limited_generator_makes_a_trial_void() {
         let busy = run(&[(1000.0, 10)], |_| {
             let mut interval = tick(50, 2, 1);
             interval.load.workers[0].work_ns = TICK * 96 / 100;
@@ -774,7 +774,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_that_breaks_the_promise_is_the_servers_though_not_all_was_sent() {
+    fn server_silence_fails_a_limited_trial() {
         // From tick 2 to tick 9 of 20 no request gets a response, and one worker is busy
         // connecting. Afterwards the sent requests get their responses.
         let silence = |service_ms: u64| {
@@ -828,7 +828,7 @@ mod tests {
     }
 
     #[test]
-    fn what_others_spoil_is_void_and_what_held_in_spite_of_them_held() {
+    fn disturbed_failures_are_void_but_passes_stand() {
         let holds = run(&[(1000.0, 10)], |_| tick(100, 2, 1));
         let breaks = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
         let late = run(&[(1000.0, 10)], |_| {
@@ -864,7 +864,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_server_refuses_is_no_interference() {
+    fn refusals_are_no_interference() {
         // Each row: the status, the failures of a hundred requests each tick, and the verdict with
         // interference.
         for (status, failed, expect) in [
@@ -890,7 +890,7 @@ mod tests {
     }
 
     #[test]
-    fn the_piece_of_a_tick_that_a_load_ends_with_is_no_silence() {
+    fn a_partial_last_tick_is_no_silence() {
         // The trial is stopped in the tenth tick. Each row: the responses in that partial tick,
         // whether a silence came before, and the number of stalls.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
@@ -908,7 +908,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_short_under_way_has_not_failed() {
+    fn in_flight_at_an_early_stop_is_no_failure() {
         // Each row describes the last tick: successes, failures, requests in flight at its end, and
         // the expected success rate.
         let shown = || Stop::Shown("enough".into());
@@ -953,7 +953,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limiters_rate_shows_in_what_it_grants() {
+    fn a_limiters_rate_is_its_accepted_rate() {
         let outcome = judged(&run(&[(1000.0, 10)], |at| {
             let mut interval = tick(if at < 4 { 100 } else { 60 }, 2, 1);
             interval.routes.of_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
@@ -992,7 +992,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_under_way_for_longer_than_the_bound_are_bad_already() {
+    fn overdue_requests_are_bad() {
         let silent = run(&[(1000.0, 10)], |at| tick(0, 0, 100 * (at + 1)));
         let mut watch = Watch::new(Purpose::Line, &silent.plan, &Slo::default());
         let reasons: Vec<_> = silent.intervals.iter().map(|(at, i)| watch.push(u64::from(*at) * TICK, i)).collect();

@@ -93,20 +93,20 @@ impl<'a> MeasuredLoad<'a> {
     }
 
     /// Returns the interference of other processes over all visits.
-    pub fn others(&self) -> Interference {
+    pub fn interference(&self) -> Interference {
         match self.visits.as_slice() {
             [only] => Interference::from_run(&only.run),
             several => {
                 let others: Vec<Interference> =
                     several.iter().map(|visit| Interference::from_run(&visit.run)).collect();
-                Interference::over(&others, "visits")
+                Interference::combine(&others, "visits")
             }
         }
     }
 
     /// Returns all figures of the visits combined.
     pub fn summary(&self) -> Summary {
-        Summary::beside(&self.run, None, self.others())
+        Summary::with_interference(&self.run, None, self.interference())
     }
 
     /// Returns the server's CPU and memory use, or why it is not known for some visit.
@@ -139,7 +139,9 @@ fn goodput(run: &Run) -> f64 {
 pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.spec {
-        ExperimentSpec::Sweep(spec) => (0..spec.levels.len()).filter_map(|turn| of_level(trials, turn)).collect(),
+        ExperimentSpec::Sweep(spec) => {
+            (0..spec.levels.len()).filter_map(|turn| visits_of_level(trials, turn)).collect()
+        }
         _ => {
             let counts = |trial: &&Trial| !matches!(trial.tag.purpose, Purpose::Profile | Purpose::Settle);
             trials.iter().filter(counts).filter_map(|trial| MeasuredLoad::from_visits(vec![trial])).collect()
@@ -158,7 +160,7 @@ pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)
 }
 
 /// Returns one level of a sweep, from the visits that were measured.
-pub(crate) fn of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
+pub(crate) fn visits_of_level(trials: &[Trial], turn: usize) -> Option<MeasuredLoad<'_>> {
     MeasuredLoad::from_visits(of_turn(trials, Purpose::Level, turn).collect())
 }
 
@@ -355,12 +357,12 @@ mod tests {
     }
 
     #[test]
-    fn a_trial_is_short() {
+    fn pilot_trials_are_short() {
         assert_eq!([pilot_ns(0), pilot_ns(6 * SECOND), pilot_ns(60 * SECOND)], [300 * MS, 500 * MS, SECOND]);
     }
 
     #[test]
-    fn visits_of_a_level_count_together() {
+    fn visits_of_a_level_are_combined() {
         use plimsoll_model::{Curve, Interval, Plan};
         let visit = |warmup: u64, windows: &[u64], after: u64| {
             let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(4.0) });

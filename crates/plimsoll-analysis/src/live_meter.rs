@@ -38,7 +38,7 @@ pub struct LiveMeter {
     rates: Vec<f64>,
     ticks_each: usize,
     /// The current, unfinished throughput interval: its number of ticks, and its successes.
-    under_way: (usize, u64),
+    unfinished_interval: (usize, u64),
 }
 
 impl LiveMeter {
@@ -64,12 +64,12 @@ impl LiveMeter {
 
     fn add_rate(&mut self, succeeded: u64) {
         let each = self.ticks_each.max(1);
-        self.under_way.0 += 1;
-        self.under_way.1 += succeeded;
-        if self.under_way.0 >= each {
+        self.unfinished_interval.0 += 1;
+        self.unfinished_interval.1 += succeeded;
+        if self.unfinished_interval.0 >= each {
             let seconds = (each as u64 * Plan::TICK_NS) as f64 / 1e9;
-            self.rates.push(self.under_way.1 as f64 / seconds);
-            self.under_way = (0, 0);
+            self.rates.push(self.unfinished_interval.1 as f64 / seconds);
+            self.unfinished_interval = (0, 0);
         }
         if self.rates.len() >= RATES_MAX {
             self.rates = self.rates.chunks(2).map(|pair| pair.iter().sum::<f64>() / pair.len() as f64).collect();
@@ -84,7 +84,7 @@ impl LiveMeter {
     }
 
     /// Returns the number of requests that failed or were never sent, since the load began.
-    pub fn bad(&self) -> u64 {
+    pub fn failed_or_unsent(&self) -> u64 {
         self.bad
     }
 
@@ -128,7 +128,7 @@ mod tests {
             meter.push(&tick(number, if number < 1000 { 10 } else { 20 }), true);
         }
         let now = meter.now().expect("figures");
-        assert!((now.rps - 200.0).abs() < 1e-9 && meter.bad() == 2000, "{now:?}");
+        assert!((now.rps - 200.0).abs() < 1e-9 && meter.failed_or_unsent() == 2000, "{now:?}");
         assert!(now.p50_ns > 1_900_000_000 && now.max_ns >= now.p99_ns, "{now:?}");
         let rates = meter.rates_rps();
         assert!((100..RATES_MAX).contains(&rates.len()), "{}", rates.len());

@@ -38,7 +38,7 @@ pub(crate) fn quoted(text: &str) -> Option<(&str, &str)> {
 }
 
 /// Formats a name as it stands before a point: in quotation marks unless the name is plain.
-pub(crate) fn written(name: &str) -> String {
+pub(crate) fn quoted_if_needed(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_plain = !name.is_empty() && name != "service" && name.chars().all(plain);
     let mark = if name.contains('\'') { '"' } else { '\'' };
@@ -54,12 +54,13 @@ pub(crate) fn number_of(traffic: &TrafficRecord, name: &str) -> Option<usize> {
 ///
 /// # Errors
 /// A sentence with the known names.
-pub(crate) fn are_asked<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
+pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[RouteRecord]) -> Result<(), String> {
     /// The maximum number of names in an error sentence.
     const SHOWN: usize = 8;
     for name in names {
         if !routes.iter().any(|route| route.label == name) {
-            let mut known: Vec<String> = routes.iter().take(SHOWN).map(|route| written(&route.label)).collect();
+            let mut known: Vec<String> =
+                routes.iter().take(SHOWN).map(|route| quoted_if_needed(&route.label)).collect();
             if routes.len() > SHOWN {
                 known.push("...".to_owned());
             }
@@ -86,7 +87,7 @@ mod tests {
             assert_eq!(parts(text), expect, "{text}");
         }
         for name in ["order", "a, b", "it's", "service", "GET /items/{}", ""] {
-            let text = format!("{}.p99", written(name));
+            let text = format!("{}.p99", quoted_if_needed(name));
             let read = quoted(&text).unwrap_or_else(|| text.split_once('.').expect("a point"));
             assert_eq!(read, (name, "p99"), "{text}");
         }

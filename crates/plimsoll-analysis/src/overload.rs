@@ -21,7 +21,7 @@ pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 /// Returns the rate whose multiples are the steps, 1/s: the load line. If there is no line (because
 /// of stalls or uncertainty), it is the highest throughput that met the SLO. 0 means that no load
 /// met the SLO.
-pub fn level_to_pass(findings: &Findings) -> f64 {
+pub fn overload_base_rps(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
     if held { level_of(findings) } else { 0.0 }
 }
@@ -34,7 +34,7 @@ pub struct OverloadStep {
     /// Scheduled requests, 1/s.
     pub offered_rps: f64,
     /// Retries of failed requests, 1/s; `None` if the clients do not retry.
-    pub again_rps: Option<f64>,
+    pub retries_rps: Option<f64>,
     /// Successful responses within the latency bound of the SLO, 1/s.
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
@@ -102,7 +102,7 @@ pub struct OverloadSecond {
 }
 
 impl OverloadSecond {
-    fn is_well(&self) -> bool {
+    fn is_recovered(&self) -> bool {
         let offered = self.offered as f64;
         self.in_time as f64 + (FEW * offered).min(2.0) >= RECOVERED * offered
     }
@@ -171,7 +171,7 @@ impl OverloadResult {
         }
         let back = back.filter(|_| steps.len() == FACTORS.len());
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
-        let settles = back.clone().is_some_and(|back| parts.grows_less(back));
+        let settles = back.clone().is_some_and(|back| parts.backlog_shrinks(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
         // A server without any successful response has no line to exceed.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
@@ -206,7 +206,7 @@ fn requests_each(run: &Run) -> f64 {
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
     let parts = RunTimeline { run, bound_ns: None, retried: false };
     let stretch = load.warmup_ns..load.warmup_ns.saturating_add(first_ns);
-    let (requests, sessions) = parts.within(stretch).fold((0, 0), |sum, (_, interval, _)| {
+    let (requests, sessions) = parts.ticks_in(stretch).fold((0, 0), |sum, (_, interval, _)| {
         (sum.0 + interval.whole().ledger.scheduled, sum.1 + interval.load.sessions_started)
     });
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
@@ -223,7 +223,7 @@ struct RunTimeline<'a> {
 impl<'a> RunTimeline<'a> {
     /// Returns the ticks whose middle lies in `stretch`: each tick's middle in ns, the tick, and
     /// its integral of requests in flight, in ns.
-    fn within(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
+    fn ticks_in(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
             let middle_ns = u64::from(*index).saturating_mul(interval_ns).saturating_add(interval_ns / 2);
@@ -254,7 +254,7 @@ impl<'a> RunTimeline<'a> {
         let seconds = ((stretch.end - stretch.start) as f64 / 1e9).max(1e-9);
         let (mut refused, mut failed, mut accepted) = (RefusalCounts::default(), Histogram::new(), Histogram::new());
         let (mut scheduled, mut came_again, mut in_time, mut succeeded) = (0, 0, 0, 0);
-        for (_, interval, _) in self.within(stretch) {
+        for (_, interval, _) in self.ticks_in(stretch) {
             let (whole, (first, again)) = (interval.whole(), self.scheduled_and_retried(interval));
             scheduled += first;
             came_again += again;
@@ -286,7 +286,7 @@ impl<'a> RunTimeline<'a> {
         OverloadStep {
             factor,
             offered_rps: scheduled as f64 / seconds,
-            again_rps: self.retried.then_some(came_again as f64 / seconds),
+            retries_rps: self.retried.then_some(came_again as f64 / seconds),
             goodput_rps,
             answered_rps: succeeded as f64 / seconds,
             kept_share: goodput_rps / (factor.min(1.0) * line_rps).max(f64::MIN_POSITIVE),
@@ -299,7 +299,7 @@ impl<'a> RunTimeline<'a> {
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
-        for (middle_ns, interval, _) in self.within(stretch.clone()) {
+        for (middle_ns, interval, _) in self.ticks_in(stretch.clone()) {
             if let Some(second) = seconds.get_mut(((middle_ns - stretch.start) / SECOND) as usize) {
                 second.in_time += self.in_time(interval.whole());
                 second.offered += self.scheduled_and_retried(interval).0;
@@ -313,17 +313,17 @@ impl<'a> RunTimeline<'a> {
     /// seconds.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.seconds(stretch);
-        let after_last_bad = seconds.iter().rposition(|second| !second.is_well()).map_or(0, |last| last + 1);
+        let after_last_bad = seconds.iter().rposition(|second| !second.is_recovered()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
     /// Returns whether the backlog shrinks towards the end of `stretch`. Then the server is about
     /// to recover.
-    fn grows_less(self, stretch: Range<u64>) -> bool {
+    fn backlog_shrinks(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
         // The mean number of requests in flight, and the number of offered requests.
         let of = |from_ns: u64| {
-            let sum = self.within(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
+            let sum = self.ticks_in(from_ns..from_ns + quarter_ns).fold((0, 0), |sum, (_, interval, in_flight_ns)| {
                 (sum.0 + in_flight_ns, sum.1 + self.scheduled_and_retried(interval).0)
             });
             (sum.0 as f64 / quarter_ns as f64, sum.1 as f64)
@@ -389,7 +389,7 @@ mod tests {
     }
 
     #[test]
-    fn what_becomes_of_it_is_named() {
+    fn overload_verdicts_are_named() {
         for (what, server, verdict, recovery_s) in [
             (
                 "refuses what is too much",
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_again_is_counted_apart() {
+    fn retries_are_counted_separately() {
         let mut retried = run(sheds);
         for interval in retried.intervals.values_mut() {
             let refused = interval.whole().ledger.failed_total();
@@ -485,7 +485,7 @@ mod tests {
         }
         let found = OverloadResult::from_run(&retried, 100.0, Some(500 * MS), true);
         let third = &found.steps[4];
-        assert_eq!((third.offered_rps, third.again_rps, third.goodput_rps), (300.0, Some(200.0), 100.0));
+        assert_eq!((third.offered_rps, third.retries_rps, third.goodput_rps), (300.0, Some(200.0), 100.0));
         assert_eq!(third.refused.too_much, 800, "both are refused");
         assert_eq!(found.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
         assert_eq!(found.verdict, Some(OverloadVerdict::Sheds));
@@ -528,7 +528,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_broken_off_has_no_verdict() {
+    fn aborted_loads_have_no_verdict() {
         let mut cut = run(|_, offered| SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 1 });
         cut.window_ns.1 = 5 * SECOND;
         let found = OverloadResult::from_run(&cut, 100.0, None, false);

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_stated_is_named() {
+    fn unstated_quantiles_are_named() {
         for (count, expect) in [(10_000, vec![]), (1_000, vec!["p99.9"]), (100, vec!["p95", "p99", "p99.9"])] {
             assert_eq!(Quantiles::from_histogram(&times(count, 0)).few().collect::<Vec<_>>(), expect);
         }

@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_request_costs() {
+    fn cpu_per_request_is_computed() {
         let mut run = run((1_000_000_000, 5_000_000_000), 8_000);
         // The server uses a core and a half, of which one thread uses one core.
         see(&mut run, "server.cpu", SeriesKind::Counter, |ns| 1.5 * ns + 1e9);
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_seen_has_a_reason() {
+    fn unobserved_cpu_has_a_reason() {
         let mut nothing = run((0, 1_000_000_000), 5);
         assert_eq!(ServerUse::from_run(&nothing), Err("no probe ran".into()));
         nothing.probes.missing.push("the target is not on this machine".into());

@@ -52,7 +52,7 @@ impl<'a> ServerView<'a> {
 
     /// Returns the sum of the notes about the probes of all loads: the cost of the readings, and
     /// the parts that could not be observed. The result contains no series.
-    pub fn around(&self) -> Probes {
+    pub fn probe_notes(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
             let Probes { missing: unseen, cpu_ns, wall_ns, .. } = run.probes.clone();

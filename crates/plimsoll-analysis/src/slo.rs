@@ -41,12 +41,12 @@ pub struct Slo {
     /// Latency bounds for all requests, in the order of the text.
     pub latency: Vec<LatencyBound>,
     /// The SLOs of named requests, in the order in which the text first names them.
-    pub by_route: Vec<RoutePromise>,
+    pub by_route: Vec<RouteSlo>,
 }
 
 /// The SLO of one named request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct RoutePromise {
+pub struct RouteSlo {
     /// The name of the request.
     pub route: String,
     /// Minimum share of the request's scheduled calls that must succeed, 0..=1.
@@ -120,7 +120,7 @@ impl Slo {
                 }
                 Some(route) => {
                     let at = slo.by_route.iter().position(|promise| promise.route == route).unwrap_or_else(|| {
-                        slo.by_route.push(RoutePromise { route, success_min: None, latency: Vec::new() });
+                        slo.by_route.push(RouteSlo { route, success_min: None, latency: Vec::new() });
                         slo.by_route.len() - 1
                     });
                     let promise = &mut slo.by_route[at];
@@ -148,7 +148,7 @@ impl Slo {
         };
         let mut all = vec![success(None, self.success_min)];
         all.extend(self.latency.iter().map(|it| bound(None, it)));
-        for RoutePromise { route, success_min, latency } in &self.by_route {
+        for RouteSlo { route, success_min, latency } in &self.by_route {
             all.extend(success_min.map(|least| success(Some(route), least)));
             all.extend(latency.iter().map(|it| bound(Some(route), it)));
         }
@@ -164,8 +164,8 @@ impl Slo {
     ///
     /// # Errors
     /// A sentence with the names of the existing routes.
-    pub fn is_of(&self, routes: &[RouteRecord]) -> Result<(), String> {
-        named::are_asked(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
+    pub fn check_routes(&self, routes: &[RouteRecord]) -> Result<(), String> {
+        named::check_names(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
     /// Returns the bounds of all times of requests, in ns, including those of named requests.
@@ -216,8 +216,8 @@ impl fmt::Display for Slo {
             latency.iter().try_for_each(|bound| write!(f, ", {of}{bound}"))
         };
         bounds("", &self.latency, f)?;
-        for RoutePromise { route, success_min, latency } in &self.by_route {
-            let of = format!("{}.", named::written(route));
+        for RouteSlo { route, success_min, latency } in &self.by_route {
+            let of = format!("{}.", named::quoted_if_needed(route));
             if let Some(least) = success_min {
                 write!(f, ", {of}success>={}", share_syntax(*least))?;
             }
@@ -232,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn promises_parse_or_say_why_not() {
+    fn slos_parse_or_explain_the_error() {
         for (text, expect) in [
             ("success>=99.9%, p99<=500ms", Ok("success>=99.9%, p99<=500ms")),
             ("p99<200ms", Ok("success>=99.9%, p99<=200ms")),

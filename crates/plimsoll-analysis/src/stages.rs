@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_that_was_not_reached_has_none_and_one_that_was_cut_is_as_long_as_it_was() {
+    fn unreached_and_cut_stages() {
         let cut = run("100@300ms,200@10s,300@10s", &[0, 0, 10, 10, 10, 20, 20], 700_000_000);
         let figures = stages(&cut);
         assert_eq!(figures.iter().map(|s| s.duration_ns).collect::<Vec<_>>(), [300_000_000, 200_000_000]);

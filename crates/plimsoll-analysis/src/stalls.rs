@@ -15,7 +15,7 @@ pub struct Stall {
     pub ended: bool,
     /// Whether a request already sent waited through the whole stall. Then the server was silent,
     /// whatever the generator did.
-    pub had_left: bool,
+    pub request_was_sent: bool,
 }
 
 impl Stall {
@@ -74,7 +74,7 @@ pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
             at_ns: from as u64 * tick_ns,
             length_ns: slowest_ns.unwrap_or(silent_ns),
             ended: answered.is_some(),
-            had_left: answered.is_some_and(|seen| seen.slowest_service_ns + tick_ns >= silent_ns),
+            request_was_sent: answered.is_some_and(|seen| seen.slowest_service_ns + tick_ns >= silent_ns),
         });
     };
     let mut from = None;
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_silence_of_our_own_is_not_the_servers() {
+    fn silence_without_a_core_is_not_the_servers() {
         const TICK: u64 = 100_000_000;
         let calm = TickFigures {
             scheduled: 50,
@@ -169,7 +169,7 @@ mod tests {
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {
             let seen = [calm, silent(without_core_ms), silent(without_core_ms), late(service_ms), calm];
-            let found: Vec<bool> = detect(&seen, TICK).iter().map(|stall| stall.had_left).collect();
+            let found: Vec<bool> = detect(&seen, TICK).iter().map(|stall| stall.request_was_sent).collect();
             assert_eq!(found.first().copied(), expect, "{without_core_ms} {service_ms}");
         }
     }

@@ -179,13 +179,13 @@ impl Summary {
     /// Computes the figures of a run under an SLO whose shortest latency bound is `bound_ns`. The
     /// lag is compared with 10 % of that bound.
     pub fn with_bound(run: &Run, bound_ns: Option<u64>) -> Summary {
-        Summary::beside(run, bound_ns, Interference::from_run(run))
+        Summary::with_interference(run, bound_ns, Interference::from_run(run))
     }
 
     /// Computes the figures like [`Summary::with_bound`], with the interference `others`. Use it
     /// for a `run` that was merged from several loads, from which the interference cannot be
     /// computed.
-    pub fn beside(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
+    pub fn with_interference(run: &Run, bound_ns: Option<u64>, others: Interference) -> Summary {
         let mut totals = run.totals();
         let load = totals.load.take(|times| Latency::from_histogram(times));
         let whole = latencies(&mut totals.routes_sum);
@@ -207,11 +207,11 @@ impl Summary {
             generator.own_wait = own_wait(&generator, &whole.response);
         }
         let lag_max_ns = lag_allowed_ns(bound_ns.unwrap_or(whole.response.p99_ns));
-        (generator.limited, generator.reason) = match ran_out(&load.connect_errors)
+        (generator.limited, generator.reason) = match exhausted_resource(&load.connect_errors)
             .map(|reason| (true, reason))
             .or_else(|| fleet::limit(run, WORK_SHARE_MAX, lag_max_ns).map(|reason| (true, reason.into())))
             .or_else(|| limit(run, &generator, lag_max_ns, load.connections_open))
-            .or_else(|| waits_most(run, &generator, &whole.response))
+            .or_else(|| read_wait_limit(run, &generator, &whole.response))
         {
             Some((limited, reason)) => (limited, Some(reason)),
             None => (false, None),
@@ -306,7 +306,7 @@ const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
 /// Formats a sentence about connections that failed because this machine had no free port or file;
 /// `None` if there were none. Then plimsoll's machine, not the server, was the limit.
-fn ran_out(connect_errors: &Tally) -> Option<Sentence> {
+fn exhausted_resource(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
         (0, 0) => None,
@@ -368,7 +368,7 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
 
 /// Returns a sentence, with `true`, if responses wait unread for so long that a closed load
 /// measures the generator more than the server; otherwise `None`.
-fn waits_most(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
+fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Option<(bool, Sentence)> {
     let most = READ_WAIT_SHARE_MAX * response.p50_ns as f64;
     let closed = !run.plan.load.shape.is_open();
     let limited = closed && generator.read_wait.p50_ns > READ_WAIT_FLOOR_NS && generator.read_wait.p50_ns as f64 > most;
@@ -455,7 +455,7 @@ mod tests {
     }
 
     #[test]
-    fn what_of_a_closed_load_is_the_generators_own_is_said() {
+    fn generator_share_of_a_closed_load_is_reported() {
         const US: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
             (true, 5_000 * US, 20 * US, 0.5, false, None),

@@ -35,8 +35,8 @@ impl ProfileFindings {
     /// Returns the evidence against the profiles.
     pub fn doubts(&self) -> &Doubts {
         match self {
-            ProfileFindings::OfLoads(profiles) => profiles.open().0,
-            ProfileFindings::OfSides(profiles) => profiles.open().0,
+            ProfileFindings::OfLoads(profiles) => profiles.doubts_and_figures().0,
+            ProfileFindings::OfSides(profiles) => profiles.doubts_and_figures().0,
         }
     }
 }

@@ -101,7 +101,7 @@ impl TickFigures {
             succeeded: whole.ledger.succeeded,
             failed: whole.ledger.failed_total(),
             in_flight_end: whole.in_flight_end,
-            held_back: held_back::waited_ns(tick) / tick_ns as f64,
+            held_back: held_back::ack_wait_sum_ns(tick) / tick_ns as f64,
             slowest_ns: whole.response.max_ns(),
             mean_ns: whole.response.sum_ns() as f64 / whole.response.count().max(1) as f64,
             slowest_service_ns: whole.service.max_ns(),
@@ -122,14 +122,14 @@ struct WatchedBound {
     /// bounds of named requests and of connections.
     ledger: Ledger,
     /// The dispersion of the bad requests.
-    bunches: Bunches,
+    bunches: BadRequestDispersion,
 }
 
 /// The dispersion of bad requests: counts in pieces of time, each as long as the latency bound.
 /// Late requests come in bunches, one for each period with a long queue. A bunch is one
 /// observation, whatever its number of requests.
 #[derive(Debug, Clone, Default)]
-struct Bunches {
+struct BadRequestDispersion {
     ticks_each: usize,
     ticks: usize,
     piece: u64,
@@ -138,9 +138,12 @@ struct Bunches {
     sum_of_squares: f64,
 }
 
-impl Bunches {
-    fn new(bound_ns: u64, tick_ns: u64) -> Bunches {
-        Bunches { ticks_each: bound_ns.div_ceil(tick_ns.max(1)).clamp(1, 1000) as usize, ..Bunches::default() }
+impl BadRequestDispersion {
+    fn new(bound_ns: u64, tick_ns: u64) -> BadRequestDispersion {
+        BadRequestDispersion {
+            ticks_each: bound_ns.div_ceil(tick_ns.max(1)).clamp(1, 1000) as usize,
+            ..BadRequestDispersion::default()
+        }
     }
 
     fn push(&mut self, count: u64) {
@@ -180,7 +183,7 @@ pub struct Watch {
     scheduled_max: u64,
     bounds: Vec<WatchedBound>,
     /// Ticks of the judged window and after, in order.
-    seen: Vec<TickFigures>,
+    ticks: Vec<TickFigures>,
     /// Requests that ended since the start of the judged window.
     ended: u64,
     first_bad: Option<usize>,
@@ -204,7 +207,7 @@ impl WatchedBound {
             None => None,
             Some(name) => Some(named::number_of(&plan.traffic, name)? as RouteNumber),
         };
-        let bunches = Bunches::new(allowance.bound_ns.unwrap_or(0), plan.load.interval_ns);
+        let bunches = BadRequestDispersion::new(allowance.bound_ns.unwrap_or(0), plan.load.interval_ns);
         Some(WatchedBound { allowance, route, ended_bad: 0, ledger: Ledger::default(), bunches })
     }
 }
@@ -234,7 +237,7 @@ impl Watch {
             timeout_ns: plan.traffic.timeout_ns_max(),
             scheduled_max,
             bounds: slo.allowances().into_iter().filter_map(|it| WatchedBound::for_plan(it, plan)).collect(),
-            seen: Vec::new(),
+            ticks: Vec::new(),
             ended: 0,
             first_bad: None,
             quickest_ns: f64::INFINITY,
@@ -323,9 +326,9 @@ impl Watch {
         if whole.response.count() > 0 {
             self.quickest_ns = self.quickest_ns.min(seen.mean_ns);
         }
-        self.seen.push(seen);
+        self.ticks.push(seen);
         if any_bad || self.overdue_any() {
-            self.first_bad.get_or_insert(self.seen.len());
+            self.first_bad.get_or_insert(self.ticks.len());
         }
         let end_ns = start_ns + self.tick_ns;
         let shown_ns = end_ns.min(self.to_ns).saturating_sub(self.from_ns);
@@ -333,7 +336,7 @@ impl Watch {
         if end_ns < self.to_ns && shown_ns < shown_min_ns.min(self.to_ns - self.from_ns) {
             return ControlFlow::Continue(());
         }
-        let shown_after = self.first_bad.is_none_or(|first| self.seen.len() >= first + TICKS_AFTER_FIRST_BAD);
+        let shown_after = self.first_bad.is_none_or(|first| self.ticks.len() >= first + TICKS_AFTER_FIRST_BAD);
         match self.certain() {
             Some(reason) if shown_after || end_ns >= self.to_ns => ControlFlow::Break(reason),
             _ => ControlFlow::Continue(()),
@@ -349,9 +352,9 @@ impl Watch {
             if bad > allowed {
                 let scheduled = match bound.has_own_ledger() {
                     true => bound.ledger.scheduled,
-                    false => self.seen.iter().map(|s| s.scheduled).sum(),
+                    false => self.ticks.iter().map(|s| s.scheduled).sum(),
                 };
-                return Some(broken(&bound.allowance, bad, scheduled));
+                return Some(broken_bound_text(&bound.allowance, bad, scheduled));
             }
         }
         self.overload()
@@ -392,14 +395,14 @@ impl Watch {
 
     /// Returns the ticks of the judged window and after.
     pub(crate) fn ticks(&self) -> &[TickFigures] {
-        &self.seen
+        &self.ticks
     }
 
     /// Returns a lower bound of the number of requests in flight for longer than `bound_ns`: the
     /// requests scheduled before that time, minus all ended requests.
     fn overdue(&self, bound_ns: u64) -> u64 {
         let ticks = bound_ns.div_ceil(self.tick_ns) as usize;
-        let old: u64 = self.seen.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
+        let old: u64 = self.ticks.iter().rev().skip(ticks).map(|s| s.scheduled).sum();
         old.saturating_sub(self.ended)
     }
 
@@ -413,14 +416,14 @@ impl Watch {
     /// needs the whole window.
     fn overload(&self) -> Option<String> {
         let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
-        let inside = self.seen.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
+        let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
         // level.
         let filling = (FILLING_ANSWERS * self.quickest_ns / self.tick_ns as f64) as usize;
-        if inside <= ticks.saturating_add(filling) || self.seen.len() > inside {
+        if inside <= ticks.saturating_add(filling) || self.ticks.len() > inside {
             return None;
         }
-        let last = &self.seen[inside - ticks - 1..inside];
+        let last = &self.ticks[inside - ticks - 1..inside];
         // A silence counts as a stall until it has broken a bound, so that its length becomes
         // known.
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
@@ -477,7 +480,7 @@ fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, tim
 }
 
 /// Formats a sentence about a bound that `bad` of `scheduled` requests broke.
-pub(crate) fn broken(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
+pub(crate) fn broken_bound_text(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
     let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
     let allowed = format::rough_share(allowance.share);
     let requests = match &allowance.route {

@@ -34,7 +34,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
         let model = model.seeded(seed);
         let truth = share * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
-        let tell = || simulator::tell(&findings, truth);
+        let tell = || simulator::format_search(&findings, truth);
         assert!(findings.elapsed_s <= 60.0, "{name}, seed {seed}: over the budget\n{}", tell());
         assert!(findings.peak.is_some() && findings.knee.is_some(), "{name}, seed {seed}: no peak\n{}", tell());
         let line = findings.load_line_rps;
@@ -48,7 +48,7 @@ fn check(name: &str, noise: Noise, seeds: u64, misses_max: usize) {
 
 /// Returns the first doubt about the figures.
 fn first(findings: &Findings) -> Sentence {
-    findings.doubts.above().next().cloned().unwrap_or_default()
+    findings.doubts.banner_texts().next().cloned().unwrap_or_default()
 }
 
 #[test]
@@ -125,9 +125,9 @@ fn intervals_hold_the_line_of_limiters() {
             let line = findings.load_line_rps;
             let holds = line.lower <= truth * 1.003 && line.upper.is_none_or(|upper| upper >= truth * 0.997);
             // A search that sends a few hundred requests cannot rule out a burst of a few requests.
-            assert!(line.lower <= 1.25 * truth, "seed {seed}:\n{}", simulator::tell(&findings, truth));
+            assert!(line.lower <= 1.25 * truth, "seed {seed}:\n{}", simulator::format_search(&findings, truth));
             if !holds {
-                misses.push(format!("seed {seed}:\n{}", simulator::tell(&findings, truth)));
+                misses.push(format!("seed {seed}:\n{}", simulator::format_search(&findings, truth)));
             }
         }
         assert!(
@@ -146,7 +146,7 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
         let findings = simulator::search_beside(model, seed(), budget_s * SECOND, |_| 1.4);
-        let tell = || format!("{name}, {budget_s} s\n{}", simulator::tell(&findings, model.capacity));
+        let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
         assert!(findings.interference.disturbed, "{}", tell());
@@ -176,10 +176,11 @@ fn a_server_that_changes_has_the_line_that_it_has_now() {
         let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
         let findings = simulator::search(model, seed(), 60 * SECOND, None);
         let line = findings.load_line_rps;
-        let tell = || format!("{kind:?}\n{}", simulator::tell(&findings, expect_rps.max(1.0)));
+        let tell = || format!("{kind:?}\n{}", simulator::format_search(&findings, expect_rps.max(1.0)));
         assert!(line.lower <= expect_rps * 1.03 && line.rps <= expect_rps * 1.05, "{}", tell());
         assert!(expect_rps <= 0.0 || line.upper.is_some_and(|upper| upper >= 0.95 * expect_rps), "{}", tell());
-        let said = findings.doubts.beside().chain(findings.doubts.above()).any(|doubt| doubt.contains(text));
+        let said =
+            findings.doubts.inline_texts().chain(findings.doubts.banner_texts()).any(|doubt| doubt.contains(text));
         assert!(text.is_empty() || said, "{}", tell());
     }
 }
@@ -193,7 +194,7 @@ fn burners_that_come_and_go_do_not_move_the_line() {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
         let truth = model.line_share() * model.capacity;
         let findings = simulator::search_beside(model, seed(), 60 * SECOND, burners);
-        let tell = || format!("{name}\n{}", simulator::tell(&findings, truth));
+        let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
         assert!(findings.elapsed_s <= 60.0 && findings.interference.disturbed, "{}", tell());
         assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
         let line = findings.load_line_rps;
@@ -214,7 +215,7 @@ fn noisy_tails_do_not_move_the_line() {
 /// The server has another capacity from trial to trial. The search states no narrow line: the
 /// interval contains both capacities, or its lower end is at most the slower one.
 #[test]
-fn of_two_regimes_none_is_taken_for_the_other() {
+fn two_regimes_give_no_narrow_line() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
     let mut above = Vec::new();
     for seed in seed()..seed() + 8 {
@@ -222,7 +223,7 @@ fn of_two_regimes_none_is_taken_for_the_other() {
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let line = findings.load_line_rps;
         if line.lower > model.capacity * 1.05 || line.provable && line.rps > 1.03 * model.capacity {
-            above.push(simulator::tell(&findings, model.capacity));
+            above.push(simulator::format_search(&findings, model.capacity));
         }
     }
     assert!(above.len() <= 1, "{}", above.join("\n"));
@@ -237,7 +238,7 @@ fn a_server_that_becomes_slower_has_a_line() {
         let model = Model { kind: Kind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
         let truth = 0.8 * model.capacity;
         let findings = simulator::search(model, seed, 60 * SECOND, None);
-        let tell = || format!("seed {seed}\n{}", simulator::tell(&findings, truth));
+        let tell = || format!("seed {seed}\n{}", simulator::format_search(&findings, truth));
         let line = findings.load_line_rps;
         let told = line.lower <= 1.03 * truth && line.upper.is_none_or(|upper| upper >= 0.97 * truth);
         assert!(told && !(line.provable && line.rps > 1.03 * truth), "{}", tell());
@@ -254,9 +255,9 @@ fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
         let model = model.seeded(seed);
         let findings = simulator::search(model, seed, budget_s * SECOND, None);
         let line = findings.load_line_rps;
-        let tell = simulator::tell(&findings, model.capacity);
+        let tell = simulator::format_search(&findings, model.capacity);
         assert!(
-            line.confirmed || line.rps == 0.0 || findings.doubts.beside().next().is_some(),
+            line.confirmed || line.rps == 0.0 || findings.doubts.inline_texts().next().is_some(),
             "{name}, seed {seed}\n{tell}"
         );
         if share == 0.0 {
@@ -290,7 +291,7 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
             let fast = Model { client_rps: 0.4 * fast.capacity, ..fast };
             let findings = simulator::search(fast, seed, budget_s * SECOND, None);
             let line = findings.load_line_rps;
-            let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::tell(&findings, fast.capacity));
+            let tell = || format!("seed {seed}, {budget_s} s\n{}", simulator::format_search(&findings, fast.capacity));
             assert_eq!(
                 (findings.stopped_by, line.upper, line.confirmed),
                 (StopReason::Client, None, true),
@@ -306,7 +307,7 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
                 let model = Model::stalling(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed);
                 let model = Model { client_rps: 0.4 * model.capacity, ..model };
                 let findings = simulator::search(model, seed, budget_s * SECOND, None);
-                let tell = simulator::tell(&findings, model.capacity);
+                let tell = simulator::format_search(&findings, model.capacity);
                 assert_eq!(findings.load_line_rps.rps, 0.0, "{name}, seed {seed}, {budget_s} s\n{tell}");
                 assert!(findings.stalls.is_some(), "{name}, seed {seed}, {budget_s} s\n{tell}");
             }
@@ -321,17 +322,21 @@ fn a_confirming_trial_that_fails_leads_to_the_next_load_not_to_one_far_below() {
         let model = model.seeded(seed);
         let findings = simulator::search(model, seed, 60 * SECOND, None);
         let truth = model.line_share() * model.capacity;
-        assert!(findings.load_line_rps.rps > 0.8 * truth, "seed {seed}\n{}", simulator::tell(&findings, truth));
+        assert!(
+            findings.load_line_rps.rps > 0.8 * truth,
+            "seed {seed}\n{}",
+            simulator::format_search(&findings, truth)
+        );
     }
 }
 
 #[test]
-fn what_disturbed_the_server_is_no_doubt_of_it() {
+fn disturbances_cause_few_doubts() {
     // Of 20 searches, at most this number may have a doubt.
     let check = |noise, doubted_max: usize| {
         let model = Model::all(noise).into_iter().find(|m| m.name == "deep queue").expect("a model");
         let searches = (0..20).map(|seed| simulator::search(model.seeded(seed), seed, 60 * SECOND, None));
-        let beside = |found: Findings| found.doubts.beside().cloned().collect::<Vec<Sentence>>();
+        let beside = |found: Findings| found.doubts.inline_texts().cloned().collect::<Vec<Sentence>>();
         let doubts: Vec<Vec<Sentence>> = searches.map(beside).filter(|doubts| !doubts.is_empty()).collect();
         assert!(doubts.len() <= doubted_max, "{doubts:?}");
     };
@@ -364,17 +369,17 @@ fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
 }
 
 #[test]
-fn a_rate_limit_is_kept_and_said() {
+fn a_rate_limit_is_kept_and_reported() {
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let findings = simulator::search(model, seed(), 60 * SECOND, Some(1234.0));
-    assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::tell(&findings, model.capacity));
+    assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::format_search(&findings, model.capacity));
     assert_eq!(findings.load_line_rps.upper, None);
     assert!((1220.0..=1234.0).contains(&findings.load_line_rps.rps), "{:?}", findings.load_line_rps);
     assert!(findings.trials.iter().all(|t| t.offered_rps().is_none_or(|rate| rate <= 1234.0)));
 }
 
 #[test]
-fn a_small_budget_is_kept_and_its_bracket_holds_more_often_than_not() {
+fn a_small_budget_gives_a_mostly_true_bracket() {
     let mut held = 0;
     for seed in seed()..seed() + 4 {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
@@ -407,7 +412,7 @@ fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
 fn check_slow(model: Model, settings: &Settings) -> Findings {
     let findings = simulator::search_as(model, 1, settings);
     let answer_ns = model.answer_ns();
-    let tell = simulator::tell(&findings, model.capacity);
+    let tell = simulator::format_search(&findings, model.capacity);
     assert!(!matches!(findings.stopped_by, StopReason::NothingSucceeds | StopReason::NothingAnswered), "{tell}");
     assert!(findings.peak.is_some_and(|peak| peak.rps <= model.capacity * 1.01), "{tell}");
     let whole = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass && t.purpose != Purpose::Settle);
@@ -428,8 +433,8 @@ fn trials_are_as_long_as_some_answers_take() {
         // The response time may be unknown before the search.
         let unasked = Settings { first_answer_ns: 0, ..settings };
         let later = simulator::search_as(model, 1, &unasked);
-        assert!(later.peak.is_some(), "{}", simulator::tell(&later, model.capacity));
-        let tell = simulator::tell(&findings, model.capacity);
+        assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));
+        let tell = simulator::format_search(&findings, model.capacity);
         assert!(findings.load_line_rps.rps <= model.capacity * 1.2, "{tell}");
         assert!(slots == 1 || findings.load_line_rps.rps >= model.capacity * 0.5, "{tell}");
     }
@@ -441,7 +446,11 @@ fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
     let settings = simulator::settings(model, 1, 60 * SECOND, None);
     let findings = check_slow(model, &settings);
     assert_eq!(findings.load_line_rps.rps, 0.0);
-    assert!(findings.doubts.above().any(|w| w.contains("The idle server breaks the SLO")), "{:?}", findings.doubts);
+    assert!(
+        findings.doubts.banner_texts().any(|w| w.contains("The idle server breaks the SLO")),
+        "{:?}",
+        findings.doubts
+    );
     let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StopReason::NothingAnswered);
     assert!(first(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
@@ -484,7 +493,7 @@ fn odd_count(rng: &mut Rng) -> u64 {
 }
 
 /// A random trial outcome with any figures and any purpose.
-fn anything(rng: &mut Rng) -> TrialOutcome {
+fn random_outcome(rng: &mut Rng) -> TrialOutcome {
     let purposes = [Purpose::Peak, Purpose::Climb, Purpose::Line, Purpose::Line, Purpose::Confirm, Purpose::Settle];
     let purpose = purposes[rng.below(6) as usize];
     let users = if rng.below(4) == 0 { odd_count(rng) } else { 1 << rng.below(8) };
@@ -575,13 +584,13 @@ proptest! {
     /// Trials with a capacity of 0 made searches panic: on a server of four sleeping threads, and
     /// on a server that had no free port.
     #[test]
-    fn no_history_whatever_makes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
+    fn no_history_causes_a_panic(seed in any::<u64>(), count in 0usize..12, budget_s in 1u64..700) {
         let mut rng = Rng::new(seed);
         let model = Model::all(QUIET)[(seed % 7) as usize];
         let max_rate = (rng.below(3) == 0).then_some(777.0);
         let mut settings = simulator::settings(model, seed, budget_s * SECOND, max_rate);
         settings.first_answer_ns = odd_count(&mut rng);
-        let history: Vec<TrialOutcome> = (0..count).map(|_| anything(&mut rng)).collect();
+        let history: Vec<TrialOutcome> = (0..count).map(|_| random_outcome(&mut rng)).collect();
         for elapsed_ns in [0, rng.below(settings.budget_ns), odd_count(&mut rng)] {
             if let SearchStep::Measure(measure) = next(&settings, &history, elapsed_ns) {
                 let level = measure.plan.load.shape.curve().max();
@@ -613,7 +622,7 @@ proptest! {
                     prop_assert!(findings.load_line_rps.rps >= 0.0);
                     prop_assert!(findings.load_line_rps.upper.is_none_or(|u| u > findings.load_line_rps.lower));
                     let line = findings.load_line_rps;
-                    let doubted = |words: &str| findings.doubts.beside().any(|doubt| doubt.contains(words));
+                    let doubted = |words: &str| findings.doubts.inline_texts().any(|doubt| doubt.contains(words));
                     prop_assert!(line.lower <= line.rps && line.rps <= line.upper.unwrap_or(f64::INFINITY), "{line:?}");
                     let confirms = findings.trials.iter().filter(|t| t.purpose == Purpose::Confirm);
                     let near = confirms.filter(|t| t.offered_rps().is_some_and(|rate| rate >= 0.98 * line.lower)).count();

@@ -82,7 +82,7 @@ fn sides_have_the_load_that_fills_them() {
         // Both sides have the same load: the users that saturate the side that needs more.
         ([slots(4, 2000.0), slots(16, 8000.0)], 16),
     ] {
-        let recorded = simulator::conduct(&prove(Criterion::Goodput), &models, 1, NO_BURNERS);
+        let recorded = simulator::run_study(&prove(Criterion::Goodput), &models, 1, NO_BURNERS);
         let plans = first_block(&recorded);
         let chosen: Vec<u64> = plans.iter().map(|plan| plan.load.shape.curve().max() as u64).collect();
         assert_eq!(chosen, [users, users], "{models:?}");
@@ -94,7 +94,7 @@ fn sides_have_the_load_that_fills_them() {
 fn rungs_have_loads_of_their_own() {
     let models = [slots(4, 8000.0), slots(2, 10.0)];
     let asked = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
-    let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
+    let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
     let plans = first_block(&recorded);
     assert!(plans[1].load.duration_ns > plans[0].load.duration_ns, "{plans:?}");
     assert!(recorded.trials.iter().all(|trial| matches!(trial.tag.arm, Some(ArmIndex::Rung(_)))));
@@ -105,7 +105,7 @@ fn rungs_have_loads_of_their_own() {
 #[test]
 fn a_climb_beside_others_ends() {
     let models = [slots(4, 2000.0), slots(4, 2000.0)];
-    let always = simulator::conduct(&prove(Criterion::Goodput), &models, 1, |_| 1.4);
+    let always = simulator::run_study(&prove(Criterion::Goodput), &models, 1, |_| 1.4);
     let block = always.trials.iter().find(|trial| trial.tag.purpose == Purpose::Block).expect("a block");
     assert!(block.start_ns < 25 * SECOND, "{}", block.start_ns);
     assert_eq!(users_of(&[block]), [4]);
@@ -114,14 +114,14 @@ fn a_climb_beside_others_ends() {
 /// A pool of 2 is compared with a pool of 20. The users saturate the larger pool, and each load is
 /// long enough for responses of the smaller pool.
 #[test]
-fn what_is_compared_is_filled() {
+fn users_saturate_the_larger_side() {
     // Each request takes 130 ms.
     let models = [slots(2, 2.0 / 0.13), slots(20, 20.0 / 0.13)];
     let mut asked = prove(Criterion::Goodput);
     if let ExperimentSpec::Prove(prove) = &mut asked {
         prove.blocks.blocks_max = None;
     }
-    let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
+    let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
     let users = users_of(&climb(&recorded, 1));
     let plan = first_block(&recorded)[0];
     let chosen = plan.load.shape.curve().max();
@@ -136,7 +136,7 @@ fn what_is_compared_is_filled() {
 #[test]
 fn a_target_that_never_succeeds_ends_it() {
     let refusing = Model { kind: Kind::Limiter(0.0), ..slots(1, 1000.0) };
-    let recorded = simulator::conduct(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
     assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
     assert!(first_block(&recorded).is_empty());
 }
@@ -163,7 +163,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     let models = [slots(4, 2000.0)];
     let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
     for (burners, disturbed) in [(NO_BURNERS, false), (halves, true), (|_| 1.4, true)] {
-        let recorded = simulator::conduct(&asked, &models, 1, burners);
+        let recorded = simulator::run_study(&asked, &models, 1, burners);
         assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
         let turns: Vec<u32> =
             recorded.trials.iter().filter(|t| t.tag.purpose == Purpose::Level).map(|t| t.tag.turn).collect();
@@ -177,7 +177,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
         assert_eq!(loads.len(), 5);
         assert!(loads.iter().all(|load| load.visits.len() >= 4), "{turns:?}");
         let Ok(finding) = conclude(&experiment) else { panic!("no finding") };
-        let Finding::Sweep(found) = finding.open().1 else { panic!("no sweep") };
+        let Finding::Sweep(found) = finding.doubts_and_figures().1 else { panic!("no sweep") };
         let peak = found.peak.as_ref().expect("a peak, whatever others did");
         for level in &found.levels {
             let figures = level.figures().expect("measured");
@@ -194,7 +194,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
     for (length_ns, visits) in [(10 * SECOND, 4), (SECOND, 1)] {
         let lengths = Lengths::Fixed(length_ns);
         let asked = ExperimentSpec::Sweep(SweepSpec { base: base(), levels: vec![1, 2], lengths, warmup_ns: 0 });
-        let recorded = simulator::conduct(&asked, &models, 1, NO_BURNERS);
+        let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
         let experiment = experiment(&asked, &recorded);
         let lengths: Vec<(usize, u64)> =
             measured(&experiment).iter().map(|load| (load.visits.len(), load.run.duration_ns())).collect();
@@ -210,7 +210,7 @@ fn intervals_of_levels_cover_what_wanders() {
     let (mut covered, mut levels) = (0, 0);
     for seed in 0..40 {
         let asked = sweep(&[8, 16], 12);
-        let recorded = simulator::conduct(&asked, &models, seed, NO_BURNERS);
+        let recorded = simulator::run_study(&asked, &models, seed, NO_BURNERS);
         for load in measured(&experiment(&asked, &recorded)) {
             let error = visits_error(&load.rates()).expect("visits");
             let rate = load.rates().iter().sum::<f64>() / load.visits.len() as f64;
@@ -222,10 +222,10 @@ fn intervals_of_levels_cover_what_wanders() {
 }
 
 #[test]
-fn what_there_is_no_time_for_is_said() {
+fn skipped_levels_are_recorded() {
     let levels: Vec<u64> = (1..=12).collect();
     // Responses take so long that levels need more than their share of the budget.
-    let recorded = simulator::conduct(&sweep(&levels, 6), &[slots(1, 0.5)], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&sweep(&levels, 6), &[slots(1, 0.5)], 1, NO_BURNERS);
     let unheld: Vec<u32> = recorded
         .remarks
         .iter()
@@ -240,13 +240,13 @@ fn what_there_is_no_time_for_is_said() {
 /// A study that is resumed from a prefix of its record continues like the original study, because
 /// only the record decides.
 #[test]
-fn any_beginning_of_a_recording_goes_on_as_it_did() {
+fn a_resumed_study_continues_alike() {
     let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
     let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
     let run = ExperimentSpec::Run(RunSpec { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [slots(4, 2000.0), slots(4, 1500.0)];
     for asked in [run, sweep(&[1, 4, 8], 12), find, prove(Criterion::P99), ladder] {
-        let whole = simulator::conduct(&asked, &models, 3, NO_BURNERS);
+        let whole = simulator::run_study(&asked, &models, 3, NO_BURNERS);
         assert!(whole.asked_at.len() > 1);
         for (elapsed_ns, trials, remarks) in &whole.asked_at {
             let history = History {
@@ -269,7 +269,7 @@ fn any_beginning_of_a_recording_goes_on_as_it_did() {
 /// After the steady loads come a load without a change, each change once, and a load without a
 /// change, all within the budget.
 #[test]
-fn what_is_changed_lies_between_two_loads_without_a_change() {
+fn changes_lie_between_two_controls() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
         let search = search(budget_s * SECOND / 3);
         let (budget_ns, varied) = (budget_s * SECOND, vec![2.0, 4.0]);
@@ -286,7 +286,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         recorded.trials.iter().filter_map(|trial| Intervention::from_tag(&trial.tag)).collect()
     };
     let all = [Intervention::Reference, Intervention::MoreUsers, Intervention::NewConnections];
-    let recorded = simulator::conduct(&asked(all.to_vec(), 120), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&asked(all.to_vec(), 120), &[slots(4, 2000.0)], 1, NO_BURNERS);
     let [first, between @ .., last] = &*changes(&recorded) else { panic!("nothing was changed") };
     assert_eq!((*first, *last), (Intervention::Control, Intervention::Control));
     assert!(!between.is_empty() && !between.contains(&Intervention::Control));
@@ -300,7 +300,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
     // The finding contains the changes that were made, and their effects.
     let experiment = experiment(&asked(all.to_vec(), 120), &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
-    let plimsoll_analysis::Finding::Explain(found) = concluded.open().1 else { panic!("an explanation") };
+    let plimsoll_analysis::Finding::Explain(found) = concluded.doubts_and_figures().1 else { panic!("an explanation") };
     let told: Vec<Intervention> = found.explanation.interventions.iter().map(|made| made.intervention).collect();
     assert_eq!(told, between);
     // After the changes come the values of the setting, each once. Here the setting has no effect.
@@ -316,7 +316,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         panic!("an explanation")
     };
     short.setting_values.clear();
-    let recorded = simulator::conduct(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&ExperimentSpec::Explain(short), &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert_eq!(changes(&recorded), [Intervention::Control, Intervention::Identities, Intervention::Control]);
     assert!(recorded.elapsed_ns <= 30 * SECOND);
     // No change is made if no change is allowed, or if there is no time. Then the finding reports
@@ -339,12 +339,13 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
         ),
     ] {
         let asked = asked(may, budget_s);
-        let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
+        let recorded = simulator::run_study(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
         assert_eq!(changes(&recorded), []);
         let mut experiment = self::experiment(&asked, &recorded);
         experiment.elapsed_ns = Some(recorded.elapsed_ns);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
-        let told: Vec<String> = concluded.open().0.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
+        let told: Vec<String> =
+            concluded.doubts_and_figures().0.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
         assert_eq!(told.iter().filter(|text| text.contains("was not tried")).collect::<Vec<_>>(), untried, "{told:?}");
     }
 }
@@ -352,7 +353,7 @@ fn what_is_changed_lies_between_two_loads_without_a_change() {
 /// Other processes disturb the machine all the time, so each load is repeated. The repeated low
 /// load follows a load above the line, so the first load of a level counts.
 #[test]
-fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
+fn the_first_of_all_disturbed_loads_counts() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
     let search = search(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
@@ -364,7 +365,7 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
         requested_interventions: flagged,
         setting_values: varied,
     });
-    let recorded = simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
+    let recorded = simulator::run_study(&asked, &[single(Kind::DeepQueue)], 1, |_| 1.4);
     let lows: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag == HoldLevel::Low.tag()).collect();
     assert!(lows.len() > 1, "{} loads", recorded.trials.len());
     let told = loads(&recorded.trials, &slo).low.expect("was made");
@@ -377,12 +378,12 @@ fn of_loads_that_were_all_disturbed_the_first_of_a_level_tells() {
 fn headroom_is_measured_below_the_line() {
     let planning = Planning { headroom: Some(0.3), need_rps: Some(50_000.0), soak_ns: None };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
-    let recorded = simulator::conduct(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&asked, &[slots(4, 2000.0)], 1, NO_BURNERS);
     assert!(recorded.elapsed_ns <= 30 * SECOND, "{}", recorded.elapsed_ns);
     let held: Vec<&Trial> = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Hold).collect();
     let experiment = experiment(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
-    let plimsoll_analysis::Finding::Find(found) = concluded.open().1 else { panic!("a search") };
+    let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
     let (planned, needed) = (found.planned_load.expect("was measured"), found.instance_estimate.expect("was asked"));
     let line = found.findings.load_line_rps.rps;
     assert_eq!((held.len(), planned.rate_rps, planned.is_sustained), (1, 0.7 * line, true));
@@ -410,10 +411,10 @@ fn a_soak_says_for_how_long_the_line_holds() {
         (Kind::Ages(Aging::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
     ];
     for (kind, (from_s, to_s), expect) in cases {
-        let recorded = simulator::conduct(&asked, &[nominal(kind)], 1, NO_BURNERS);
+        let recorded = simulator::run_study(&asked, &[nominal(kind)], 1, NO_BURNERS);
         let experiment = experiment(&asked, &recorded);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
-        let plimsoll_analysis::Finding::Find(found) = concluded.open().1 else { panic!("a search") };
+        let plimsoll_analysis::Finding::Find(found) = concluded.doubts_and_figures().1 else { panic!("a search") };
         let soak = found.soak.clone().expect("a soak");
         assert!((from_s..=to_s).contains(&soak.met_s), "{kind:?}: {soak:?}");
         assert!(expect(soak.broke.as_ref().map(|broke| broke.manner)), "{kind:?}: {}", soak.text());
@@ -444,13 +445,15 @@ fn overload_goes_past_the_line_and_back() {
         (Kind::DeepQueue, None, OverloadVerdict::Collapses, false),
     ] {
         let asked = ExperimentSpec::Overload(overload(line_rps));
-        let recorded = simulator::conduct(&asked, &[single(kind)], 1, NO_BURNERS);
+        let recorded = simulator::run_study(&asked, &[single(kind)], 1, NO_BURNERS);
         assert!(recorded.elapsed_ns <= 61 * SECOND, "{}", recorded.elapsed_ns);
         let overloads = recorded.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Overload);
         assert_eq!((overloads.count(), recorded.trials.len() == 1), (1, line_rps.is_some()));
         let experiment = experiment(&asked, &recorded);
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
-        let plimsoll_analysis::Finding::Overload(found) = concluded.open().1 else { panic!("an overload") };
+        let plimsoll_analysis::Finding::Overload(found) = concluded.doubts_and_figures().1 else {
+            panic!("an overload")
+        };
         let told = &found.overload;
         assert_eq!((told.verdict, told.recovery_s.is_some()), (Some(verdict), is_back), "{told:?}");
         for (step, factor) in told.steps.iter().zip(FACTORS) {
@@ -466,23 +469,25 @@ fn overload_goes_past_the_line_and_back() {
     }
     // Without enough time for the steps, no load is made.
     let asked = ExperimentSpec::Overload(OverloadSpec { budget_ns: 9 * SECOND, ..overload(Some(100.0)) });
-    assert!(simulator::conduct(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
+    assert!(simulator::run_study(&asked, &[single(Kind::DeepQueue)], 1, NO_BURNERS).trials.is_empty());
 }
 
 #[test]
-fn where_stalls_leave_no_line_steps_are_shares_of_the_most_that_was_answered() {
+fn steps_without_a_line_use_peak_throughput() {
     let asked = ExperimentSpec::Overload(overload(None));
     let stalling = Stalling { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
-    let recorded = simulator::conduct(&asked, &[single(Kind::Stalls(stalling))], 1, NO_BURNERS);
+    let recorded = simulator::run_study(&asked, &[single(Kind::Stalls(stalling))], 1, NO_BURNERS);
     let experiment = self::experiment(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
-    let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.open() else { panic!("an overload") };
+    let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.doubts_and_figures() else {
+        panic!("an overload")
+    };
     assert!(doubts.iter().any(|doubt| doubt.text.spelled(|_| "").contains("there is no line")), "{doubts:?}");
     assert!((500.0..1100.0).contains(&found.overload.line_rps), "{}", found.overload.line_rps);
 }
 
 #[test]
-fn a_recording_that_goes_past_no_line_says_why() {
+fn missing_overload_has_a_reason() {
     let asked = ExperimentSpec::Overload(overload(None));
     let cut_short = |recorded: &mut Recorded| {
         recorded.trials.truncate(2);
@@ -500,7 +505,7 @@ fn a_recording_that_goes_past_no_line_says_why() {
         (Kind::Limiter(0.0), &|_| (), NoFinding::NoLine),
     ];
     for (kind, change, expect) in cases {
-        let mut recorded = simulator::conduct(&asked, &[single(kind)], 1, NO_BURNERS);
+        let mut recorded = simulator::run_study(&asked, &[single(kind)], 1, NO_BURNERS);
         change(&mut recorded);
         let experiment = self::experiment(&asked, &recorded);
         assert_eq!(plimsoll_analysis::finding::conclude(&experiment).err(), Some(expect), "{kind:?}");

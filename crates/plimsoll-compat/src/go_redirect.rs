@@ -11,7 +11,7 @@ use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, target_of};
 use std::borrow::Cow;
 
 /// Header fields that describe a body and are dropped together with it.
-const OF_BODY: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location"];
+const BODY_FIELDS: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location"];
 
 /// One request in a chain of redirects.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl GoHop {
     /// Returns the header fields of this request, sorted by name: those of the `first` request
     /// without dropped ones, and `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
-        let stays = |name: &str| !self.is_bare || !OF_BODY.contains(&&*canonical(name));
+        let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
         if let Some(before) = &self.before
             && !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("referer"))

@@ -119,7 +119,7 @@ impl ResponseTally {
     }
 
     /// Number of requests that ended without a response because of this failure.
-    pub fn lost_by(&self, failure: RequestFailure) -> u64 {
+    pub fn failed_with(&self, failure: RequestFailure) -> u64 {
         self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
     }
 
@@ -180,7 +180,7 @@ impl ResponseTally {
             *self.statuses.entry(*status).or_default() += count;
         }
         for (failure, count) in &other.lost {
-            self.lose(*failure, *count);
+            self.count_failure(*failure, *count);
         }
         self.head_bytes += other.head_bytes;
         self.content_bytes += other.content_bytes;
@@ -195,7 +195,7 @@ impl ResponseTally {
         self.rows_left_out += other.rows_left_out;
     }
 
-    fn lose(&mut self, failure: RequestFailure, count: u64) {
+    fn count_failure(&mut self, failure: RequestFailure, count: u64) {
         match self.lost.iter_mut().find(|(other, _)| *other == failure) {
             Some((_, all)) => *all += count,
             None => self.lost.push((failure, count)),
@@ -366,7 +366,7 @@ impl Author for LoggingAuthor {
             // The next request of the chain was not sent for lack of time, so this counts as a
             // timeout.
             Some((follows, _, GoStep::Asks(next))) if next.count < follows.asked_max => {
-                locked(&self.tally).lose(RequestFailure::Timeout, 1);
+                locked(&self.tally).count_failure(RequestFailure::Timeout, 1);
                 self.ways.remove(&answer.mark);
                 return Ok(());
             }
@@ -406,7 +406,7 @@ impl Author for LoggingAuthor {
 
     fn miss(&mut self, lost: &LostAnswer) {
         self.ways.remove(&lost.mark);
-        locked(&self.tally).lose(lost.failure, 1);
+        locked(&self.tally).count_failure(lost.failure, 1);
         if self.shared.hearing.ends_with_failure {
             self.shared.failed.get_or_init(|| lost.failure);
         }
@@ -443,7 +443,7 @@ mod tests {
         assert_eq!((tally.answered(), tally.ended(), tally.not_2xx()), (2, 3, 1));
         assert_eq!((tally.other_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
-        assert_eq!((tally.lost_by(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
+        assert_eq!((tally.failed_with(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
         let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
         assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
         assert_eq!(heard.first(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });

@@ -63,7 +63,7 @@ impl Addresses {
         }
         // Go through all target addresses from one local address before the next one, so that every
         // pair is used.
-        let (at, round) = (self.next % self.choices(), self.next / self.choices());
+        let (at, round) = (self.next % self.active_count(), self.next / self.active_count());
         self.next = self.next.wrapping_add(1);
         self.way(at, round)
     }
@@ -72,7 +72,7 @@ impl Addresses {
     /// list.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
-        self.way(at % self.choices(), self.next / self.choices())
+        self.way(at % self.active_count(), self.next / self.active_count())
     }
 
     fn way(&self, at: u64, round: u64) -> (Peer<'_>, u16) {
@@ -83,7 +83,7 @@ impl Addresses {
     }
 
     /// Number of addresses in use.
-    pub fn choices(&self) -> u64 {
+    pub fn active_count(&self) -> u64 {
         self.active.len().max(1) as u64
     }
 
@@ -154,7 +154,7 @@ impl ResolvedAddresses {
 
     /// Starts a thread that resolves the name repeatedly until the returned sender is dropped.
     /// Nothing joins the thread, because a resolver may block for long.
-    pub fn keep_up(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
+    pub fn start_resolver(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
             let every = Duration::from_nanos(spec.every_ns);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_and_every_pair_has_its_turn() {
+    fn every_address_pair_is_used_in_turn() {
         for (addresses, sources, pairs) in [
             (&["127.0.0.1:80"][..], "", 1),
             (&["127.0.0.1:80", "[::1]:80"], "", 2),
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn news_reach_the_workers_and_numbers_stay() {
+    fn new_addresses_reach_workers_and_keep_numbers() {
         let carriage = carriage(&["10.0.0.1:80", "10.0.0.2:80"]);
         let resolved = Arc::new(ResolvedAddresses::new(&carriage.addresses));
         let mut routes = Addresses::new(&carriage, &[], 0, Some(Arc::clone(&resolved)));

@@ -4,7 +4,7 @@
 //! Responses of routes without checks are not stored. The buffer belongs to the exchange (one
 //! request with its response) and is reused. Not here: statuses, and the use of captured values.
 
-use crate::content_coding::{self, AnswerRoom, DecodeError, is_coded};
+use crate::content_coding::{self, ContentBudget, DecodeError, is_coded};
 use crate::json_find;
 use crate::patterns::{PatternCache, PatternError};
 use memchr::memmem::Finder;
@@ -20,10 +20,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Longest stored head, in bytes; longer than any head that a connection accepts.
 const HEAD_BYTES_MAX: usize = 128 << 10;
 /// Longest buffer that an exchange keeps allocated between two responses, in bytes.
-const ROOM_BYTES_KEPT: usize = 64 << 10;
+const KEPT_CAPACITY_BYTES: usize = 64 << 10;
 
 /// The memory budget for the contents of all responses in flight, shared by all workers.
-static ROOM: AnswerRoom = AnswerRoom::new();
+static CONTENT_BUDGET: ContentBudget = ContentBudget::new();
 
 /// The received part of a response, stored for checks.
 #[derive(Debug, Default)]
@@ -37,7 +37,7 @@ pub struct AnswerText {
     /// The share of the memory budget in use, beyond the buffer that an exchange keeps.
     taken: BufferReservation,
     /// Whether the memory budget was exhausted, so that the content is not stored.
-    is_crowded: bool,
+    is_budget_exhausted: bool,
 }
 
 /// Number of responses whose content found the memory budget exhausted.
@@ -49,13 +49,13 @@ pub fn crowded_out() -> u64 {
     CROWDED_OUT.load(Ordering::Relaxed)
 }
 
-/// A share of [`ROOM`], returned on drop.
+/// A share of [`CONTENT_BUDGET`], returned on drop.
 #[derive(Debug, Default)]
 struct BufferReservation(usize);
 
 impl BufferReservation {
     fn give_back(&mut self) {
-        ROOM.give(std::mem::take(&mut self.0));
+        CONTENT_BUDGET.give(std::mem::take(&mut self.0));
     }
 }
 
@@ -78,10 +78,10 @@ impl AnswerText {
     pub fn end(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
-            room.shrink_to(ROOM_BYTES_KEPT);
+            room.shrink_to(KEPT_CAPACITY_BYTES);
         }
         self.taken.give_back();
-        self.is_crowded = false;
+        self.is_budget_exhausted = false;
     }
 
     /// Appends a piece of the response.
@@ -99,22 +99,22 @@ impl AnswerText {
         }
         let room = CONTENT_BYTES_MAX - self.content.len();
         let content = &content[..content.len().min(room)];
-        if self.has_room(content.len(), &ROOM) {
+        if self.has_room(content.len(), &CONTENT_BUDGET) {
             self.content.extend_from_slice(content);
         }
     }
 
     /// Reserves bytes for content from the shared memory budget. Returns false if the budget has
     /// too little left.
-    fn has_room(&mut self, bytes: usize, room: &AnswerRoom) -> bool {
+    fn has_room(&mut self, bytes: usize, room: &ContentBudget) -> bool {
         let wanted = self.content.len() + bytes;
-        if self.is_crowded || wanted <= self.content.capacity() {
-            return !self.is_crowded;
+        if self.is_budget_exhausted || wanted <= self.content.capacity() {
+            return !self.is_budget_exhausted;
         }
-        let capacity = wanted.next_power_of_two().clamp(ROOM_BYTES_KEPT, CONTENT_BYTES_MAX.max(wanted));
-        let more = capacity.saturating_sub(ROOM_BYTES_KEPT).saturating_sub(self.taken.0);
+        let capacity = wanted.next_power_of_two().clamp(KEPT_CAPACITY_BYTES, CONTENT_BYTES_MAX.max(wanted));
+        let more = capacity.saturating_sub(KEPT_CAPACITY_BYTES).saturating_sub(self.taken.0);
         if !room.take(more) {
-            self.is_crowded = true;
+            self.is_budget_exhausted = true;
             CROWDED_OUT.fetch_add(1, Ordering::Relaxed);
             return false;
         }
@@ -340,7 +340,7 @@ impl AnswerChecks {
     }
 
     /// Sets the converter from gRPC messages to JSON text.
-    pub fn read_by(&mut self, messages: Arc<dyn MessageText>) {
+    pub fn set_message_text(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
             self.reasons.push("the content is not a message of the method's type".to_owned());
             self.messages = Some(messages);
@@ -354,14 +354,14 @@ impl AnswerChecks {
         self.is_text = false;
         let expects = self.body.is_some() || !self.json.is_empty();
         let of_content = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
-        if let (Some(reasons), true) = (self.undecoded, answer.is_crowded) {
+        if let (Some(reasons), true) = (self.undecoded, answer.is_budget_exhausted) {
             return Some(Miss { failure: of_content, check: reasons + DecodeError::Crowded as usize });
         }
         let coded = || is_coded(answer.fields("content-encoding")) && !answer.content.is_empty();
         let content: &[u8] = match (&self.messages, self.undecoded) {
             (Some(messages), _) => {
                 self.text.clear();
-                self.text.shrink_to(ROOM_BYTES_KEPT);
+                self.text.shrink_to(KEPT_CAPACITY_BYTES);
                 if !messages.read(&answer.content, &mut self.text) {
                     return Some(Miss { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
                 }
@@ -370,7 +370,7 @@ impl AnswerChecks {
             }
             (None, Some(reasons)) if coded() => {
                 self.text.clear();
-                self.text.shrink_to(ROOM_BYTES_KEPT);
+                self.text.shrink_to(KEPT_CAPACITY_BYTES);
                 let decoded = match answer.content_bytes > CONTENT_BYTES_MAX as u64 {
                     true => Err(DecodeError::TooLong),
                     false => {
@@ -440,7 +440,7 @@ impl AnswerChecks {
 
     /// The converted content of the last response; `None` if it was neither gRPC nor had a content
     /// coding.
-    pub fn read_as(&self) -> Option<&[u8]> {
+    pub fn converted_content(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
 
@@ -483,8 +483,8 @@ mod tests {
     const CONTENT: &str = "{\"ok\": true, \"id\": 7, \"token\": \"t\\u002fx\", \"items\": []}";
 
     #[test]
-    fn answers_share_a_bounded_room() {
-        let room = AnswerRoom::new();
+    fn responses_share_a_memory_budget() {
+        let room = ContentBudget::new();
         let piece = vec![b'x'; 1 << 20];
         let mut answers: Vec<AnswerText> = Vec::new();
         let fits = |answer: &mut AnswerText| {
@@ -505,7 +505,7 @@ mod tests {
             assert!(answers.len() < 1_000, "there is a bound");
         };
         let held: usize = answers.iter().map(|answer| answer.content.capacity()).sum();
-        assert!(held <= AnswerRoom::BYTES_MAX + answers.len() * ROOM_BYTES_KEPT, "{held}");
+        assert!(held <= ContentBudget::BYTES_MAX + answers.len() * KEPT_CAPACITY_BYTES, "{held}");
         let expect = Expectations { body: Some(TextExpectation::parse("x")), ..Expectations::default() };
         let error = judged(&crowded, expect, &[]).expect_err("not looked at");
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
@@ -517,7 +517,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_expected_is_there_or_named() {
+    fn missed_expectations_are_named() {
         let path = |text: &str| JsonPath::parse(text).expect("a path");
         let text = TextExpectation::parse;
         let json = |at: &str, expected| Expectations { json: vec![(path(at), expected)], ..Expectations::default() };
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_to_be_taken_is_found_over_either_protocol() {
+    fn captures_work_over_http1_and_http2() {
         let fields = HEAD.split("201 Created\r\n").nth(1).expect("fields").trim_end_matches("5\r\n");
         for head in [HEAD, fields] {
             let taken = |captures: &[&str]| judged(&answer(head, CONTENT), Expectations::default(), captures);
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn coded_content_is_decoded_where_it_is_looked_into() {
+    fn checked_content_is_decoded() {
         let gzip = |text: &[u8]| {
             let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
             std::io::Write::write_all(&mut encoder, text).expect("memory");
@@ -610,7 +610,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_that_is_none_is_refused_with_a_reason() {
+    fn invalid_patterns_are_refused_with_a_reason() {
         let route = Route {
             captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()), default: None }],
             ..Route::new(Request::get())

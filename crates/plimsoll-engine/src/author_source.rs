@@ -112,7 +112,7 @@ impl AuthorSource {
     }
 
     /// Appends a piece of a response to the exchange's stored response.
-    pub(crate) fn gather(&mut self, exchange: u32, piece: Piece) {
+    pub(crate) fn add_response_piece(&mut self, exchange: u32, piece: Piece) {
         self.heard[exchange as usize].add(piece);
     }
 

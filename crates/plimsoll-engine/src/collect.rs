@@ -173,7 +173,7 @@ impl Collector {
             // Show the interval before storing it, so that its cached sums are stored, too.
             self.run.push(start_ns, interval);
         }
-        self.is_stopped()
+        self.has_stop_reason()
     }
 
     /// Marks a part as lost. Requests that it never reported as ended count as in flight, in its
@@ -199,10 +199,10 @@ impl Collector {
         {
             self.stopped = Some(reason);
         }
-        self.is_stopped()
+        self.has_stop_reason()
     }
 
-    fn is_stopped(&self) -> ControlFlow<()> {
+    fn has_stop_reason(&self) -> ControlFlow<()> {
         if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 

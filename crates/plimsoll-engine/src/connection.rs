@@ -107,7 +107,7 @@ impl<S> Connection<S> {
 
     /// Whether an exchange is in flight on the connection or waits for it.
     #[inline]
-    pub fn is_at_work(&self) -> bool {
+    pub fn has_exchanges(&self) -> bool {
         !self.waiting.is_empty() || self.conn.is_busy()
     }
 
@@ -131,6 +131,6 @@ pub fn token(slot: u32, generation: u32) -> u64 {
 
 /// The slot number and generation in an event token.
 #[inline]
-pub fn of_token(token: u64) -> (u32, u32) {
+pub fn slot_and_generation(token: u64) -> (u32, u32) {
     (token as u32, (token >> 32) as u32)
 }

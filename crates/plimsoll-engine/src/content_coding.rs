@@ -16,14 +16,14 @@ const PIECE_BYTES: usize = 8 << 10;
 /// A memory budget, in bytes, for the contents of all responses in flight. It is needed because
 /// each content may be long, and there is one for each connection.
 #[derive(Debug)]
-pub struct AnswerRoom(AtomicUsize);
+pub struct ContentBudget(AtomicUsize);
 
-impl AnswerRoom {
+impl ContentBudget {
     /// Size of the budget, bytes.
     pub const BYTES_MAX: usize = 128 << 20;
     /// Creates a budget of which nothing is used.
-    pub const fn new() -> AnswerRoom {
-        AnswerRoom(AtomicUsize::new(Self::BYTES_MAX))
+    pub const fn new() -> ContentBudget {
+        ContentBudget(AtomicUsize::new(Self::BYTES_MAX))
     }
 
     /// Takes bytes from the budget, if available.
@@ -64,7 +64,7 @@ impl DecodeError {
             DecodeError::Crowded => format!(
                 "the response was not checked: responses in flight take more than {} MiB together (use fewer \
                  connections)",
-                AnswerRoom::BYTES_MAX >> 20
+                ContentBudget::BYTES_MAX >> 20
             ),
         }
     }
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn each_coding_is_undone() {
+    fn every_coding_is_decoded() {
         let text = b"hello hello hello hello";
         let mut zlib = ZlibEncoder::new(Vec::new(), Compression::fast());
         zlib.write_all(text).expect("memory");
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_decode_is_said() {
+    fn undecodable_content_is_an_error() {
         let text = vec![b'x'; 1 << 20];
         let gzipped = gzip(&text);
         for (fields, content, bytes_max, why) in [
@@ -208,7 +208,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_content_breaks_it(content: Vec<u8>, coding in 0..4usize, cut in 0..64usize) {
+        fn any_content_decodes_without_a_panic(content: Vec<u8>, coding in 0..4usize, cut in 0..64usize) {
             let coding = ["gzip", "deflate", "br", "br, gzip"][coding];
             let mut text = Vec::new();
             let _ = decode([coding.as_bytes()].into_iter(), &content, 1000, &mut text);

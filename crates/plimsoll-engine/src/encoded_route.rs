@@ -152,7 +152,7 @@ impl EncodedRoute {
     /// first request; otherwise this is an error.
     pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
         if let Some(checks) = &mut self.checks {
-            checks.read_by(Arc::clone(text));
+            checks.set_message_text(Arc::clone(text));
         }
         let fills_body = |form: &&mut Box<RouteForm>| form.form.as_ref().is_some_and(RequestForm::fills_body);
         let Some(form) = self.form.as_mut().filter(fills_body) else { return Ok(()) };
@@ -223,7 +223,7 @@ pub(crate) struct FilledRoutes {
 struct FilledRequest {
     request: EncodedRequest,
     /// Whether the exchange sends this filled-in request instead of the route's fixed one.
-    is_asked: bool,
+    is_filled_in: bool,
     /// Number of redirects followed, and whether one of them changed the method to GET.
     hops: u8,
     as_get: bool,
@@ -237,7 +237,7 @@ impl FilledRequest {
         like: &EncodedRequest,
     ) -> &'a mut FilledRequest {
         while all.len() <= exchange as usize {
-            all.push(FilledRequest { request: like.clone(), is_asked: false, hops: 0, as_get: false });
+            all.push(FilledRequest { request: like.clone(), is_filled_in: false, hops: 0, as_get: false });
         }
         &mut all[exchange as usize]
     }
@@ -273,13 +273,13 @@ impl FilledRoutes {
         }
         form.set_cookie(cookies);
         filled.request.rewrite(&route.request, &form.parts());
-        filled.is_asked = true;
+        filled.is_filled_in = true;
     }
 
     /// Marks that the exchange sends the route's fixed request.
     pub fn leave(&mut self, exchange: u32) {
         if let Some(filled) = self.filled.get_mut(exchange as usize) {
-            (filled.is_asked, filled.hops, filled.as_get) = (false, 0, false);
+            (filled.is_filled_in, filled.hops, filled.as_get) = (false, 0, false);
         }
     }
 
@@ -316,7 +316,7 @@ impl FilledRoutes {
         form.request.target = target;
         form.set_cookie(cookies);
         filled.request.rewrite(&route.request, &form.parts());
-        (filled.is_asked, filled.hops) = (true, filled.hops + 1);
+        (filled.is_filled_in, filled.hops) = (true, filled.hops + 1);
         Ok(())
     }
 
@@ -324,7 +324,7 @@ impl FilledRoutes {
     #[inline]
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         match self.filled.get(exchange as usize) {
-            Some(filled) if filled.is_asked => &filled.request,
+            Some(filled) if filled.is_filled_in => &filled.request,
             _ => &self.routes[usize::from(route)].request,
         }
     }

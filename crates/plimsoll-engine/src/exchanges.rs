@@ -203,7 +203,7 @@ impl Exchanges {
     }
 
     /// Removes an exchange from a waiting line. Returns whether the exchange was in the line.
-    pub fn take_out(&mut self, line: &mut WaitingLine, number: u32) -> bool {
+    pub fn remove_from_line(&mut self, line: &mut WaitingLine, number: u32) -> bool {
         let Some(before) = self.in_line(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
         };
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_keep_their_order_whoever_leaves() {
+    fn waiting_lines_keep_their_order() {
         let mut rng = plimsoll_model::rng::Rng::new(5);
         let mut exchanges = Exchanges::with_timeouts([50].into_iter());
         let (mut line, mut expect) = (WaitingLine::EMPTY, Vec::new());
@@ -301,14 +301,14 @@ mod tests {
             match (rng.below(3), expect.iter().position(|other| *other == number)) {
                 (0, Some(at)) => {
                     expect.remove(at);
-                    assert!(exchanges.take_out(&mut line, number));
+                    assert!(exchanges.remove_from_line(&mut line, number));
                 }
                 (1, _) => {
                     let first = (!expect.is_empty()).then(|| expect.remove(0));
                     assert_eq!(exchanges.take_first(&mut line), first);
                 }
                 (_, None) => {
-                    assert!(!exchanges.take_out(&mut line, number));
+                    assert!(!exchanges.remove_from_line(&mut line, number));
                     exchanges.queue(&mut line, number);
                     expect.push(number);
                 }

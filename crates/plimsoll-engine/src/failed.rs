@@ -98,7 +98,7 @@ impl FailedAnswers {
 
     /// Takes a piece of an unfinished response that has failed, or may fail.
     #[cold]
-    pub fn begun(&mut self, kind: AnswerKind, piece: AnswerPiece) {
+    pub fn add_unfinished_piece(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         self.take(kind, piece);
     }
 
@@ -214,9 +214,9 @@ mod tests {
         let mut failed = FailedAnswers::default();
         // In pieces, with the first too short; between them a response of the same kind, and one
         // that succeeds.
-        failed.begun(AnswerKind::Unknown, piece(1, true, b"HTT"));
-        failed.begun(AnswerKind::Unknown, piece(2, true, b"HT"));
-        failed.begun(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
+        failed.add_unfinished_piece(AnswerKind::Unknown, piece(1, true, b"HTT"));
+        failed.add_unfinished_piece(AnswerKind::Unknown, piece(2, true, b"HT"));
+        failed.add_unfinished_piece(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
         failed.ended(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
         failed.ended(AnswerKind::Status(503), piece(1, false, b"try later"));
         // Exchange 2 is a new one: its open copy belongs to a response that succeeded.
@@ -229,7 +229,7 @@ mod tests {
         let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
         failed.ended(AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_said: false, fault: None }, page);
         // An unfinished response is not stored.
-        failed.begun(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
+        failed.add_unfinished_piece(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
         let mut told: Vec<(u16, String)> = failed.take_answers().iter().map(|one| (one.status, one.text())).collect();
         told.sort();

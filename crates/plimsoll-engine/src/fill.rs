@@ -134,7 +134,7 @@ impl<'p> FormNames<'p> {
     }
 
     /// Number of capture names.
-    pub fn captured_count(&self) -> usize {
+    pub fn capture_name_count(&self) -> usize {
         self.name_table().captured.len()
     }
 }
@@ -580,7 +580,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_written_as_they_may_stand() {
+    fn values_are_escaped_for_their_section() {
         for (template, target, header, body) in [
             ("/{{ user.name }}", "/ann%20b", "/ann b", "/ann b"),
             ("/{{ next.id }}{{ next.id }}{{ next.id }}{{ next.id }}", "/1231", "/2312", "/3123"),
@@ -611,7 +611,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_may_hold_what_is_no_text() {
+    fn a_body_template_may_contain_raw_bytes() {
         let mut plan = plan();
         let mut route = Route::new(Request {
             body: b"\xff{{ seq() }}{{ '{{' }}\xfe}}{{ user.name }}\x80".to_vec(),
@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_with_a_value_is_a_path_in_any_case() {
+    fn a_target_that_begins_with_a_value_is_a_path() {
         let captured = ["http://h:8080/orders/7?x=1", "/orders/7", "orders/7", "", "https://h", "x?u=http://h/"];
         for (value, expect) in
             captured.iter().zip(["/orders/7?x=1", "/orders/7", "/orders/7", "/", "/", "/x?u=http://h/"])
@@ -654,7 +654,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_has_its_form_and_follows_from_the_number() {
+    fn random_values_depend_on_seed_and_number_only() {
         let draw = |template: &str, number: u64| filled(template, "", "", FormTurn { number, ..TURN }).target;
         for number in 0..200 {
             let uuid = draw("/{{ uuid() }}", number);

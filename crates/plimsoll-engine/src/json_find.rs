@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_compared_by_what_they_say() {
+    fn values_are_compared_by_meaning() {
         let text = |text: &str| JsonExpectation::Text(text.into());
         let number = |text: &str| JsonExpectation::Number(text.into());
         for (value, expected, is) in [
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_looked_through_without_a_panic() {
+    fn any_bytes_are_searched_without_a_panic() {
         let paths =
             ["$.a", "$..a", "$[-1]", "$..[0]", "$.*", "$.a[*].b"].map(|path| JsonPath::parse(path).expect(path));
         let mut rng = plimsoll_model::rng::Rng::new(11);

@@ -45,7 +45,7 @@ pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
 pub use once::{OneOffAnswer, OneOffRequest};
 pub use patterns::{PatternCache, PatternError};
-pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_aided};
+pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_with_helpers};
 
 use encoded_route::RouteCompiler;
 use fill::{FormNames, FormValues};
@@ -187,7 +187,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
             bytes = with_names(&bytes, &captured);
             asked.push(FirstRequest { arrival, wait_ns, route, bytes });
             if let Some(sessions) = source.sessions() {
-                sessions.pretend(arrival, route, &|number| marks[number].clone());
+                sessions.store_invented_captures(arrival, route, &|number| marks[number].clone());
             }
             last = Some(LastRequest { route, status: 200, outcome: Outcome::Success });
         }

@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_behind_is_filled_in_from_there_on() {
+    fn setup_captures_fill_later_requests() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let path = JsonPath::parse("$.token").expect("a path");
         let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path), default: None }];

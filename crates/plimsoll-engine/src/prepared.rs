@@ -86,11 +86,11 @@ pub fn prepare(
     stripe: Stripe,
     on_tick: &mut TickListener,
 ) -> Result<PreparedLoad, Error> {
-    prepare_aided(plan, injector, stripe, LoadHelpers::default(), on_tick)
+    prepare_with_helpers(plan, injector, stripe, LoadHelpers::default(), on_tick)
 }
 
 /// Like [`prepare`], with helpers for the workers.
-pub fn prepare_aided(
+pub fn prepare_with_helpers(
     plan: &Plan,
     injector: &Injector,
     stripe: Stripe,
@@ -120,7 +120,7 @@ pub fn prepare_aided(
     let resolved = match (&plan.carriage.resolve, &plan.carriage.unix) {
         (Some(spec), None) => {
             let resolved = Arc::new(ResolvedAddresses::new(&plan.carriage.addresses));
-            let resolving = Arc::clone(&resolved).keep_up(spec.clone())?;
+            let resolving = Arc::clone(&resolved).start_resolver(spec.clone())?;
             Some((resolved, resolving))
         }
         _ => None,
@@ -195,7 +195,7 @@ impl PreparedLoad {
                 Ok(Message::Refused(error)) => return Err(error.into()),
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    self.workers.heed(self.collector.idle_tick(on_tick));
+                    self.workers.stop_on_break(self.collector.idle_tick(on_tick));
                     // A worker that ends before the start has panicked. Release the other workers
                     // and pass on the panic.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
@@ -226,16 +226,17 @@ impl PreparedLoad {
         loop {
             match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
                 Ok(Message::Reported(reported)) if !self.workers.abandoned.contains(&reported.part()) => {
-                    self.workers.heed(self.collector.take(reported, on_tick));
+                    self.workers.stop_on_break(self.collector.take(reported, on_tick));
                 }
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
                 // An abandoned worker keeps the channel open.
-                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.are_over() => break,
+                Err(mpsc::RecvTimeoutError::Timeout) if self.workers.have_ended() => break,
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             for (part, why) in self.workers.give_up() {
-                self.workers.heed(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
+                self.workers
+                    .stop_on_break(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
             }
         }
         self.workers.join();
@@ -249,7 +250,7 @@ impl PreparedLoad {
 
 impl Workers {
     /// Stops the workers if the listener returned `Break`.
-    fn heed(&self, flow: ControlFlow<()>) {
+    fn stop_on_break(&self, flow: ControlFlow<()>) {
         if flow.is_break() {
             self.stop.store(true, Ordering::Relaxed);
         }
@@ -265,7 +266,7 @@ impl Workers {
     }
 
     /// Whether all workers that were not abandoned have ended. False if no worker was abandoned.
-    fn are_over(&self) -> bool {
+    fn have_ended(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
@@ -384,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worker_that_panics_is_told_of() {
+    fn a_worker_panic_is_reported() {
         let (sender, receiver) = mpsc::channel();
         for panics in [true, false] {
             let sender = sender.clone();
@@ -436,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn an_author_that_does_not_come_back_is_given_up() {
+    fn a_blocked_author_is_abandoned() {
         let shape = LoadShape::Closed { users: Curve::constant(2.0) };
         let plan = Plan::get("127.0.0.1", 9, vec![([127, 0, 0, 1], 9).into()], shape);
         let injector = Injector { workers: 2, ..Injector::default() };
@@ -451,7 +452,7 @@ mod tests {
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
         let aids = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };
-        let prepared = prepare_aided(&plan, &injector, Stripe::ALL, aids, &mut on_tick).expect("ready");
+        let prepared = prepare_with_helpers(&plan, &injector, Stripe::ALL, aids, &mut on_tick).expect("ready");
         given_up.set("write() has not ended".to_owned()).expect("the first");
         let run = prepared.run(monotonic_ns(), &mut on_tick);
         let why = Stop::Died("write() has not ended".to_owned());
@@ -460,7 +461,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_up_ends() {
+    fn a_cancelled_load_ends() {
         let plan = Plan::get(
             "127.0.0.1",
             9,

@@ -141,7 +141,7 @@ impl Recorder {
     }
 
     /// Counts a finished TLS handshake.
-    pub fn handshaken(&mut self, took_ns: u64, resumed: bool) {
+    pub fn handshake_ended(&mut self, took_ns: u64, resumed: bool) {
         self.load.handshake.record(took_ns);
         self.load.handshakes_resumed += u64::from(resumed);
     }
@@ -207,14 +207,14 @@ impl Recorder {
 
     /// Counts complete messages of a measured call for `route`.
     #[inline]
-    pub fn messages_came(&mut self, route: RouteNumber, count: u32) {
+    pub fn messages_arrived(&mut self, route: RouteNumber, count: u32) {
         self.routes[usize::from(route)].grpc_messages += u64::from(count);
     }
 
     /// Counts messages of a stream that arrived together. `after_ns` is the time since the previous
     /// message of the response. For the first message (`is_first`) it is the time since the first
     /// byte was sent.
-    pub fn stream_messages_came(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
+    pub fn stream_messages_arrived(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
         let figures = &mut self.routes[usize::from(route)];
         if is_first {
             figures.first_message.record(after_ns)
@@ -306,7 +306,7 @@ impl Recorder {
 
     /// Adds the time of a poll without events, on a core that no other thread wanted.
     #[inline]
-    pub fn looked(&mut self, ns: u64) {
+    pub fn polled_idle(&mut self, ns: u64) {
         self.load.looked_ns += ns;
     }
 
@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_by_route_is_counted_there_and_what_is_under_way_goes_on() {
+    fn routes_count_apart_and_in_flight_persists() {
         let mut recorder = Recorder::new(0, 3);
         for route in [2, 0, 2] {
             recorder.started(route, 0, true);
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_counted_once_for_three_figures_is_in_each_of_them() {
+    fn shared_times_appear_in_all_three_histograms() {
         let mut recorder = Recorder::new(0, 1);
         let [mut response, mut service, mut ttfb] = [const { Vec::new() }; 3];
         // (intended, sent, first byte, done)

@@ -112,6 +112,6 @@ impl ReplaySource {
     /// Whether this status of a user's response differs from the status in the log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
-        !self.listed.is_as_then(self.place(user), status)
+        !self.listed.agrees_with_log(self.place(user), status)
     }
 }

@@ -28,7 +28,7 @@ pub struct EndedSession {
 
 /// The user, route and facts of a response.
 #[derive(Debug, Clone, Copy)]
-pub struct AnswerOf {
+pub struct AnswerFacts {
     /// The number of the user that got the response.
     pub user: u64,
     /// The route of the request.
@@ -56,7 +56,7 @@ pub struct SessionSource {
     origin: Origin,
     /// Whether each session belongs to a new user; see
     /// [`Load::new_users`](plimsoll_model::Load::new_users).
-    newcomers: bool,
+    new_user_each_session: bool,
     /// The session that ended last, until it is taken.
     ended: Option<EndedSession>,
     /// A buffer for filled-in texts.
@@ -84,13 +84,13 @@ impl SessionSource {
             sessions: UserSessions::new(
                 traffic.scenarios.clone(),
                 plan.load.seed,
-                names.captured_count(),
+                names.capture_name_count(),
                 users.stay() && !plan.load.new_users,
             ),
             filled,
             users,
             origin: traffic.origin.clone(),
-            newcomers: plan.load.new_users,
+            new_user_each_session: plan.load.new_users,
             ended: None,
             scratch: String::new(),
         })
@@ -98,7 +98,7 @@ impl SessionSource {
 
     /// Assigns the users of a worker to this source.
     pub(crate) fn for_users(&mut self, users: UserNumbers) {
-        self.sessions.stay(users.stay() && !self.newcomers);
+        self.sessions.stay(users.stay() && !self.new_user_each_session);
         self.users = users;
     }
 
@@ -222,8 +222,8 @@ impl SessionSource {
 
     /// Checks a response. Returns the first failed check, or stores the captured values. Cookies
     /// are stored in any case, unless the scenario ignores cookies.
-    pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
-        let AnswerOf { user, route, exchange, .. } = of;
+    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<Miss> {
+        let AnswerFacts { user, route, exchange, .. } = of;
         let has_cookies = self.sessions.has_cookies(user);
         if let Some(session) = self.sessions.of_mut(user).filter(|_| has_cookies) {
             let target = target(self.filled.request(exchange, route));
@@ -241,7 +241,7 @@ impl SessionSource {
     }
 
     /// Stores invented values as if a response of the route had been captured.
-    pub fn pretend(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
+    pub fn store_invented_captures(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
         for number in &self.captured[usize::from(route)] {
             self.sessions.capture(user, *number, value(*number).as_bytes());
         }
@@ -309,7 +309,7 @@ mod tests {
             asked.push(String::from_utf8(source.request(exchange, route).h1().to_vec()).expect("text"));
             let mut answer = AnswerText::default();
             answer.begin(Some(fields.as_bytes()), false);
-            let of = AnswerOf { user, route, exchange, ok_status: true, took_ns: 1, now_ns: 5 };
+            let of = AnswerFacts { user, route, exchange, ok_status: true, took_ns: 1, now_ns: 5 };
             let outcome = match source.judge(of, &answer) {
                 None => Outcome::Success,
                 Some(miss) => Outcome::Failed(miss.failure),
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn a_user_takes_what_it_was_given_to_where_it_goes() {
+    fn captures_are_used_in_later_requests() {
         let whole = Source::compile(&plan()).expect("compiles");
         let mut source = whole.for_worker(Stripe::ALL, Some(2));
         let fields = "x-token: t0k\r\nset-cookie: sid=7; Path=/shop\r\nset-cookie: all=1; Path=/\r\n";
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_depends_on_the_seed_and_not_on_the_division() {
+    fn requests_depend_on_the_seed_not_the_division() {
         let whole = Source::compile(&plan()).expect("compiles");
         let asked = |of: u64| -> Vec<Vec<String>> {
             let user = |user: u64| {

@@ -60,7 +60,7 @@ pub struct UserSession {
     /// Whether the session counts in the measured window.
     pub measured: bool,
     /// Whether the session continues if its current request fails.
-    goes_on: bool,
+    continues_on_failure: bool,
     /// The random numbers of the session's think times.
     thought: Option<Rng>,
     /// Captured values by the number of their name; empty if not captured.
@@ -125,7 +125,7 @@ impl UserSessions {
         session.rounds = [0; LOOPS_MAX];
         session.begun += 1;
         session.number = number;
-        session.goes_on = true;
+        session.continues_on_failure = true;
         session.thought = Some(Rng::stream(mix(self.seed ^ SEED_OF_THOUGHT), number));
     }
 
@@ -148,7 +148,7 @@ impl UserSessions {
         is_empty: &mut dyn FnMut(&UserSession, usize, usize) -> bool,
     ) -> SessionStep {
         let Some(session) = self.places.get_mut(&user).filter(|it| it.under_way) else { return SessionStep::Completed };
-        if !went_well && !session.goes_on {
+        if !went_well && !session.continues_on_failure {
             return SessionStep::Abandoned;
         }
         let ops = self.scenarios.get(session.scenario).map_or(&[][..], |scenario| scenario.ops.as_slice());
@@ -160,7 +160,7 @@ impl UserSessions {
             session.at += 1;
             match op {
                 SessionOp::Ask { route, goes_on } => {
-                    session.goes_on = *goes_on;
+                    session.continues_on_failure = *goes_on;
                     return SessionStep::Ask { wait_ns, route: *route };
                 }
                 SessionOp::Think(think) => {
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn an_arrival_has_nothing_of_the_one_before() {
+    fn an_arrival_starts_without_earlier_state() {
         let mut sessions =
             UserSessions::new(vec![scenario(1, vec![SessionOp::Once { to: 2 }, ask(7), ask(0)])], 3, 1, false);
         for arrival in 0..3 {

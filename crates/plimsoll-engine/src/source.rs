@@ -13,7 +13,7 @@ use crate::fill::{FormNames, FormValues};
 use crate::mix_source::MixSource;
 use crate::patterns::PatternCache;
 use crate::replay_source::ReplaySource;
-use crate::session_source::{AnswerOf, EndedSession, SessionSource};
+use crate::session_source::{AnswerFacts, EndedSession, SessionSource};
 use crate::users::{LastRequest, UserAction, UserNumbers};
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;
@@ -184,7 +184,7 @@ impl Source {
     #[cold]
     pub fn gather(&mut self, exchange: u32, piece: Piece) {
         if let Source::Authored(_, authored) = self {
-            authored.gather(exchange, piece);
+            authored.add_response_piece(exchange, piece);
         }
     }
 
@@ -278,7 +278,7 @@ impl Source {
 
     /// Checks a stored response. Returns the first failed check.
     #[inline(never)]
-    pub fn judge(&mut self, of: AnswerOf, answer: &AnswerText) -> Option<Miss> {
+    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<Miss> {
         let routes = match self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.filled.routes,
@@ -312,7 +312,7 @@ impl Source {
 
     /// The converted content of the route's last response; `None` if nothing was converted.
     pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
-        self.route(route).checks.as_ref()?.read_as()
+        self.route(route).checks.as_ref()?.converted_content()
     }
 
     /// Whether unique rows have run out.
@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_are_used_once_are_used_up() {
+    fn unique_rows_run_out() {
         let mut plan = plan(&[1]);
         let mut data = Data::new("user".into(), vec!["id".into()], Pick::Unique, false);
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
@@ -525,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_asked_as_it_stands_there() {
+    fn a_list_is_sent_in_its_order() {
         let mut plan = plan(&[1, 1]);
         (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), Choice::Listed);
         assert!(matches!(Source::compile(&plan), Err(SourceError::Unlisted)));

@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sleeps_and_spins_as_told() {
+    fn modes_decide_between_sleep_and_poll() {
         for (mode, spare, expect) in [
             (Spin::Off, true, Wait::Until(9_000_000)),
             (Spin::On, false, Wait::Poll),
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_in_vain_is_one_without_events_on_a_core_that_nobody_else_wanted() {
+    fn idle_polls_are_recognised() {
         let mut spinner = Spinner::new(Spin::On, true);
         for (wait, took_ns, events, in_vain) in [
             (Wait::Poll, 500, false, true),

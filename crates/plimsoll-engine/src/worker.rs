@@ -94,7 +94,7 @@ impl<N: Net> Worker<N> {
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
         }
         if in_vain && !started {
-            self.recorder.looked(woke_ns - began_ns);
+            self.recorder.polled_idle(woke_ns - began_ns);
         }
         self.over()
     }

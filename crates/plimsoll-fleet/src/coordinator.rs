@@ -184,7 +184,7 @@ impl Coordinator {
     }
 
     /// The numbers of the agents that are not lost.
-    pub fn living(&self) -> Vec<usize> {
+    pub fn active_agents(&self) -> Vec<usize> {
         (0..self.agents.len()).filter(|agent| self.agents[*agent].lost.is_none()).collect()
     }
 
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_lost_is_said_again_until_it_shows() {
+    fn messages_repeat_until_their_effect_shows() {
         let mut coordinator = coordinator();
         coordinator.prepare(0, &[0, 1], task);
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["0 prepare 0/2", "1 prepare 1/2"]);
@@ -567,17 +567,17 @@ mod tests {
     }
 
     #[test]
-    fn who_is_silent_is_lost_and_has_no_part_any_more() {
+    fn silent_agent_is_lost_and_has_no_part() {
         let mut coordinator = coordinator();
         coordinator.take(0, 3_000 * MS, ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }, &mut Vec::new());
         assert_eq!(outgoing_messages(&mut coordinator, 3_999), Vec::<String>::new());
         let lost = outgoing_messages(&mut coordinator, 4_000);
         assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
-        assert_eq!((coordinator.living(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
+        assert_eq!((coordinator.active_agents(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
         assert!(outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
         // During an outage of the carrier, silent agents are not lost.
         coordinator.excuse_silence(10_000 * MS);
-        assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.living() == [0]);
+        assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.active_agents() == [0]);
         assert!(outgoing_messages(&mut coordinator, 14_000)[0].contains("0 leave"));
     }
 

@@ -10,8 +10,8 @@ use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{Seal, ToAgent, ToCoordinator};
 use crate::nats_bus::{replay, run_store};
-use crate::nats_client::{BusAccess, connect, ended_alone, frames_stream, start};
-use crate::pieces::{Assembly, cut};
+use crate::nats_client::{BusAccess, connect, connection_ended, frames_stream, start};
+use crate::pieces::{Assembly, split_message};
 use crate::presence::{self, agent_of, is_run};
 use async_nats::Client;
 use plimsoll_engine::{Collector, PartReport, Tick};
@@ -60,7 +60,7 @@ pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, F
     start(move || async move {
         let _ = sender.send(fetch_run(&access, &run, &path).await);
     })?;
-    fetched.recv().map_err(|_| ended_alone())?
+    fetched.recv().map_err(|_| connection_ended())?
 }
 
 async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
@@ -237,7 +237,7 @@ impl StoredLoad {
     async fn acknowledge(&self, client: &Client, run: &str) {
         for (number, ((name, _), part)) in self.record.agents.iter().zip(&self.parts).enumerate() {
             let commit = ToAgent::Commit { epoch: self.record.epoch, sequence: part.complete_to };
-            for piece in cut(number as u64, &encode_alone(|out| commit.encode(out)), 1_024) {
+            for piece in split_message(number as u64, &encode_alone(|out| commit.encode(out)), 1_024) {
                 let _ = client.publish(presence::to_agent(run, name), piece.into()).await;
             }
         }

@@ -84,7 +84,7 @@ pub struct AgentStatus {
 pub struct FleetLoad<B: Bus> {
     bus: B,
     coordinator: Coordinator,
-    wishes: FleetOptions,
+    options: FleetOptions,
     events: Vec<FleetEvent>,
     /// The agents of the current load in the order of their parts. `goes_on` says whether the load
     /// continues without a lost agent.
@@ -103,7 +103,8 @@ impl<B: Bus> FleetLoad<B> {
         let begun_ns = bus.now_ns();
         names.iter().for_each(|name| coordinator.add(name, begun_ns));
         let (events, parts, weights, warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let mut fleet = FleetLoad { bus, coordinator, wishes, events, parts, weights, goes_on: false, warnings };
+        let mut fleet =
+            FleetLoad { bus, coordinator, options: wishes, events, parts, weights, goes_on: false, warnings };
         let is_known = |fleet: &FleetLoad<B>, agent: usize| {
             fleet.coordinator.hello(agent).is_some() && fleet.coordinator.clock(agent).samples() >= PINGS_FIRST
         };
@@ -128,7 +129,7 @@ impl<B: Bus> FleetLoad<B> {
                     missing.join(", ")
                 )));
             }
-            fleet.pump(LOOK);
+            fleet.exchange_messages(LOOK);
             fleet.events.clear();
         }
         Ok(fleet)
@@ -171,15 +172,15 @@ impl<B: Bus> FleetLoad<B> {
         loop {
             let now_ns = self.bus.now_ns();
             let mut is_over = true;
-            for agent in self.coordinator.living() {
+            for agent in self.coordinator.active_agents() {
                 match begun_ns[agent] {
                     None => {
                         is_over = false;
                         let is_beside = |other: usize| machines[other].is_some() && machines[other] == machines[agent];
-                        let mut living = self.coordinator.living().into_iter();
+                        let mut living = self.coordinator.active_agents().into_iter();
                         if !living.any(|other| is_beside(other) && self.coordinator.is_calibrating(other)) {
                             let number = agent as u32 + 1;
-                            let key = self.wishes.key.as_ref();
+                            let key = self.options.key.as_ref();
                             let signature = key.map(|key| key.sign_calibration(&run, number));
                             self.coordinator.calibrate(now_ns, agent, CalibrationTask { number, signature });
                             begun_ns[agent] = Some(now_ns);
@@ -204,7 +205,7 @@ impl<B: Bus> FleetLoad<B> {
             if self.bus.is_interrupted() {
                 return Err(Failure::start("interrupted"));
             }
-            self.pump(LOOK);
+            self.exchange_messages(LOOK);
             self.events.clear();
         }
         let found = |agent: usize| match (self.coordinator.calibration(agent), self.coordinator.loss(agent)) {
@@ -238,7 +239,7 @@ impl<B: Bus> FleetLoad<B> {
 
     /// Whether an agent is a process of this machine.
     fn is_here(&self, hello: &Hello) -> bool {
-        !hello.system.is_empty() && hello.system == self.wishes.system
+        !hello.system.is_empty() && hello.system == self.options.system
     }
 
     fn refuse_other_versions(&self) -> Result<(), Failure> {
@@ -258,9 +259,9 @@ impl<B: Bus> FleetLoad<B> {
     }
 
     fn refuse_unknown_clocks(&self) -> Result<(), Failure> {
-        let allowed_ns = self.wishes.skew_ns_max;
+        let allowed_ns = self.options.skew_ns_max;
         let error_ns = |agent: usize| self.coordinator.clock(agent).error_ns_max().unwrap_or(u64::MAX);
-        match self.coordinator.living().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
+        match self.coordinator.active_agents().into_iter().find(|agent| error_ns(*agent) > allowed_ns) {
             None => Ok(()),
             Some(agent) => Err(Failure::start(format!(
                 "the clock of agent {} has an error of up to {:.1} ms (half of its shortest round trip), and \
@@ -274,7 +275,7 @@ impl<B: Bus> FleetLoad<B> {
 
     /// Receives waiting messages, for the first of which it waits at most `patience`, and sends the
     /// messages that are due.
-    fn pump(&mut self, patience: Duration) {
+    fn exchange_messages(&mut self, patience: Duration) {
         let mut patience = patience;
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
             match arrived {
@@ -310,15 +311,15 @@ impl<B: Bus> FleetLoad<B> {
     /// account.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
-        Injector { workers: self.wishes.workers.unwrap_or(cores), spin: self.wishes.spin, ..Injector::default() }
+        Injector { workers: self.options.workers.unwrap_or(cores), spin: self.options.spin, ..Injector::default() }
     }
 
     /// The agents that can take part in a load. The error says why there cannot be a load.
     fn usable(&mut self) -> Result<Vec<usize>, Failure> {
-        let living = self.coordinator.living();
+        let living = self.coordinator.active_agents();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
         match lost {
-            Some((agent, why)) if living.is_empty() || self.wishes.on_loss == AgentLossPolicy::Stop => {
+            Some((agent, why)) if living.is_empty() || self.options.on_loss == AgentLossPolicy::Stop => {
                 Err(Failure::start(format!("agent {} was lost: {why}", self.coordinator.name(agent))))
             }
             _ => Ok(living),
@@ -342,7 +343,7 @@ impl<B: Bus> FleetLoad<B> {
 
     fn prepare(&mut self, plan: &[u8]) -> Result<(), Failure> {
         self.parts = self.usable()?;
-        let (wishes, weights) = (&self.wishes, self.part_weights());
+        let (wishes, weights) = (&self.options, self.part_weights());
         // Only the first load checks that the target accepts connections.
         let preflight = wishes.preflight && self.coordinator.epoch() == 0;
         let run = self.bus.run();
@@ -361,7 +362,7 @@ impl<B: Bus> FleetLoad<B> {
     }
 
     /// Runs one load from its start to its end, and returns the merged run.
-    fn carry_out(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
+    fn run_load(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let schedule = Schedule::compile(&plan.load);
         let length_ns = schedule.end_ns().map(|end_ns| end_ns.saturating_add(plan.load.grace_ns + SPARE_NS));
         let length_ns = length_ns.unwrap_or(LENGTH_NS_MAX);
@@ -378,7 +379,7 @@ impl<B: Bus> FleetLoad<B> {
         // deadlines.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
-            self.pump(LOOK);
+            self.exchange_messages(LOOK);
             let passed_ns = self.bus.now_ns() - std::mem::replace(&mut looked_ns, self.bus.now_ns());
             down_ns += if self.bus.is_up() { 0 } else { passed_ns };
             let mut is_to_end = false;
@@ -402,7 +403,7 @@ impl<B: Bus> FleetLoad<B> {
             if now_ns >= stop_by_ns.unwrap_or(over_by_ns).saturating_add(excused_ns) {
                 for agent in self.parts.clone() {
                     let part = self.parts.iter().position(|it| *it == agent);
-                    if part.is_some_and(|part| merge.is_made(part)) {
+                    if part.is_some_and(|part| merge.is_active(part)) {
                         self.events
                             .extend(self.coordinator.lose(agent, "the agent did not end its load in time".to_owned()));
                     }
@@ -450,7 +451,7 @@ impl<B: Bus> FleetLoad<B> {
                     self.warnings.push(warning);
                 }
                 let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
-                merge.lose(part, &why, self.goes_on && self.wishes.on_loss == AgentLossPolicy::Go, on_tick)
+                merge.lose(part, &why, self.goes_on && self.options.on_loss == AgentLossPolicy::Go, on_tick)
             }
         }
     }
@@ -462,7 +463,7 @@ impl<B: Bus> FleetLoad<B> {
 
 impl<B: Bus> RemoteLoad for FleetLoad<B> {
     fn injectors(&self) -> Vec<Injector> {
-        self.coordinator.living().into_iter().map(|agent| self.injector(agent)).collect()
+        self.coordinator.active_agents().into_iter().map(|agent| self.injector(agent)).collect()
     }
 
     fn local_pids(&self) -> Vec<u32> {
@@ -484,7 +485,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         self.prepare(&bytes)?;
         let (begun_ns, mut shown_ns) = (self.bus.now_ns(), 0);
         while !self.coordinator.is_ready() {
-            self.pump(LOOK);
+            self.exchange_messages(LOOK);
             for event in std::mem::take(&mut self.events) {
                 match event {
                     FleetEvent::Refused { agent, reason } => {
@@ -534,8 +535,8 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
     }
 
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
-        let run = self.carry_out(plan, origin_ns, on_tick)?;
-        if self.wishes.on_loss == AgentLossPolicy::Stop && !self.goes_on {
+        let run = self.run_load(plan, origin_ns, on_tick)?;
+        if self.options.on_loss == AgentLossPolicy::Stop && !self.goes_on {
             self.usable()?;
         }
         Ok(run)
@@ -563,7 +564,7 @@ impl<B: Bus> FleetLoad<B> {
 
 impl<B: Bus> Drop for FleetLoad<B> {
     fn drop(&mut self) {
-        for agent in self.coordinator.living() {
+        for agent in self.coordinator.active_agents() {
             self.bus.send(agent, &crate::message::ToAgent::Leave);
         }
     }

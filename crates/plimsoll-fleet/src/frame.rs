@@ -109,7 +109,7 @@ impl ToCoordinator {
             ToCoordinator::Readings { sample, live_milli, probes } => frame(out, KIND_READINGS, |out| {
                 out.extend_from_slice(&sample.to_le_bytes());
                 out.extend_from_slice(&live_milli.unwrap_or(u32::MAX).to_le_bytes());
-                codec::Frame::of_probes(Probes::clone(probes)).for_each(|frame| frame.encode(out));
+                codec::Frame::probe_frames(Probes::clone(probes)).for_each(|frame| frame.encode(out));
             }),
             words => frame(out, KIND_WORDS, |out| json(out, words)),
         }
@@ -138,7 +138,7 @@ impl ToCoordinator {
             }
             _ => return None,
         };
-        message.checked()
+        message.sanitize()
     }
 }
 

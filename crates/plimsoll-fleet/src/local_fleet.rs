@@ -25,7 +25,7 @@ pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<
         return Err(Failure::usage(format!("--local: {count} agents; say a number from 1 to {AGENTS_MAX}")));
     }
     let mut fleet = LocalFleet::new()?;
-    let separated = fleet.separate(count);
+    let separated = fleet.make_namespaces(count);
     let host = match &separated {
         Ok(()) => fleet.network().address(1),
         Err(why) => {
@@ -109,7 +109,7 @@ impl LocalFleet {
 
     /// Creates a network namespace for each agent, and a bridge between them. An error says why
     /// that is impossible.
-    fn separate(&mut self, count: u32) -> Result<(), String> {
+    fn make_namespaces(&mut self, count: u32) -> Result<(), String> {
         let made = self.make_network(count);
         if made.is_err() {
             self.remove_network();

@@ -94,12 +94,18 @@ impl Merge {
         {
             return Err("the agent sent an interval of an unknown load".to_owned());
         }
-        let flow = self.hand_on(part, u64::from(index), interval, on_tick);
+        let flow = self.pass_to_collector(part, u64::from(index), interval, on_tick);
         let counted = self.count_unsent(self.ticks_complete(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    fn hand_on(&mut self, part: usize, index: u64, interval: Interval, on_tick: &mut TickListener) -> ControlFlow<()> {
+    fn pass_to_collector(
+        &mut self,
+        part: usize,
+        index: u64,
+        interval: Interval,
+        on_tick: &mut TickListener,
+    ) -> ControlFlow<()> {
         let start_ns = index * Plan::TICK_NS;
         let end_ns = self.schedule.end_ns().unwrap_or(u64::MAX);
         let is_measured = (self.schedule.measured_from_ns()..end_ns).contains(&start_ns);
@@ -206,7 +212,7 @@ impl Merge {
                 };
                 let index = *index;
                 let interval = unsent.tick((index + 1) * Plan::TICK_NS, from_ns);
-                if self.hand_on(part, index, interval, on_tick).is_break() {
+                if self.pass_to_collector(part, index, interval, on_tick).is_break() {
                     flow = ControlFlow::Break(());
                 }
             }
@@ -215,7 +221,7 @@ impl Merge {
     }
 
     /// Whether the agent of a part is still active.
-    pub fn is_made(&self, part: usize) -> bool {
+    pub fn is_active(&self, part: usize) -> bool {
         matches!(self.parts[part].state, MergedPart::Made)
     }
 
@@ -238,7 +244,7 @@ impl Merge {
                 // The other agents ended before the next tick of this part, so the owed figures are
                 // added now.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
-                    let _ = self.hand_on(part, index, owed, on_tick);
+                    let _ = self.pass_to_collector(part, index, owed, on_tick);
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
                 let done = PartReport::Done { part, window_end_ns, failed_answers, used_up };

@@ -270,7 +270,7 @@ pub struct Seal {
 }
 
 /// Makes a sentence from another machine safe to show: one line of limited length, without secrets.
-fn tame(sentence: &mut String) {
+fn sanitize_sentence(sentence: &mut String) {
     *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
@@ -280,10 +280,10 @@ const SERIES_BYTES_MAX: usize = 256;
 
 /// Sanitises readings from another machine. Returns false if an agent's probes cannot have produced
 /// them.
-fn are_possible(probes: &mut Probes) -> bool {
+fn sanitize_readings(probes: &mut Probes) -> bool {
     let are_series = probes.series.iter_mut().all(|(name, series)| {
         series.gaps.truncate(SENTENCES_MAX);
-        series.gaps.iter_mut().for_each(|gap| tame(&mut gap.reason));
+        series.gaps.iter_mut().for_each(|gap| sanitize_sentence(&mut gap.reason));
         name.len() <= SERIES_BYTES_MAX
             && series_row(name).is_some_and(|row| {
                 row.subject != SeriesSubject::Metrics && (row.kind, row.unit) == (series.kind, series.unit.as_str())
@@ -291,54 +291,54 @@ fn are_possible(probes: &mut Probes) -> bool {
     });
     probes.host = None;
     probes.missing.truncate(SENTENCES_MAX);
-    probes.missing.iter_mut().for_each(tame);
+    probes.missing.iter_mut().for_each(sanitize_sentence);
     probes.servers.truncate(SENTENCES_MAX);
     for server in &mut probes.servers {
-        tame(&mut server.name);
-        tame(&mut server.found_by);
+        sanitize_sentence(&mut server.name);
+        sanitize_sentence(&mut server.found_by);
     }
-    probes.sampled.refused.iter_mut().for_each(tame);
+    probes.sampled.refused.iter_mut().for_each(sanitize_sentence);
     are_series && probes.series.len() <= SERIES_MAX
 }
 
 impl ToCoordinator {
     /// Sanitises a message from another machine. `None` if its values are impossible.
-    pub fn checked(mut self) -> Option<ToCoordinator> {
+    pub fn sanitize(mut self) -> Option<ToCoordinator> {
         let is_possible = match &mut self {
             ToCoordinator::Hello(Hello { plimsoll, system, machine, cores, .. }) => {
-                tame(plimsoll);
+                sanitize_sentence(plimsoll);
                 let is_fingerprint =
                     machine.len() <= FINGERPRINT_BYTES_MAX && machine.chars().all(|c| c.is_ascii_alphanumeric());
                 system.len() <= AGENT_NAME_BYTES_MAX && is_fingerprint && *cores <= 1 << 16
             }
             ToCoordinator::Calibrated { result: Ok(measured), .. } => {
-                measured.disturbance.iter_mut().for_each(tame);
+                measured.disturbance.iter_mut().for_each(sanitize_sentence);
                 measured.is_bounded()
             }
             ToCoordinator::Calibrated { result: Err(reason), .. } => {
-                tame(reason);
+                sanitize_sentence(reason);
                 true
             }
             ToCoordinator::Pong { agent_ns, .. } => *agent_ns <= i64::MAX as u64 / 2,
             ToCoordinator::Ready { injector, fitted, .. } => {
                 fitted.truncate(SENTENCES_MAX);
-                fitted.iter_mut().for_each(tame);
+                fitted.iter_mut().for_each(sanitize_sentence);
                 Injector::are_bounded(std::slice::from_ref(injector))
             }
             ToCoordinator::Refused { reason, .. } => {
-                tame(reason);
+                sanitize_sentence(reason);
                 true
             }
             ToCoordinator::Beat { .. } | ToCoordinator::Tick { .. } => true,
             ToCoordinator::Watching(answer) => {
                 if let Err(reason) = answer {
-                    tame(reason);
+                    sanitize_sentence(reason);
                 }
                 true
             }
-            ToCoordinator::Readings { probes, .. } => are_possible(probes),
+            ToCoordinator::Readings { probes, .. } => sanitize_readings(probes),
             ToCoordinator::Seal { seal, .. } => {
-                seal.died.iter_mut().for_each(tame);
+                seal.died.iter_mut().for_each(sanitize_sentence);
                 seal.window_end_ns <= TIME_NS_MAX
                     && seal.failed_answers.len() <= KINDS_MAX
                     && seal.failed_answers.iter().all(|answer| answer.at_ns <= TIME_NS_MAX)

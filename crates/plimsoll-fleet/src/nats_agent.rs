@@ -8,8 +8,8 @@
 use crate::allow::AllowList;
 use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
 use crate::message::{ToAgent, ToCoordinator};
-use crate::nats_client::{BusAccess, connect, ended_alone, fatal, jetstream, piece_bytes, start, subscribe};
-use crate::pieces::{Assembly, cut};
+use crate::nats_client::{BusAccess, connect, connection_ended, fatal, jetstream, piece_bytes, start, subscribe};
+use crate::pieces::{Assembly, split_message};
 use crate::presence::{self, Claim, Presence, WHO, is_run, run_of};
 use crate::service::{AgentCarrier, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
 use crate::spool::{Spool, SpoolEntry, SpoolOutlet};
@@ -109,14 +109,14 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
     let boot = hex(&random::<16>()?);
     let worker = JoinWorker { terms, boot, sender: sender.clone(), spool: spool.clone() };
     start(move || worker.serve(queue, stored, ready))?;
-    is_ready.recv().map_err(|_| ended_alone())??;
+    is_ready.recv().map_err(|_| connection_ended())??;
     joined();
     let closed = |why: Option<String>| why.map_or(Ok(()), |why| Err(Failure::start(why)));
     loop {
         let run = match events.recv() {
             Ok(ServiceEvent::Claimed(run)) => run,
             Ok(ServiceEvent::Closed(why)) => return closed(why),
-            Err(_) => return Err(ended_alone()),
+            Err(_) => return Err(connection_ended()),
             // An event of a session that has ended.
             Ok(_) => continue,
         };
@@ -184,9 +184,9 @@ impl JoinWorker {
         let JoinTerms { access, name, .. } = &self.terms;
         Ok(Subscriptions {
             who: subscribe(client, access, WHO.to_owned()).await?,
-            claims: subscribe(client, access, presence::claim(name)).await?,
+            claims: subscribe(client, access, presence::claim_subject(name)).await?,
             messages: subscribe(client, access, presence::to_agent("*", name)).await?,
-            namesakes: subscribe(client, access, presence::here(name)).await?,
+            namesakes: subscribe(client, access, presence::presence_subject(name)).await?,
         })
     }
 
@@ -196,7 +196,7 @@ impl JoinWorker {
     }
 
     async fn say_present(&self, client: &Client, run: Option<&str>, is_new: bool) {
-        let _ = client.publish(presence::here(&self.terms.name), self.presence(run, is_new).into()).await;
+        let _ = client.publish(presence::presence_subject(&self.terms.name), self.presence(run, is_new).into()).await;
     }
 
     /// Returns an error if another agent with the same name is on the bus. If two agents start
@@ -296,7 +296,7 @@ impl JoinWorker {
                     (JoinOrder::Send(message), Some(of)) => {
                         number += 1;
                         let subject = presence::from_agent(of, &self.terms.name);
-                        for piece in cut(number, &message, piece_bytes(&client)) {
+                        for piece in split_message(number, &message, piece_bytes(&client)) {
                             let _ = client.publish(subject.clone(), piece.into()).await;
                         }
                     }
@@ -347,7 +347,7 @@ async fn publish_stored(
         {
             number += 1;
             let (context, subject) = (context.clone(), presence::frames(&run, &name));
-            let pieces = cut(number, &message, piece_bytes(&client));
+            let pieces = split_message(number, &message, piece_bytes(&client));
             in_flight.push(async move {
                 publish_pieces(&context, &subject, pieces).await;
                 (run, key)

@@ -9,9 +9,10 @@ use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
 use crate::nats_client::{
-    BusAccess, PLAN_BYTES_MAX, connect, ended_alone, fatal, frames_stream, jetstream, piece_bytes, start, subscribe,
+    BusAccess, PLAN_BYTES_MAX, connect, connection_ended, fatal, frames_stream, jetstream, piece_bytes, start,
+    subscribe,
 };
-use crate::pieces::{Assembly, cut};
+use crate::pieces::{Assembly, split_message};
 use crate::presence::{self, Claim, HERE_ALL, Presence, WHO, agent_of};
 use crate::roster::{AgentChoice, Roster, RosterState};
 use crate::task_key::{hex, random};
@@ -103,7 +104,7 @@ impl NatsBus {
             echo_ns: Arc::clone(&echo_ns),
         };
         let thread = start(move || worker.serve(queue, ready))?;
-        let names = is_ready.recv().map_err(|_| ended_alone())??;
+        let names = is_ready.recv().map_err(|_| connection_ended())??;
         Ok((NatsBus { access: access.clone(), run, orders, arrived, echo_ns, thread: Some(thread) }, names))
     }
 }
@@ -219,7 +220,7 @@ impl BusWorker {
         let stream = frames_stream(&client, &self.access).await?;
         let messages = subscribe(&client, &self.access, presence::from_agent(&self.run, "*")).await?;
         let frames = subscribe(&client, &self.access, presence::frames(&self.run, "*")).await?;
-        let echoes = subscribe(&client, &self.access, presence::echo(&self.run)).await?;
+        let echoes = subscribe(&client, &self.access, presence::echo_subject(&self.run)).await?;
         let mut heard = subscribe(&client, &self.access, HERE_ALL.to_owned()).await?;
         let agents = self.choose(&client, &mut heard).await?;
         let claimed = self.claim(&client, &mut heard, &agents).await;
@@ -280,7 +281,7 @@ impl BusWorker {
                 asked = Some(Instant::now());
                 for (name, boot) in &waiting {
                     let claim = Claim { boot: boot.clone(), run: self.run.clone() };
-                    let _ = client.publish(presence::claim(name), claim.bytes().into()).await;
+                    let _ = client.publish(presence::claim_subject(name), claim.bytes().into()).await;
                 }
             }
             if let Some((name, presence)) = next_presence(heard, LOOK).await {
@@ -313,7 +314,7 @@ impl BusWorker {
 
     async fn publish(&self, client: &Client, name: &str, number: u64, message: &[u8]) {
         let subject = presence::to_agent(&self.run, name);
-        for piece in cut(number, message, piece_bytes(client)) {
+        for piece in split_message(number, message, piece_bytes(client)) {
             let _ = client.publish(subject.clone(), piece.into()).await;
         }
     }
@@ -340,7 +341,7 @@ impl BusWorker {
                     Some(BusOrder::Send(..)) => {}
                     Some(BusOrder::BeginLoad(record)) => {
                         number += 1;
-                        let pieces = cut(number, &record.bytes(), piece_bytes(&client));
+                        let pieces = split_message(number, &record.bytes(), piece_bytes(&client));
                         tokio::spawn(store_pieces(client.clone(), presence::load(&self.run), pieces));
                     }
                     Some(BusOrder::ForgetLoad) => purge(&stream, &self.run).await,
@@ -371,7 +372,7 @@ impl BusWorker {
                 }
                 _ = echo_timer.tick() => {
                     if is_connected {
-                        let _ = client.publish(presence::echo(&self.run), Vec::new().into()).await;
+                        let _ = client.publish(presence::echo_subject(&self.run), Vec::new().into()).await;
                     }
                     let down_ns = monotonic_ns().saturating_sub(self.echo_ns.load(Ordering::Relaxed));
                     if down_ns > DOWN_NS_MAX {

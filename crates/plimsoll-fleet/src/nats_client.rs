@@ -59,7 +59,7 @@ pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
 
 impl BusAccess {
     /// The access data of this process's user, from environment variables.
-    pub fn of_environment(address: BusAddress) -> BusAccess {
+    pub fn from_environment(address: BusAddress) -> BusAccess {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
     }
@@ -191,7 +191,7 @@ fn unverified(url: &str, detail: &str) -> String {
 }
 
 /// The failure for a connection whose thread ended without a reason.
-pub fn ended_alone() -> Failure {
+pub fn connection_ended() -> Failure {
     Failure::start("the connection to the bus ended by itself")
 }
 

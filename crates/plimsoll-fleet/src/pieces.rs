@@ -1,5 +1,6 @@
-//! Splits messages that are longer than the bus permits into pieces ([`cut`]), and assembles them
-//! again ([`Assembly`]). A message with a lost piece is dropped, because its sender repeats it.
+//! Splits messages that are longer than the bus permits into pieces ([`split_message`]), and
+//! assembles them again ([`Assembly`]). A message with a lost piece is dropped, because its sender
+//! repeats it.
 //!
 //! Not here: the content of messages (`frame`), and the transport of pieces.
 
@@ -13,7 +14,7 @@ const OPEN_MAX: usize = 8;
 
 /// Splits a message into pieces of at most `piece_bytes`. A sender gives each message a new
 /// `number`.
-pub fn cut(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
+pub fn split_message(number: u64, message: &[u8], piece_bytes: usize) -> Vec<Vec<u8>> {
     let content_bytes = piece_bytes.saturating_sub(HEAD_BYTES).max(1);
     let count = message.len().div_ceil(content_bytes).max(1) as u32;
     let piece = |index: u32| {
@@ -95,7 +96,7 @@ mod tests {
             length in 0usize..2_000, piece_bytes in 17usize..300, seed in any::<u64>()
         ) {
             let message: Vec<u8> = (0..length).map(|at| (at * 7) as u8).collect();
-            let mut pieces = cut(seed, &message, piece_bytes);
+            let mut pieces = split_message(seed, &message, piece_bytes);
             prop_assert!(pieces.iter().all(|piece| piece.len() <= piece_bytes));
             let turn = seed as usize % pieces.len();
             pieces.rotate_left(turn);
@@ -128,10 +129,10 @@ mod tests {
     #[test]
     fn an_incomplete_message_gives_way_to_later_ones() {
         let mut assembly = Assembly::new(1 << 20);
-        let first = cut(1, &[1; 100], 60);
+        let first = split_message(1, &[1; 100], 60);
         assert!(assembly.take(&first[0]).is_none() && assembly.take(b"short").is_none());
         for number in 2..=OPEN_MAX as u64 + 1 {
-            assert!(assembly.take(&cut(number, &[2; 100], 60)[0]).is_none());
+            assert!(assembly.take(&split_message(number, &[2; 100], 60)[0]).is_none());
         }
         assert!(first[1..].iter().all(|piece| assembly.take(piece).is_none()), "the first was dropped");
     }

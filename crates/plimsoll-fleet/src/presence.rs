@@ -31,12 +31,12 @@ const RUN_DIGITS: usize = 32;
 const VERSION_CHARS_MAX: usize = 40;
 
 /// The subject on which an agent announces its presence.
-pub fn here(agent: &str) -> String {
+pub fn presence_subject(agent: &str) -> String {
     format!("pl.here.{agent}")
 }
 
 /// The subject on which coordinators claim an agent.
-pub fn claim(agent: &str) -> String {
+pub fn claim_subject(agent: &str) -> String {
     format!("pl.claim.{agent}")
 }
 
@@ -63,7 +63,7 @@ pub fn load(run: &str) -> String {
 }
 
 /// The subject of a coordinator's echo messages to itself.
-pub fn echo(run: &str) -> String {
+pub fn echo_subject(run: &str) -> String {
     format!("pl.{run}.echo")
 }
 

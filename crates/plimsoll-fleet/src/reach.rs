@@ -79,7 +79,7 @@ fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
 }
 
 /// Sets the shares of the agents: the user's weights, or weights from stored calibrations.
-fn give_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
+fn set_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
     let (shares, note) = match weights(fleet).map_err(refused)? {
@@ -119,7 +119,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
                 .map(Some)
         }
         Place::Bus(address) => {
-            checked_load(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?, fleet, &targets).map(Some)
+            checked_load(meet_on_bus(&BusAccess::from_environment(address), fleet, wishes)?, fleet, &targets).map(Some)
         }
     }
 }
@@ -132,7 +132,7 @@ fn checked_load<B: Bus + 'static>(
 ) -> Result<Box<dyn RemoteLoad>, Failure> {
     load.refuse_unfit()?;
     load.refuse_own_addresses(targets)?;
-    give_shares(&mut load, fleet)?;
+    set_shares(&mut load, fleet)?;
     Ok(Box::new(load))
 }
 
@@ -148,7 +148,7 @@ pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = without_load(None);
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
-        Place::Bus(address) => Ok(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?.status()),
+        Place::Bus(address) => Ok(meet_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status()),
     }
 }
 
@@ -168,7 +168,7 @@ pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     let wishes = without_load(TaskKey::of_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => calibrate_all(ssh::meet(&hosts, fleet.copied, "", wishes)?),
-        Place::Bus(address) => calibrate_all(meet_on_bus(&BusAccess::of_environment(address), fleet, wishes)?),
+        Place::Bus(address) => calibrate_all(meet_on_bus(&BusAccess::from_environment(address), fleet, wishes)?),
     }?;
     let new: Vec<AgentCalibration> = found.iter().flatten().cloned().collect();
     if !new.is_empty() {

@@ -9,7 +9,7 @@ use crate::allow::{AllowList, is_on_this_machine};
 use crate::message::{CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use crate::stdio_link::{StdioEvent, StdioLink};
 use crate::task_key::TaskVerifier;
-use plimsoll_engine::{LoadHelpers, prepare_aided};
+use plimsoll_engine::{LoadHelpers, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger, LoadEnd, LoadShape, Plan, Stop, Stripe, redact};
@@ -240,7 +240,7 @@ impl LoadHandle {
         let (events, stopped) = (events.clone(), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
             let epoch = task.epoch;
-            let _watch = LoadWatch { epoch, events: events.clone() };
+            let _watch = PanicReporter { epoch, events: events.clone() };
             if let Err(why) = carry_out(&run, &task, &permissions, &started, &stopped, &events) {
                 let _ = events.send(ServiceEvent::Prepared(epoch, Err(why)));
             }
@@ -259,12 +259,12 @@ impl LoadHandle {
 }
 
 /// Reports the end of a load whose thread panicked. Otherwise the coordinator would wait for it.
-struct LoadWatch {
+struct PanicReporter {
     epoch: u64,
     events: Sender<ServiceEvent>,
 }
 
-impl Drop for LoadWatch {
+impl Drop for PanicReporter {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let why = "a load thread of the agent ended unexpectedly".to_owned();
@@ -301,7 +301,8 @@ fn carry_out(
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),
     };
-    let prepared = prepare_aided(&plan, &injector, stripe, aids, &mut |_| flow()).map_err(|error| error.to_string())?;
+    let prepared =
+        prepare_with_helpers(&plan, &injector, stripe, aids, &mut |_| flow()).map_err(|error| error.to_string())?;
     let _ = events.send(ServiceEvent::Prepared(task.epoch, Ok((injector, fitted))));
     let origin_ns = loop {
         match started.recv_timeout(LOOK) {

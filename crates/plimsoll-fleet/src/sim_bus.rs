@@ -37,7 +37,7 @@ struct Mail {
 
 pub struct SimBus {
     pub now_ns: u64,
-    pub weather: MessageFaults,
+    pub message_faults: MessageFaults,
     /// Time of the user's interrupt, ns.
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
@@ -82,7 +82,7 @@ impl SimBus {
         };
         SimBus {
             now_ns: 0,
-            weather,
+            message_faults: weather,
             interrupted_at_ns: u64::MAX,
             agents: (0..agents).map(agent).collect(),
             rng: Rng::stream(seed, 1),
@@ -98,14 +98,14 @@ impl SimBus {
 
     /// Sends a message to an agent (`is_to_agent`) or from it, with the faults of the carrier.
     fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
-        let copies = 1 + usize::from(self.rng.next_f64() < self.weather.doubled);
+        let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.doubled);
         for _ in 0..copies {
-            if self.rng.next_f64() < self.weather.lost {
+            if self.rng.next_f64() < self.message_faults.lost {
                 continue;
             }
-            let jitter_ns = (self.rng.next_f64() * self.weather.jitter_ns as f64) as u64;
+            let jitter_ns = (self.rng.next_f64() * self.message_faults.jitter_ns as f64) as u64;
             self.mails += 1;
-            let at = (self.now_ns + self.weather.delay_ns + jitter_ns, self.mails);
+            let at = (self.now_ns + self.message_faults.delay_ns + jitter_ns, self.mails);
             self.mail.insert(at, Mail { agent, is_to_agent, bytes: bytes.clone() });
         }
     }
@@ -157,7 +157,7 @@ impl SimBus {
                 (load.is_to_end, load.died) = (true, Some("its spool cannot be written".to_owned()));
             }
             if let Some(load) = &mut there.load
-                && load.go_on(there_ns, &mut there.agent, &mut acts)
+                && load.advance(there_ns, &mut there.agent, &mut acts)
             {
                 there.load = None;
             }
@@ -261,7 +261,7 @@ impl SimLoad {
     }
 
     /// Advances the load to a time. Returns whether the load has ended.
-    fn go_on(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAct>) -> bool {
+    fn advance(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAct>) -> bool {
         let Some(origin_ns) = self.origin_ns else { return false };
         while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
             && let Some(interval) = self.ticks.pop_front()

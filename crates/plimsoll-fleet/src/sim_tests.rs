@@ -17,7 +17,7 @@ use std::time::Duration;
 
 const STORM: MessageFaults = MessageFaults { lost: 0.1, doubled: 0.1, delay_ns: MS, jitter_ns: 60 * MS };
 
-fn wishes(on_loss: AgentLossPolicy) -> FleetOptions {
+fn fleet_options(on_loss: AgentLossPolicy) -> FleetOptions {
     let (workers, spin, preflight) = (None, Spin::Auto, false);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new(), key: None }
 }
@@ -34,7 +34,7 @@ fn plan(seed: u64) -> Plan {
 
 fn fleet(bus: SimBus, on_loss: AgentLossPolicy) -> FleetLoad<SimBus> {
     let names = bus.names();
-    FleetLoad::meet(bus, &names, wishes(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
+    FleetLoad::meet(bus, &names, fleet_options(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 fn on_tick(_: &Tick) -> ControlFlow<Stop> {
@@ -148,7 +148,7 @@ fn the_others_keep_their_proportions_when_an_agent_is_lost() {
 /// An agent with a full disk ends its load with all results delivered, and the other agents
 /// continue.
 #[test]
-fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
+fn full_disk_loses_agent_but_keeps_its_results() {
     for seed in 0..10 {
         let weather = if seed < 5 { MessageFaults::default() } else { STORM };
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
@@ -175,7 +175,7 @@ fn an_agent_with_a_full_disk_is_named_and_loses_nothing_that_it_did() {
 }
 
 #[test]
-fn all_agents_are_calibrated_whatever_becomes_of_messages() {
+fn agents_are_calibrated_despite_message_faults() {
     for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let found = fleet.calibrate().unwrap_or_else(|failure| panic!("{failure}"));
@@ -188,7 +188,7 @@ fn all_agents_are_calibrated_whatever_becomes_of_messages() {
 }
 
 #[test]
-fn what_a_lost_agent_had_not_sent_is_unsent_by_its_name_and_the_load_goes_on() {
+fn requests_of_lost_agent_count_as_unsent() {
     for seed in 0..20 {
         let (tells, weather) = (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { STORM });
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
@@ -228,7 +228,7 @@ fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
 }
 
 #[test]
-fn where_the_user_wants_it_a_loss_ends_load_and_study() {
+fn policy_stop_ends_load_and_study_on_loss() {
     let mut fleet = fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
     let run = run(&mut fleet, &plan(1), true);
@@ -293,7 +293,8 @@ fn a_clock_that_cannot_be_known_well_enough_is_refused() {
     );
     let mut silent = SimBus::new(2, MessageFaults::default(), 1);
     silent.agents[1].cut_ns = (0, u64::MAX);
-    let failure = FleetLoad::meet(silent, &names, wishes(AgentLossPolicy::Go)).err().expect("nobody").to_string();
+    let failure =
+        FleetLoad::meet(silent, &names, fleet_options(AgentLossPolicy::Go)).err().expect("nobody").to_string();
     assert!(failure.contains("agent load1: it did not respond within 60 s"), "{failure}");
 }
 
@@ -308,7 +309,7 @@ fn a_carrier_takes_its_time() {
 /// results count once, and every ledger closes. A load without a lost agent is exact, and no load
 /// outlives its lease.
 #[test]
-fn whatever_happens_to_agents_ledgers_close_and_loads_end() {
+fn ledgers_close_under_random_agent_faults() {
     let (mut losses, mut exact) = (0, 0);
     for seed in 0..200 {
         let mut rng = Rng::stream(seed, 99);

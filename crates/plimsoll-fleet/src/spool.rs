@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_agent_stored_comes_back_until_it_is_recorded() {
+    fn entries_of_killed_agent_return_until_recorded() {
         let folder = folder();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");

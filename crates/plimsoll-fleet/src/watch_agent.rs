@@ -64,7 +64,7 @@ impl WatchAgent {
     }
 
     /// Handles the result of starting the current task, and returns the reply to send.
-    pub fn take_beginning(&mut self, result: Result<(), String>) -> ToCoordinator {
+    pub fn take_watch_result(&mut self, result: Result<(), String>) -> ToCoordinator {
         let answer = ToCoordinator::Watching(result);
         if let Some((_, kept)) = &mut self.task {
             *kept = Some(answer.clone());
@@ -127,10 +127,10 @@ mod tests {
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "B");
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "", "it is at it");
-        assert_eq!(agent.take_beginning(Ok(())), ToCoordinator::Watching(Ok(())));
+        assert_eq!(agent.take_watch_result(Ok(())), ToCoordinator::Watching(Ok(())));
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(80)), acts)), "y", "asked again");
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(81)), acts)), "B", "another server");
-        agent.take_beginning(Err("no".into()));
+        agent.take_watch_result(Err("no".into()));
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Watch(task(81)), acts)), "n");
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Sample { number: 1 }, acts)), "S");
         assert_eq!(letters(|acts| agent.poll(S / 10, acts)), "");
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn no_load_is_made_and_nothing_goes_on_for_nobody() {
+    fn watch_agent_refuses_loads_and_ends_alone() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
         let weights = Vec::new();

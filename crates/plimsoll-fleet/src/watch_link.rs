@@ -224,7 +224,7 @@ mod tests {
             for act in acts {
                 let message = match act {
                     WatchAct::Send(message) => message,
-                    WatchAct::Begin(_) => self.agent.take_beginning(self.answer.clone()),
+                    WatchAct::Begin(_) => self.agent.take_watch_result(self.answer.clone()),
                     WatchAct::Sample(sample) => {
                         let mut series = Series::new(SeriesKind::Counter, "ns");
                         series.push(SeriesSample { at_ns: there_ns as i64, value: 1.0 });

@@ -43,7 +43,7 @@ pub fn serve_watch() -> Result<(), Failure> {
                     // The previous measurement ends first.
                     drop(watcher.take());
                     let begun = begin(&task);
-                    send(&agent.take_beginning(begun.as_ref().map(|_| ()).map_err(Clone::clone)));
+                    send(&agent.take_watch_result(begun.as_ref().map(|_| ()).map_err(Clone::clone)));
                     watcher = begun.ok();
                 }
                 WatchAct::Sample(number) => sample = Some(number),

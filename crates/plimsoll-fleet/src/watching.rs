@@ -37,7 +37,7 @@ pub fn reading_source(
     effort: Effort,
 ) -> Result<Option<Box<dyn ReadingSource>>, Failure> {
     let resolve = base.resolver();
-    let watched = base.watched(&resolve);
+    let watched = base.watch_target(&resolve);
     match &terms.probes.watch {
         Some(watch) => Ok(Some(Box::new(remote(watch, &terms.probes, &watched, effort)?))),
         None => {

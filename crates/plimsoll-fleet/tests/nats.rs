@@ -265,7 +265,7 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
 }
 
 #[test]
-fn what_agents_finished_outlives_their_coordinator() {
+fn finished_work_survives_coordinator_loss() {
     let Some(nats) = Nats::start() else { return };
     let (address, responses) = server();
     let spools = ["c1", "c2"].map(|name| nats.agent(name));

@@ -15,9 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The file name of the index in a store.
-const FILE: &str = "index.sqlite";
+const INDEX_FILE_NAME: &str = "index.sqlite";
 /// The maximum time that one writer waits for another process's lock on the index.
-const BUSY: Duration = Duration::from_secs(10);
+const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// An open index of a store.
 pub struct Index {
@@ -33,14 +33,14 @@ impl Index {
     pub fn open(folder: &Path) -> Result<Index, Error> {
         // SQLite follows no links, so the path must not contain a link to the folder.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
-        let path = folder.join(FILE);
+        let path = folder.join(INDEX_FILE_NAME);
         // A file with several hard links may belong to a copy of the store. It must not be written.
-        if with_suffixes(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
-            return Index::anew(path);
+        if database_files(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
+            return Index::recreate(path);
         }
         match open_file(&path) {
             Ok(connection) => Ok(Index { connection, path: Some(path) }),
-            Err(error) if is_damage(&error) => Index::anew(path),
+            Err(error) if is_damage(&error) => Index::recreate(path),
             Err(_) => Index::in_memory(),
         }
     }
@@ -54,8 +54,8 @@ impl Index {
 
     /// Deletes a damaged index and creates an empty one. The new index is in memory if no file can
     /// be created.
-    fn anew(path: PathBuf) -> Result<Index, Error> {
-        for beside in with_suffixes(&path) {
+    fn recreate(path: PathBuf) -> Result<Index, Error> {
+        for beside in database_files(&path) {
             // A missing file needs no removal. A file that cannot be removed fails when it is
             // opened.
             let _ = fs::remove_file(beside);
@@ -72,7 +72,7 @@ impl Index {
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
-        *self = if is_damage(error) { Index::anew(path)? } else { Index::in_memory()? };
+        *self = if is_damage(error) { Index::recreate(path)? } else { Index::in_memory()? };
         let again = work(&mut self.connection);
         if again.is_err() && self.path.is_some() {
             *self = Index::in_memory()?;
@@ -84,7 +84,7 @@ impl Index {
 
 /// Returns the path of the index, and the paths of the temporary files that SQLite creates next to
 /// it.
-fn with_suffixes(path: &Path) -> impl Iterator<Item = PathBuf> {
+fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-journal", "-wal", "-shm"].into_iter().map(move |suffix| {
         let mut beside = path.as_os_str().to_owned();
         beside.push(suffix);
@@ -98,7 +98,7 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(path, flags)?;
-    connection.busy_timeout(BUSY)?;
+    connection.busy_timeout(LOCK_WAIT_MAX)?;
     // The index can be created again, so it need not survive a loss of power.
     connection.pragma_update(None, "synchronous", "OFF")?;
     let schema: i64 = connection.query_row("PRAGMA user_version", [], |row| row.get(0))?;

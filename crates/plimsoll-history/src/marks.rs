@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn marks_are_kept_beside_the_run_and_go_with_it() {
+    fn marks_are_stored_and_removed_with_the_run() {
         let folder = std::env::temp_dir().join(format!("plimsoll-marks-{}", std::process::id()));
         fs::create_dir_all(&folder).expect("a folder");
         let names = ["find-1-2.plimsoll", "find-1-2.html", "find-1-2.low.cpu.pb.gz", "find-1-23.plimsoll", "x.txt"];

@@ -12,10 +12,10 @@ pub enum RunName {
     /// The path of a run file.
     Path(PathBuf),
     /// The position of the run, counted from the latest finished run: 1 is the latest.
-    FromLast(usize),
+    NthLatest(usize),
     /// The latest finished run of a branch, of a commit that begins with this text, or with the tag
     /// `key=value`.
-    Marked(String),
+    BranchCommitOrTag(String),
 }
 
 /// The error message for a name that matches no run.
@@ -37,10 +37,10 @@ impl RunName {
     pub fn parse(word: &str) -> RunName {
         match word.strip_prefix('@') {
             None => RunName::Path(word.into()),
-            Some("latest") => RunName::FromLast(1),
+            Some("latest") => RunName::NthLatest(1),
             Some(name) => match name.parse() {
-                Ok(number) if number > 0 && name.len() < COMMIT_CHARS_MIN => RunName::FromLast(number),
-                _ => RunName::Marked(name.to_owned()),
+                Ok(number) if number > 0 && name.len() < COMMIT_CHARS_MIN => RunName::NthLatest(number),
+                _ => RunName::BranchCommitOrTag(name.to_owned()),
             },
         }
     }
@@ -51,13 +51,13 @@ impl RunName {
         let whole = || runs.iter().rev().filter(|run| run.state == RunState::Whole);
         let found = match self {
             RunName::Path(_) => return Ok(None),
-            RunName::FromLast(number) => whole().nth(number - 1),
-            RunName::Marked(name) => whole().find(|run| is_marked(run, name)),
+            RunName::NthLatest(number) => whole().nth(number - 1),
+            RunName::BranchCommitOrTag(name) => whole().find(|run| has_branch_commit_or_tag(run, name)),
         };
         let count = whole().count();
         found.map(Some).ok_or_else(|| {
             NameError(match self {
-                RunName::Marked(name) => format!(
+                RunName::BranchCommitOrTag(name) => format!(
                     "@{name}: no run of the store was made at a branch or commit of this name, or has this tag; \
                      plimsoll history lists the runs"
                 ),
@@ -73,7 +73,7 @@ impl RunName {
     }
 }
 
-fn is_marked(run: &HistoryRun, name: &str) -> bool {
+fn has_branch_commit_or_tag(run: &HistoryRun, name: &str) -> bool {
     let is_tag = run.tags.iter().any(|(key, value)| name.split_once('=') == Some((key.as_str(), value.as_str())));
     let is_revision = run.revision.as_ref().is_some_and(|revision| {
         revision.branch.as_deref() == Some(name)

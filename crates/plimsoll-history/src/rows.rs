@@ -45,7 +45,7 @@ pub fn is_foreign(connection: &Connection) -> Result<bool, Error> {
     connection.query_row(sql, [], |row| row.get(0))
 }
 
-fn stamp(row: &Row) -> Result<(String, FileStamp), Error> {
+fn read_stamp(row: &Row) -> Result<(String, FileStamp), Error> {
     Ok((row.get(0)?, FileStamp { bytes: row.get(1)?, modified_ns: row.get(2)?, inode: row.get(3)? }))
 }
 
@@ -56,13 +56,13 @@ pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Er
         "SELECT file, bytes, modified_ns, inode FROM runs \
          UNION ALL SELECT file, bytes, modified_ns, inode FROM unreadable",
     )?;
-    let rows = statement.query_map([], stamp)?;
+    let rows = statement.query_map([], read_stamp)?;
     rows.collect()
 }
 
 /// Writes the list entry of a run file to the index, or the reason why the file cannot be read.
 /// Replaces the earlier row of the file.
-pub fn put(
+pub fn write_run(
     transaction: &Transaction,
     file: &str,
     stamp: FileStamp,
@@ -80,7 +80,7 @@ pub fn put(
             let pending = run.is_without_summary();
             transaction
                 .prepare_cached("INSERT INTO runs VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)")?
-                .execute(params![file, bytes, modified_ns, inode, started, run.service, pending, text(run)])?;
+                .execute(params![file, bytes, modified_ns, inode, started, run.service, pending, encode_run(run)])?;
         }
         Err(reason) => {
             transaction.prepare_cached("INSERT INTO unreadable VALUES (?1, ?2, ?3, ?4, ?5)")?.execute(params![
@@ -96,10 +96,10 @@ pub fn put(
 }
 
 /// Writes a run whose summary was computed. The stamp stays, because the run file did not change.
-pub fn complete(connection: &Connection, run: &HistoryRun) -> Result<(), Error> {
+pub fn write_summary(connection: &Connection, run: &HistoryRun) -> Result<(), Error> {
     connection
         .prepare_cached("UPDATE runs SET run = ?2, summary_pending = 0 WHERE file = ?1")?
-        .execute(params![run.file, text(run)])?;
+        .execute(params![run.file, encode_run(run)])?;
     Ok(())
 }
 
@@ -111,40 +111,40 @@ pub fn remove(transaction: &Transaction, file: &str) -> Result<(), Error> {
 }
 
 /// Returns the runs whose summary is not computed yet, the latest first.
-pub fn pending(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
-    runs_of(connection, "SELECT run FROM runs WHERE summary_pending ORDER BY started_unix_ms DESC", [])
+pub fn runs_without_summary(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
+    query_runs(connection, "SELECT run FROM runs WHERE summary_pending ORDER BY started_unix_ms DESC", [])
 }
 
 /// Returns all runs, the oldest first.
-pub fn all(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
-    runs_of(connection, "SELECT run FROM runs ORDER BY started_unix_ms, file", [])
+pub fn all_runs(connection: &Connection) -> Result<Vec<HistoryRun>, Error> {
+    query_runs(connection, "SELECT run FROM runs ORDER BY started_unix_ms, file", [])
 }
 
 /// Returns the runs of one service, the oldest first.
-pub fn of_service(connection: &Connection, service: &str) -> Result<Vec<HistoryRun>, Error> {
-    runs_of(connection, "SELECT run FROM runs WHERE service = ?1 ORDER BY started_unix_ms, file", [service])
+pub fn runs_of_service(connection: &Connection, service: &str) -> Result<Vec<HistoryRun>, Error> {
+    query_runs(connection, "SELECT run FROM runs WHERE service = ?1 ORDER BY started_unix_ms, file", [service])
 }
 
 /// Returns the files that cannot be read, each with the reason.
-pub fn unreadable(connection: &Connection) -> Result<Vec<(String, String)>, Error> {
+pub fn unreadable_files(connection: &Connection) -> Result<Vec<(String, String)>, Error> {
     let mut statement = connection.prepare_cached("SELECT file, reason FROM unreadable ORDER BY file")?;
     let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?;
     rows.collect()
 }
 
-fn runs_of(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<HistoryRun>, Error> {
+fn query_runs(connection: &Connection, sql: &str, values: impl rusqlite::Params) -> Result<Vec<HistoryRun>, Error> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map(values, |row| row.get::<_, String>(0))?;
-    rows.map(|text| parse(&text?)).collect()
+    rows.map(|text| decode_run(&text?)).collect()
 }
 
-fn text(run: &HistoryRun) -> String {
+fn encode_run(run: &HistoryRun) -> String {
     // The run consists of numbers and text, which always serialise.
     serde_json::to_string(run).unwrap_or_default()
 }
 
 /// Decodes a row. A row that cannot be decoded is an error, which counts as damage of the index.
-fn parse(text: &str) -> Result<HistoryRun, Error> {
+fn decode_run(text: &str) -> Result<HistoryRun, Error> {
     serde_json::from_str(text)
         .map_err(|error| Error::FromSqlConversionFailure(0, rusqlite::types::Type::Text, Box::new(error)))
 }

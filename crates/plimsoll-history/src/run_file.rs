@@ -13,14 +13,14 @@ use std::fs::{File, TryLockError};
 use std::path::Path;
 
 /// The length of the first read in bytes: most heads are shorter.
-const FIRST_BYTES: usize = 16 << 10;
+const FIRST_READ_BYTES: usize = 16 << 10;
 
 /// Reads the list entry of the run file at `path`; `name` is its file name in the store. An error
 /// text completes the sentence "'PATH' ...".
 pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
     let cannot = |error: std::io::Error| format!("cannot be read: {}", system_text(&error));
     let damaged = |error: FileError| format!("is left out: {error}");
-    let mut first = first_bytes(path, FIRST_BYTES).map_err(cannot)?;
+    let mut first = first_bytes(path, FIRST_READ_BYTES).map_err(cannot)?;
     let needed = codec::head_bytes(&first).map_err(damaged)?;
     if needed > first.len() {
         first = first_bytes(path, needed).map_err(cannot)?;
@@ -33,7 +33,7 @@ pub fn read_run(path: &Path, name: &str) -> Result<HistoryRun, String> {
         None => RunState::BrokenOff,
     };
     let RunMarks { is_pinned, tags } = RunMarks::read(path);
-    Ok(HistoryRun::new(name, &head, end, state).marked(is_pinned, tags))
+    Ok(HistoryRun::new(name, &head, end, state).with_marks(is_pinned, tags))
 }
 
 /// Returns the run with a summary computed from the whole file, for files that contain none. The

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// The maximum time that one refresh spends on computing missing summaries. The next refresh
 /// computes more of them.
-const COMPUTE_MAX: Duration = Duration::from_secs(5);
+const SUMMARY_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The conditions that a list of runs must meet.
 #[derive(Debug, Clone, Default)]
@@ -28,9 +28,12 @@ pub struct RunFilter {
 }
 
 impl RunFilter {
-    fn takes(&self, run: &HistoryRun) -> bool {
-        let is_service =
-            |wanted: &String| run.service == *wanted || is_below(wanted, &run.service) || is_below(wanted, &run.origin);
+    fn matches(&self, run: &HistoryRun) -> bool {
+        let is_service = |wanted: &String| {
+            run.service == *wanted
+                || is_url_at_or_below(wanted, &run.service)
+                || is_url_at_or_below(wanted, &run.origin)
+        };
         let is_branch = |wanted: &String| run.revision.as_ref().is_some_and(|it| it.branch.as_ref() == Some(wanted));
         self.service.as_ref().is_none_or(is_service) && self.branch.as_ref().is_none_or(is_branch)
     }
@@ -38,7 +41,7 @@ impl RunFilter {
 
 /// Returns whether `url` is at or below the URL `wanted`. For example, `http://h:80/items` is below
 /// `http://h:80` but not below `http://h:8`.
-fn is_below(wanted: &str, url: &str) -> bool {
+fn is_url_at_or_below(wanted: &str, url: &str) -> bool {
     let wanted = wanted.trim_end_matches('/');
     url.strip_prefix(wanted).is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', ' ', '?']))
 }
@@ -52,7 +55,7 @@ pub struct Store {
 impl Store {
     /// Opens the store in `folder`. The folder need not exist.
     pub fn open(folder: &Path) -> Result<Store, Failure> {
-        let index = Index::open(folder).map_err(|error| failed(folder, &error))?;
+        let index = Index::open(folder).map_err(|error| index_failure(folder, &error))?;
         Ok(Store { folder: folder.to_owned(), index })
     }
 
@@ -83,25 +86,27 @@ impl Store {
                 rows::remove(&transaction, name)?;
             }
             for (name, stamp, run) in &read {
-                rows::put(&transaction, name, *stamp, run)?;
+                rows::write_run(&transaction, name, *stamp, run)?;
             }
             transaction.commit()
         });
-        refreshed.map_err(|error| failed(&folder, &error))?;
+        refreshed.map_err(|error| index_failure(&folder, &error))?;
         self.compute_summaries()
     }
 
     /// Computes summaries for files of older versions, which contain none. Each summary is computed
     /// once.
     fn compute_summaries(&mut self) -> Result<(), Failure> {
-        let until = Instant::now() + COMPUTE_MAX;
-        let pending =
-            self.index.run(|connection| rows::pending(connection)).map_err(|error| failed(&self.folder, &error))?;
+        let until = Instant::now() + SUMMARY_TIME_MAX;
+        let pending = self
+            .index
+            .run(|connection| rows::runs_without_summary(connection))
+            .map_err(|error| index_failure(&self.folder, &error))?;
         for run in pending.into_iter().take_while(|_| Instant::now() < until) {
             let computed = compute_summary(&self.folder.join(&run.file), run);
             self.index
-                .run(|connection| rows::complete(connection, &computed))
-                .map_err(|error| failed(&self.folder, &error))?;
+                .run(|connection| rows::write_summary(connection, &computed))
+                .map_err(|error| index_failure(&self.folder, &error))?;
         }
         Ok(())
     }
@@ -110,23 +115,25 @@ impl Store {
     pub fn runs(&mut self, filter: &RunFilter) -> Result<Vec<HistoryRun>, Failure> {
         let service = filter.service.clone();
         let found = self.index.run(|connection| match &service {
-            Some(service) => match rows::of_service(connection, service)? {
-                named if named.is_empty() => rows::all(connection),
+            Some(service) => match rows::runs_of_service(connection, service)? {
+                named if named.is_empty() => rows::all_runs(connection),
                 named => Ok(named),
             },
-            None => rows::all(connection),
+            None => rows::all_runs(connection),
         });
-        let found = found.map_err(|error| failed(&self.folder, &error))?;
-        Ok(found.into_iter().filter(|run| filter.takes(run)).collect())
+        let found = found.map_err(|error| index_failure(&self.folder, &error))?;
+        Ok(found.into_iter().filter(|run| filter.matches(run)).collect())
     }
 
     /// Returns the files that this version cannot read as run files, each with the reason.
     pub fn unreadable(&mut self) -> Result<Vec<(String, String)>, Failure> {
-        self.index.run(|connection| rows::unreadable(connection)).map_err(|error| failed(&self.folder, &error))
+        self.index
+            .run(|connection| rows::unreadable_files(connection))
+            .map_err(|error| index_failure(&self.folder, &error))
     }
 }
 
-fn failed(folder: &Path, error: &rusqlite::Error) -> Failure {
+fn index_failure(folder: &Path, error: &rusqlite::Error) -> Failure {
     Failure::start(format!(
         "the index of the store '{}' cannot be used: {error}. Remove its index.sqlite",
         folder.display()

@@ -70,7 +70,7 @@ fn write(folder: &Path, number: u64, rps: f64) -> String {
     name
 }
 
-fn refreshed(folder: &Path) -> Store {
+fn refreshed_store(folder: &Path) -> Store {
     let mut store = Store::open(folder).expect("a store");
     store.refresh().expect("refreshed");
     store
@@ -86,7 +86,7 @@ fn the_index_follows_the_files() {
     let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
     fs::write(folder.join("other.plimsoll"), "no run file").expect("written");
     std::os::unix::fs::symlink(&names[0], folder.join("link.plimsoll")).expect("a link");
-    let mut store = refreshed(&folder);
+    let mut store = refreshed_store(&folder);
     assert_eq!(count(&mut store), 5);
     let unreadable = store.unreadable().expect("listed");
     assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
@@ -96,7 +96,7 @@ fn the_index_follows_the_files() {
     write(&folder, 9, 2000.0);
     store.refresh().expect("refreshed");
     let runs = store.runs(&RunFilter::default()).expect("runs");
-    let lines: Vec<f64> = runs.iter().filter_map(|run| run.followed_rps()).collect();
+    let lines: Vec<f64> = runs.iter().filter_map(|run| run.series_value_rps()).collect();
     assert_eq!(lines, [1500.0, 2000.0, 2000.0, 2000.0, 2000.0]);
     assert_eq!(lanes(&runs, LaneOrder::Commit)[0].points.len(), 5);
     fs::remove_dir_all(&folder).expect("removed");
@@ -106,7 +106,7 @@ fn the_index_follows_the_files() {
 fn a_damaged_index_is_made_anew() {
     let folder = folder("damaged");
     (0..20).for_each(|number| _ = write(&folder, number, 2000.0));
-    assert_eq!(count(&mut refreshed(&folder)), 20);
+    assert_eq!(count(&mut refreshed_store(&folder)), 20);
     let index = folder.join("index.sqlite");
     let whole = fs::read(&index).expect("an index");
     for damage in ["text", "cut", "zeroes in the middle", "another layout"] {
@@ -118,11 +118,11 @@ fn a_damaged_index_is_made_anew() {
             _ => bytes[4096..whole.len() - 100].fill(0),
         }
         fs::write(&index, &bytes).expect("written");
-        let mut store = refreshed(&folder);
+        let mut store = refreshed_store(&folder);
         assert_eq!(count(&mut store), 20, "{damage}");
     }
     // A store that is open while its index is damaged recovers, too.
-    let mut store = refreshed(&folder);
+    let mut store = refreshed_store(&folder);
     fs::write(&index, b"damaged while it was open, and longer than nothing").expect("written");
     write(&folder, 30, 2000.0);
     store.refresh().expect("refreshed");
@@ -136,16 +136,16 @@ fn a_store_that_cannot_be_written_is_read() {
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     // The test puts a folder in the place of the index, because root ignores file permissions.
     fs::create_dir(folder.join("index.sqlite")).expect("a folder");
-    assert_eq!(count(&mut refreshed(&folder)), 3);
+    assert_eq!(count(&mut refreshed_store(&folder)), 3);
     fs::remove_dir(folder.join("index.sqlite")).expect("removed");
     std::os::unix::fs::symlink("/dev/null", folder.join("index.sqlite")).expect("a link");
-    assert_eq!(count(&mut refreshed(&folder)), 3);
-    assert_eq!(count(&mut refreshed(&folder.join("nowhere"))), 0);
+    assert_eq!(count(&mut refreshed_store(&folder)), 3);
+    assert_eq!(count(&mut refreshed_store(&folder.join("nowhere"))), 0);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
-fn a_database_of_another_program_stays_as_it_is() {
+fn foreign_databases_are_not_changed() {
     let folder = folder("foreign");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     let index = folder.join("index.sqlite");
@@ -157,7 +157,7 @@ fn a_database_of_another_program_stays_as_it_is() {
         database.execute_batch(&sql).expect("written");
         drop(database);
         let before = fs::read(&index).expect("there");
-        assert_eq!(count(&mut refreshed(&folder)), 3, "{version}");
+        assert_eq!(count(&mut refreshed_store(&folder)), 3, "{version}");
         assert!(fs::read(&index).is_ok_and(|after| after == before), "{version}");
         fs::remove_file(&index).expect("removed");
     }
@@ -165,7 +165,7 @@ fn a_database_of_another_program_stays_as_it_is() {
 }
 
 #[test]
-fn nothing_is_written_into_another_name_of_the_index() {
+fn linked_index_files_are_not_overwritten() {
     let folder = folder("linked");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     for name in ["index.sqlite", "index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm"] {
@@ -178,7 +178,7 @@ fn nothing_is_written_into_another_name_of_the_index() {
                 true => std::os::unix::fs::symlink(&other, &linked).expect("a link"),
                 false => fs::hard_link(&other, &linked).expect("another name"),
             }
-            assert_eq!(count(&mut refreshed(&folder)), 3, "{name}");
+            assert_eq!(count(&mut refreshed_store(&folder)), 3, "{name}");
             assert_eq!(fs::read_to_string(&other).expect("there"), "precious", "{name} {is_symbolic}");
             let _ = fs::remove_file(&linked);
         }
@@ -202,12 +202,12 @@ fn several_writers_write_one_index() {
             });
         }
     });
-    assert_eq!(count(&mut refreshed(&folder)), 80);
+    assert_eq!(count(&mut refreshed_store(&folder)), 80);
     fs::remove_dir_all(&folder).expect("removed");
 }
 
 #[test]
-fn a_run_that_came_to_no_end_is_told_apart() {
+fn unfinished_runs_have_their_own_state() {
     let folder = folder("state");
     let whole = run_file(1, 2000.0, 500, None);
     let cut = folder.join("find-1-1.plimsoll");
@@ -215,7 +215,7 @@ fn a_run_that_came_to_no_end_is_told_apart() {
     assert_eq!(read_run(&cut, "x").expect("read").state, RunState::BrokenOff);
     let file = fs::File::open(&cut).expect("open");
     file.lock().expect("locked");
-    let mut store = refreshed(&folder);
+    let mut store = refreshed_store(&folder);
     let state = |store: &mut Store| store.runs(&RunFilter::default()).expect("runs")[0].state;
     assert_eq!(state(&mut store), RunState::UnderWay);
     // The writer is gone, but the bytes of the file are unchanged.
@@ -234,10 +234,10 @@ fn a_run_that_came_to_no_end_is_told_apart() {
 }
 
 #[test]
-fn runs_have_names() {
+fn run_names_resolve_to_runs() {
     let folder = folder("names");
     let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
-    let runs = refreshed(&folder).runs(&RunFilter::default()).expect("runs");
+    let runs = refreshed_store(&folder).runs(&RunFilter::default()).expect("runs");
     for (word, expect) in [
         ("@latest", Ok(4)),
         ("@1", Ok(4)),
@@ -256,7 +256,7 @@ fn runs_have_names() {
     }
     assert_eq!(RunName::parse("a/b.plimsoll"), RunName::Path("a/b.plimsoll".into()));
     let filter = |service: &str| RunFilter { service: Some(service.to_owned()), branch: None };
-    let mut store = refreshed(&folder);
+    let mut store = refreshed_store(&folder);
     for (service, expect) in
         [("http://127.0.0.1:8080/", 5), ("http://127.0.0.1:8080", 5), ("http://127.0.0.1:80", 0), ("x", 0)]
     {
@@ -267,14 +267,14 @@ fn runs_have_names() {
 
 /// Reading a list entry reads only the head and the end of a file, so a long file costs no more.
 #[test]
-fn a_list_reads_the_ends_of_files() {
+fn listing_reads_only_head_and_end() {
     let folder = folder("ends");
     let path = folder.join("find-1-1.plimsoll");
     fs::write(&path, run_file(1, 2000.0, 8 << 20, None)).expect("written");
     let rounds = 50;
     let started = Instant::now();
     for _ in 0..rounds {
-        assert_eq!(read_run(&path, "x").expect("read").followed_rps(), Some(2000.0));
+        assert_eq!(read_run(&path, "x").expect("read").series_value_rps(), Some(2000.0));
     }
     let each_us = started.elapsed().as_micros() / rounds;
     // A test build is slow and its machine is busy. Reading the whole file would take about 100 ms.
@@ -294,7 +294,7 @@ fn ten_thousand_runs() {
     }
     let timed = |what: &str, started: Instant| println!("{what}: {} ms", started.elapsed().as_millis());
     let started = Instant::now();
-    let mut store = refreshed(&folder);
+    let mut store = refreshed_store(&folder);
     timed("index from nothing", started);
     let started = Instant::now();
     store.refresh().expect("refreshed");

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_that_need_leave() {
+    fn public_addresses_need_permission() {
         for (text, private) in [
             ("127.0.0.1", true),
             ("127.9.9.9", true),

@@ -77,7 +77,7 @@ impl Load {
     }
 
     /// Whether the interval at this schedule time has a number within [`INTERVALS_MAX`].
-    fn reaches(&self, at_ns: u64) -> bool {
+    fn has_interval_number(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
 }
@@ -184,7 +184,7 @@ impl Plan {
             && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
             && are_sessions(&self.traffic)
             && is_list(self)
-            && is_around(&self.traffic.setup_teardown)
+            && is_setup_teardown_bounded(&self.traffic.setup_teardown)
     }
 }
 
@@ -225,7 +225,7 @@ fn are_sessions(traffic: &Traffic) -> bool {
 }
 
 /// Whether the setup and teardown requests of a load end.
-fn is_around(around: &SetupTeardown) -> bool {
+fn is_setup_teardown_bounded(around: &SetupTeardown) -> bool {
     let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
     around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
 }
@@ -250,11 +250,11 @@ impl Run {
     pub(crate) fn takes_interval(&self, index: u32) -> bool {
         (u64::from(index) + 1)
             .checked_mul(self.plan.load.interval_ns)
-            .is_some_and(|end_ns| self.plan.load.reaches(end_ns))
+            .is_some_and(|end_ns| self.plan.load.has_interval_number(end_ns))
     }
 
     pub(crate) fn takes_window(&self, window_ns: (u64, u64)) -> bool {
-        self.plan.load.reaches(window_ns.0) && self.plan.load.reaches(window_ns.1)
+        self.plan.load.has_interval_number(window_ns.0) && self.plan.load.has_interval_number(window_ns.1)
     }
 }
 

@@ -152,7 +152,7 @@ const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
     /// The frames that store some readings; no frame for empty readings.
-    pub fn of_probes(mut probes: Probes) -> impl Iterator<Item = Frame> {
+    pub fn probe_frames(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
         let sampled = (!sampled.is_empty()).then(|| Frame::Sampled(Box::new(sampled)));
@@ -550,7 +550,7 @@ pub fn encode(experiment: &Experiment) -> Vec<u8> {
         for (index, interval) in &trial.run.intervals {
             Frame::Interval { index: *index, interval: Box::new(interval.clone()) }.encode(&mut out);
         }
-        Frame::of_probes(trial.run.probes.clone()).for_each(|frame| frame.encode(&mut out));
+        Frame::probe_frames(trial.run.probes.clone()).for_each(|frame| frame.encode(&mut out));
         if !trial.run.agents.is_empty() {
             Frame::Agents(trial.run.agents.clone()).encode(&mut out);
         }

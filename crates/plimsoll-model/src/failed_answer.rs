@@ -67,7 +67,7 @@ pub struct AnswerMiss {
 impl FailedAnswer {
     /// The reason text for a gRPC call whose status was derived from the HTTP status: a proxy
     /// responded, or a server without gRPC.
-    pub const UNSAID: &str = "the response has no grpc-status";
+    pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
 
     /// The kind of the failed response.
     pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<AnswerMiss>) {
@@ -140,7 +140,7 @@ impl FailedAnswer {
         if let Some(fault) = fault {
             self.reason = fault.text().to_owned();
         } else if !is_said {
-            self.reason = FailedAnswer::UNSAID.to_owned();
+            self.reason = FailedAnswer::NO_GRPC_STATUS.to_owned();
         }
         self
     }

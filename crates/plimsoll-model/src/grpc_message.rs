@@ -140,7 +140,7 @@ impl MessageCount {
     }
 
     /// Whether any prefix is invalid, so that later bytes mean nothing.
-    pub fn is_odd(&self) -> bool {
+    pub fn has_invalid_prefix(&self) -> bool {
         self.odd
     }
 
@@ -189,7 +189,10 @@ mod tests {
         for cut in 0..=content.len() {
             let mut count = MessageCount::default();
             assert_eq!(count.take(&content[..cut]) + count.take(&content[cut..]), 1);
-            assert_eq!((count.whole(), count.is_cut(), count.is_compressed(), count.is_odd()), (1, false, true, false));
+            assert_eq!(
+                (count.whole(), count.is_cut(), count.is_compressed(), count.has_invalid_prefix()),
+                (1, false, true, false)
+            );
         }
         for (length, is_large) in [(MESSAGE_BYTES_USUAL, false), (MESSAGE_BYTES_USUAL + 1, true)] {
             let mut count = MessageCount::default();
@@ -198,6 +201,6 @@ mod tests {
         }
         let mut count = MessageCount::default();
         count.take(b"<html>");
-        assert!(count.is_odd() && !count.is_compressed());
+        assert!(count.has_invalid_prefix() && !count.is_compressed());
     }
 }

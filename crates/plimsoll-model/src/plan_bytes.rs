@@ -14,8 +14,8 @@ mod load;
 mod route;
 mod traffic;
 
-pub(crate) use route::asked_bytes;
-pub(crate) use traffic::{around_bytes, program_bytes};
+pub(crate) use route::unrecorded_route_bytes;
+pub(crate) use traffic::{program_bytes, setup_teardown_bytes};
 
 use crate::plan::Plan;
 use crate::tagged::{Reader, field};

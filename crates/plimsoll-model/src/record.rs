@@ -12,10 +12,10 @@ use crate::grpc::GrpcCall;
 use crate::grpc::{GrpcStatus, GrpcStatusSet};
 use crate::load::Load;
 use crate::plan::Plan;
-use crate::plan_bytes::{around_bytes, asked_bytes, program_bytes};
+use crate::plan_bytes::{program_bytes, setup_teardown_bytes, unrecorded_route_bytes};
 use crate::redact::{self, Redact};
 use crate::request_list::{RequestList, RequestListRecord};
-use crate::retry::again_label;
+use crate::retry::retry_label;
 use crate::session::Scenario;
 use crate::template::target_shown;
 use crate::tls::TlsSpec;
@@ -220,7 +220,7 @@ impl Traffic {
             data: self.data.iter().map(|data| data.record()).collect(),
             variables: self.variables.iter().map(|(name, _)| name.clone()).collect(),
             setup_teardown_digest: (!self.setup_teardown.is_empty())
-                .then(|| redact::digest(&around_bytes(&self.setup_teardown))),
+                .then(|| redact::digest(&setup_teardown_bytes(&self.setup_teardown))),
             request_list: self.request_list.as_deref().map(RequestList::record),
         }
     }
@@ -258,7 +258,7 @@ impl Route {
             (redact::word(name).into_owned(), redact::header_value(name, value, how).to_owned())
         };
         let Request { method, target, headers, body } = &self.request;
-        let asked = asked_bytes(self);
+        let asked = unrecorded_route_bytes(self);
         let shown = if self.template_parts.target { target_shown(target, how) } else { redact::target(target, how) };
         RouteRecord {
             label: self.label.clone(),
@@ -324,7 +324,7 @@ impl TrafficRecord {
     /// A text that distinguishes targets: the URL for a single request, otherwise the origin and a
     /// short description of the requests.
     pub fn place(&self) -> String {
-        if self.comes_again() {
+        if self.has_retries() {
             return self.url();
         }
         match (self.scenarios.as_slice(), self.routes.len()) {
@@ -337,7 +337,7 @@ impl TrafficRecord {
 
     /// The requests in words: `GET http://h:80/items`, or the labels of several routes.
     pub fn title(&self) -> String {
-        if self.comes_again() {
+        if self.has_retries() {
             return self.title_of(self.first());
         }
         let names: Vec<&str> = self.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
@@ -367,9 +367,9 @@ impl TrafficRecord {
     }
 
     /// Whether the traffic is one request with retries; the retry route has no URL of its own.
-    fn comes_again(&self) -> bool {
+    fn has_retries(&self) -> bool {
         let is_again = |first: &RouteRecord, again: &RouteRecord| {
-            again.label == again_label(&first.label) && again.target == first.target
+            again.label == retry_label(&first.label) && again.target == first.target
         };
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }

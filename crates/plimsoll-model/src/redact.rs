@@ -102,7 +102,7 @@ fn plain_letters(word: &str) -> bool {
         return count <= 12;
     }
     if uppers > 3 {
-        return has_humps(word);
+        return has_joined_words(word);
     }
     if count > 24 {
         return false;
@@ -114,7 +114,7 @@ fn plain_letters(word: &str) -> bool {
 
 /// Whether letters look like joined words, as in names of gRPC methods: `ListUserAccountBalances`.
 /// Random letters change case far more often.
-fn has_humps(word: &str) -> bool {
+fn has_joined_words(word: &str) -> bool {
     let mut humps: Vec<usize> = Vec::new();
     for c in word.chars() {
         match humps.last_mut() {

@@ -145,7 +145,7 @@ impl RequestList {
     /// Whether a response status agrees with the logged one, as far as the log allows. A log lacks
     /// conditional headers, so a logged 304 or 206 is a 200 in the replay.
     #[inline]
-    pub fn is_as_then(&self, number: u64, status: u16) -> bool {
+    pub fn agrees_with_log(&self, number: u64, status: u16) -> bool {
         match self.entries.get(number as usize).map_or(0, |entry| entry.status) {
             0 => true,
             304 | 206 => matches!(status, 200 | 206 | 304),
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_held_against_those_of_then() {
+    fn statuses_are_compared_with_the_log() {
         let listed = listed(&[200, 404, 304, 500, 0]);
         for (number, status, as_then, expected) in [
             (0, 200, true, true),
@@ -195,7 +195,7 @@ mod tests {
             (4, 503, true, false),
             (9, 200, true, false),
         ] {
-            let got = (listed.is_as_then(number, status), listed.expects(number, status));
+            let got = (listed.agrees_with_log(number, status), listed.expects(number, status));
             assert_eq!(got, (as_then, expected), "{number} {status}");
         }
     }

@@ -25,7 +25,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     if traffic.choice != Choice::Weighted || route.template_parts.any() {
         return None;
     }
-    let again = Route { label: again_label(&route.label), ..route.clone() };
+    let again = Route { label: retry_label(&route.label), ..route.clone() };
     let end = 1 + 3 * times;
     let mut ops = vec![SessionOp::Ask { route: FIRST, goes_on: true }];
     for turn in 0..times {
@@ -45,7 +45,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
 }
 
 /// The label of the route of retries, from the label of first attempts.
-pub(crate) fn again_label(label: &str) -> String {
+pub(crate) fn retry_label(label: &str) -> String {
     format!("{label} (again)")
 }
 
@@ -55,7 +55,7 @@ mod tests {
     use crate::{Curve, LoadShape, Plan};
 
     #[test]
-    fn one_request_comes_again_and_anything_else_does_not() {
+    fn only_one_fixed_request_gets_retries() {
         let plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         for times in [1, 3, RETRIES_MAX] {
             let traffic = retried(&plan.traffic, times).expect("one request");

@@ -212,7 +212,7 @@ mod tests {
     /// A drawn window has the probabilities and the timing of the log: three requests 200 ms apart,
     /// and a single one.
     #[test]
-    fn sessions_are_as_they_were() {
+    fn drawn_sessions_match_the_log() {
         let (sessions, load) = (sessions(), load("40000@2s", 9));
         let drawn = sessions.drawn(&load);
         let place: Vec<u32> = {
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_are_no_sessions_is_refused() {
+    fn invalid_session_partitions_are_refused() {
         for (starts, by_session, ends, sound) in [
             (vec![0, 5, 7], vec![0, 2, 1], vec![2, 3], true),
             (vec![0, 5, 7], vec![2, 0, 1], vec![2, 3], false),

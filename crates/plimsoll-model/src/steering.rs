@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// Whether a character is a control character: it acts on the text around it and is not visible.
-pub fn steers(c: char) -> bool {
+pub fn is_control_character(c: char) -> bool {
     c.is_control()
         || matches!(c,
             '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}'
@@ -29,13 +29,13 @@ pub fn lines(text: &str) -> Cow<'_, str> {
 }
 
 fn made_visible(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
-    if !text.contains(steers) {
+    if !text.contains(is_control_character) {
         return Cow::Borrowed(text);
     }
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
         match c {
-            c if !steers(c) || stays(&text[at..]) => out.push(c),
+            c if !is_control_character(c) || stays(&text[at..]) => out.push(c),
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),

@@ -72,7 +72,7 @@ fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
 
 /// Checks the record of an experiment, which inputs it lacks, and that `given` restores the
 /// experiment.
-fn comes_back(
+fn assert_restored(
     name: &str,
     asked: &ExperimentSpec<Plan>,
     terms: &Terms<String>,
@@ -98,9 +98,9 @@ fn comes_back(
 }
 
 #[test]
-fn what_is_recorded_comes_back() {
+fn a_record_is_restored() {
     let plain = run(plan("/items?id=5", &[("Accept", "a/b")], ""));
-    comes_back("nothing is left out", &plain, &terms(&plain, &[]), RerunInputs::default(), &[]);
+    assert_restored("nothing is left out", &plain, &terms(&plain, &[]), RerunInputs::default(), &[]);
     let query = format!("/items?token={CANARY}");
     let headers = [("Accept", "a/b"), ("X-Any", "s3cret"), ("Cookie", "s3cret1"), ("x-any", "s3cret2")];
     let secret = run(plan(&query, &headers, "s3cret body"));
@@ -113,12 +113,12 @@ fn what_is_recorded_comes_back() {
     };
     let with_body = Terms { body: Some(BodyFrom::Text), ..terms(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
-    comes_back("request", &secret, &with_body, given.clone(), &kinds);
+    assert_restored("request", &secret, &with_body, given.clone(), &kinds);
     // A file name without secrets stays in the record, and the file is read again.
     let file = Terms { body: Some(BodyFrom::File("/tmp/order.json".to_owned())), ..with_body.clone() };
     let from_file =
         RerunInputs { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
-    comes_back("file", &secret, &file, from_file, &kinds[..4]);
+    assert_restored("file", &secret, &file, from_file, &kinds[..4]);
     let mut unix = plan("/", &[], "");
     unix.carriage.unix = Some(format!("/run/{CANARY}"));
     unix.carriage.tls = Some(TlsSpec { server_name: "h".into(), verify: false, ..TlsSpec::default() });
@@ -168,15 +168,15 @@ fn what_is_recorded_comes_back() {
         TextKind::BuildA,
         TextKind::BeforeBlock,
     ];
-    comes_back("terms", &unix, &complete_with, given, &kinds);
+    assert_restored("terms", &unix, &complete_with, given, &kinds);
     let whole = Terms { builds: complete_with.builds.clone(), ..terms(&plain, &[]) };
     let mut whole = Terms { ..whole };
     whole.builds.record_commands = true;
     whole.builds.a = Some("./a --port 1".into());
-    comes_back("whole commands", &plain, &whole, RerunInputs::default(), &[]);
+    assert_restored("whole commands", &plain, &whole, RerunInputs::default(), &[]);
     let mut demo = terms(&plain, &[]);
     demo.demo = true;
-    comes_back("demo", &plain, &demo, RerunInputs::default(), &[]);
+    assert_restored("demo", &plain, &demo, RerunInputs::default(), &[]);
 }
 
 #[test]
@@ -191,7 +191,13 @@ fn users_in_urls_are_asked_for_as_urls() {
         headers: vec![header("X-Any", "s3cret")],
         ..RerunInputs::default()
     };
-    comes_back("users", &asked, &terms, given(&[with(a), with(b)]), &[TextKind::Url, TextKind::Header, TextKind::Url]);
+    assert_restored(
+        "users",
+        &asked,
+        &terms,
+        given(&[with(a), with(b)]),
+        &[TextKind::Url, TextKind::Header, TextKind::Url],
+    );
     let (record, recorded) = (asked.record(), terms.record());
     for (urls, expect) in [
         (vec![with(a), with(a)], Incomplete::Alike),
@@ -208,7 +214,7 @@ fn users_in_urls_are_asked_for_as_urls() {
 }
 
 #[test]
-fn what_is_not_the_same_is_refused() {
+fn different_inputs_are_refused() {
     let (secret, other) = ("/?token=abc", "/?token=def");
     let plain = run(plan("/", &[("Accept", "a/b")], ""));
     let hidden = run(plan(secret, &[("X-Any", "s3cret")], "four"));
@@ -302,7 +308,7 @@ fn a_number_of_connections_is_kept_where_it_was_asked_for() {
 /// The content of a traffic file is read again. It must equal the recorded traffic, or it is
 /// refused.
 #[test]
-fn what_a_file_asks_is_read_again() {
+fn a_traffic_file_is_read_again() {
     let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
     mixed.traffic.routes.push(Route::new(Request::get()));
     (mixed.traffic.first, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));

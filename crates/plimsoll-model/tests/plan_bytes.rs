@@ -294,7 +294,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_no_plan_of_ours_is_refused() {
+fn invalid_plan_bytes_are_refused() {
     let whole = plan(1).to_bytes();
     let with = |extra: &[u8]| [&whole[..], extra].concat();
     let mut other = whole.clone();
@@ -314,7 +314,7 @@ fn what_is_no_plan_of_ours_is_refused() {
 }
 
 #[test]
-fn a_plan_that_asks_for_nothing_is_refused() {
+fn a_plan_without_requests_is_refused() {
     let mut none = plan(2);
     none.traffic.routes.clear();
     assert_eq!(Plan::from_bytes(&none.to_bytes()), Err(PlanError::NotAPlan));

@@ -446,7 +446,7 @@ fn the_fuzz_driver_can_fail() {
 }
 
 #[test]
-fn what_is_no_run_file_is_said() {
+fn other_files_are_recognised() {
     for (bytes, expect) in [
         (&b""[..], FileError::NotARunFile),
         (b"hello, world", FileError::NotARunFile),
@@ -498,7 +498,7 @@ fn probes_written_in_parts_read_as_a_whole() {
             ..experiment(1)
         };
         let mut bytes = codec::encode(&before);
-        parts.into_iter().flat_map(codec::Frame::of_probes).for_each(|frame| frame.encode(&mut bytes));
+        parts.into_iter().flat_map(codec::Frame::probe_frames).for_each(|frame| frame.encode(&mut bytes));
         let decoded = codec::decode(&bytes).expect("a run file");
         assert_eq!(decoded.damage, None);
         assert_eq!(decoded.experiment.trials[0].run.probes, whole.probes);

@@ -113,17 +113,17 @@ pub struct BlockingSocket {
     epoll: Epoll,
     deadline: Instant,
     /// Whether operations go on although the user wants to stop.
-    in_any_case: bool,
+    ignores_stop: bool,
 }
 
 impl BlockingSocket {
     /// Waits until the connection that `connect` starts is open.
     pub fn open(connect: impl FnOnce() -> io::Result<Socket>, deadline: Instant) -> io::Result<BlockingSocket> {
-        BlockingSocket::open_in_any_case(connect, deadline, false)
+        BlockingSocket::open_ignoring_stop(connect, deadline, false)
     }
 
-    /// Like [`BlockingSocket::open`]; with `in_any_case` it waits even after the user's stop.
-    fn open_in_any_case(
+    /// Like [`BlockingSocket::open`]; with `ignores_stop` it waits even after the user's stop.
+    fn open_ignoring_stop(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,
         in_any_case: bool,
@@ -131,7 +131,7 @@ impl BlockingSocket {
         let socket = connect()?;
         let epoll = Epoll::new(1)?;
         epoll.add(socket.as_raw_fd(), 0)?;
-        let mut line = BlockingSocket { socket, epoll, deadline, in_any_case };
+        let mut line = BlockingSocket { socket, epoll, deadline, ignores_stop: in_any_case };
         while !line.wait()? {}
         line.socket.take_error()?;
         Ok(line)
@@ -151,7 +151,7 @@ impl BlockingSocket {
     }
 
     fn is_interrupted(&self) -> bool {
-        signal::interrupted() && !self.in_any_case
+        signal::interrupted() && !self.ignores_stop
     }
 }
 
@@ -202,7 +202,7 @@ pub struct Question<'a> {
     /// The deadline of the connect, if earlier.
     pub connect_until: Instant,
     /// Whether to send it even after the user's stop.
-    pub in_any_case: bool,
+    pub ignores_stop: bool,
 }
 
 impl Question<'_> {
@@ -214,7 +214,7 @@ impl Question<'_> {
         heard: &mut dyn FnMut(&Piece) -> bool,
     ) -> Result<FirstReply, AskError> {
         let mut line =
-            BlockingSocket::open_in_any_case(connect, self.connect_until.min(self.deadline), self.in_any_case)
+            BlockingSocket::open_ignoring_stop(connect, self.connect_until.min(self.deadline), self.ignores_stop)
                 .map_err(AskError::Connect)?;
         line.deadline = self.deadline;
         let mut conn = match (self.tls, self.http) {

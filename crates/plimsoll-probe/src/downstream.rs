@@ -8,7 +8,7 @@
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
 use super::sink::{Extent, Seldom, Sink};
-use super::threads::{Threads, Turns, stands_for};
+use super::threads::{Threads, Turns, scale_to_all_threads};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
 use plimsoll_sys::probe::process::{CpuClock, WaitsFor, look_at, numbers_in};
@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Reading more would delay the load.
 const PROCESSES_MAX: usize = 2000;
 /// Most dependencies that are reported by name.
-const TAKERS_MAX: usize = 8;
+const NAMED_DEPENDENCIES_MAX: usize = 8;
 /// Most control groups of dependencies that are read.
 const GROUPS_MAX: usize = 16;
 /// The name of database processes that show their state in the process title. While a statement
@@ -32,7 +32,7 @@ const TITLED: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
 /// Names of databases with a thread for each session. A statement that waits for a lock waits on a
 /// futex with a timeout; an idle session waits for data.
-const THREADED: [&str; 2] = ["mariadbd", "mysqld"];
+const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
 /// Addresses on this machine to which the server is known to send requests, for the search of
 /// dependencies. A connection that is closed after each call is gone before it is found among open
@@ -102,7 +102,7 @@ impl Downstream {
             listener::behind(server, &asked, *port, std::process::id())
         });
         if let Some(Ok(found)) = found {
-            name_takers(&found.takers, sink);
+            report_dependency_names(&found.takers, sink);
             self.take_up(found.pids, server, sink);
         }
         let at_ns = monotonic_ns();
@@ -145,9 +145,9 @@ impl Downstream {
         sessions.refresh_seldom(sink, buffer);
         turns.begin(sink.extent(), sink.effort(), sessions.list.len());
         sessions.sample(turns, buffer);
-        if turns.tell_states() && sessions.tell_waits() {
+        if turns.tell_states() && sessions.knows_any_wait() {
             let waiting = sessions.waiting_for(turns, [WaitsFor::Lock, WaitsFor::Sleep], &mut HashMap::new());
-            let each = stands_for(std::iter::once(&*sessions), turns);
+            let each = scale_to_all_threads(std::iter::once(&*sessions), turns);
             sink.gauge("downstream.threads_waiting", "", waiting.iter().sum::<usize>() as f64 * each);
         }
     }
@@ -180,7 +180,7 @@ impl Downstream {
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
             let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
             let is_titled = name == TITLED;
-            if THREADED.contains(&name.as_str()) && self.sessions.is_none() {
+            if THREAD_PER_SESSION_DATABASES.contains(&name.as_str()) && self.sessions.is_none() {
                 self.sessions = Some(Threads::new(pid));
             }
             if self.groups.len() < GROUPS_MAX
@@ -218,8 +218,8 @@ fn waits_for_a_lock(title: &[u8]) -> bool {
 
 /// Reports the names of the processes that accept the server's connections. There are only few
 /// addresses to which connections lead.
-fn name_takers(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
-    for (address, pid) in takers.iter().take(TAKERS_MAX) {
+fn report_dependency_names(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
+    for (address, pid) in takers.iter().take(NAMED_DEPENDENCIES_MAX) {
         if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {
             sink.gauge(&format!("peer.{address}.process.{name}"), "", f64::from(*pid));
         }

@@ -143,7 +143,7 @@ pub fn fetch(
 }
 
 /// Waits for the result of a thread that fetches. The user may interrupt the wait.
-pub fn awaited<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
+pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String> {
     while !thread.is_finished() {
         if signal::interrupted() {
             return Err("was not finished: the user stopped it".into());
@@ -161,7 +161,7 @@ fn fetch_at(
     bytes_left: &ByteBudget,
 ) -> Result<FetchResponse, FetchError> {
     let connect_until = Instant::now() + CONNECT;
-    let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until, in_any_case: false };
+    let question = Question { request, tls: None, http: HttpChoice::H1, deadline, connect_until, ignores_stop: false };
     let mut body = Vec::new();
     let asked = question.ask(|| Socket::connect_from(None, address), &mut |piece| {
         body.extend_from_slice(piece.content());

@@ -121,7 +121,7 @@ impl Finder {
     }
 
     /// Searches the server again after its processes ended, for one that took over.
-    pub fn look_again(&self) -> Result<FoundServer, String> {
+    pub fn find_successor(&self) -> Result<FoundServer, String> {
         match &self.wanted {
             // The process id is free or reused. So the process that now listens on the address took
             // over; a name alone could be that of another program.

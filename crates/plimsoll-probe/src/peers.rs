@@ -95,7 +95,7 @@ struct OwnConnections {
     /// Lengths of such accept queues in other network namespaces, by the address there.
     queued_elsewhere: BTreeMap<SocketAddr, u64>,
     /// Connections that leave the server's network namespace to an unknown peer.
-    led_away: OutsideEnds,
+    outside: OutsideEnds,
 }
 
 /// The known ends of connections whose peer is outside the searched network namespaces: on another
@@ -228,13 +228,13 @@ impl Peers {
                 // If the kernel refuses the list, the readings of the accept queue must suffice.
                 Some(Some(Err(_))) | None => return,
             };
-            if !seen.led_away.is_empty()
+            if !seen.outside.is_empty()
                 && let Some((pid, _)) = tables.first()
             {
                 let found = self.look_elsewhere.read(sink, || {
                     let mut askers: Vec<Asker> =
                         other_networks(*pid).into_iter().filter_map(|pid| Asker::open_in(pid).ok()).collect();
-                    askers.retain_mut(|asker| seen.led_away.leads_to(asker));
+                    askers.retain_mut(|asker| seen.outside.leads_to(asker));
                     askers
                 });
                 self.elsewhere.extend(found.into_iter().flatten());
@@ -477,7 +477,7 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
-    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, led_away })
+    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, outside: led_away })
 }
 
 /// Facts about peers that were found in another network namespace.
@@ -642,7 +642,7 @@ mod tests {
                 unsent: BTreeMap::new(),
                 queued: BTreeMap::new(),
                 queued_elsewhere: BTreeMap::new(),
-                led_away: OutsideEnds::default(),
+                outside: OutsideEnds::default(),
             };
             let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");

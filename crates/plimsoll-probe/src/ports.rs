@@ -45,7 +45,7 @@ fn range_of(held: &mut [u16], usual: u64) -> u64 {
 }
 
 /// Compares two pairs by their share of used ports; each is given as used and available ports.
-fn by_share(a: (u64, u64), b: (u64, u64)) -> Ordering {
+fn compare_used_shares(a: (u64, u64), b: (u64, u64)) -> Ordering {
     (a.0 * b.1).cmp(&(b.0 * a.1))
 }
 
@@ -59,7 +59,7 @@ impl RestingPairs {
     fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
         let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
-        shares.max_by(|a, b| by_share(*a, *b)).unwrap_or((0, usual))
+        shares.max_by(|a, b| compare_used_shares(*a, *b)).unwrap_or((0, usual))
     }
 }
 
@@ -116,7 +116,7 @@ impl Ports {
                 Some((pairs.most(targets, ports), number > 0))
             };
             let all: Vec<((u64, u64), bool)> = many.filter_map(of_one).collect();
-            all.into_iter().max_by(|(a, _), (b, _)| by_share(*a, *b))
+            all.into_iter().max_by(|(a, _), (b, _)| compare_used_shares(*a, *b))
         });
         if let Some(Some(((held, of), is_behind))) = asked {
             sink.gauge("tcp.local_ports", "", of as f64);

@@ -5,7 +5,7 @@ use super::downstream::{DependencyAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
 use super::probe::{LiveServer, Probe};
 use super::sink::{Extent, Seldom, Sink};
-use super::threads::{BUSY_SHARE, Threads, Turns, stands_for};
+use super::threads::{BUSY_SHARE, Threads, Turns, scale_to_all_threads};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
@@ -324,7 +324,7 @@ impl ServerProbe {
     /// Searches a server that took over from one that ended. Returns whether a server is watched.
     fn find_again(&mut self, sink: &mut Sink) -> bool {
         let finder = &self.finder;
-        match self.seek.read(sink, || finder.look_again()) {
+        match self.seek.read(sink, || finder.find_successor()) {
             Some(Ok(found)) => {
                 self.take_up(found, sink);
                 true
@@ -433,12 +433,12 @@ impl ServerProbe {
     /// Reports the states of threads: those that were read, scaled up to all threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
-        let each = stands_for(all(), turns);
+        let each = scale_to_all_threads(all(), turns);
         let of_all = |count: usize| count as f64 * each;
         let in_state = |state: u8| of_all(all().map(|threads| threads.in_state(turns, state)).sum());
         sink.gauge("server.threads_runnable", "", in_state(b'R'));
         sink.gauge("server.threads_blocked", "", in_state(b'D'));
-        if !all().any(Threads::tell_waits) {
+        if !all().any(Threads::knows_any_wait) {
             return;
         }
         // Forked processes can share a lock at the same address, so waiters are counted over all
@@ -451,7 +451,7 @@ impl ServerProbe {
         for ((name, _), waiting) in WAITS.iter().zip(waiting) {
             sink.gauge(name, "", of_all(waiting));
         }
-        if all().any(Threads::tell_places) {
+        if all().any(Threads::knows_any_futex) {
             let same = places.into_values().max().unwrap_or(0);
             // A lock with a single waiter is not scaled up.
             sink.gauge("server.in_same_lock", "", if same > 1 { of_all(same) } else { same as f64 });
@@ -459,10 +459,10 @@ impl ServerProbe {
     }
 
     /// Reports how many threads have similar names.
-    fn tell_alike(&self, sink: &mut Sink) {
+    fn report_similar_names(&self, sink: &mut Sink) {
         let mut alike = BTreeMap::new();
         for member in &self.members {
-            member.threads.alike(&mut alike);
+            member.threads.count_similar_names(&mut alike);
         }
         let mut groups: Vec<(String, usize)> = alike.into_iter().filter(|(_, count)| *count >= ALIKE_MIN).collect();
         groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -577,7 +577,7 @@ impl Probe for ServerProbe {
         if self.turns.all_states() {
             sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
             sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
-            self.tell_alike(sink);
+            self.report_similar_names(sink);
         }
         if self.turns.tell_states() {
             self.tell_states(sink);

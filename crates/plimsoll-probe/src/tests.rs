@@ -35,7 +35,7 @@ fn a_sink_tells_gaps_of_what_it_knows() {
 }
 
 #[test]
-fn what_is_expensive_is_read_seldom() {
+fn expensive_readings_run_rarely() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     sink.begin(monotonic_ns(), false);
     let mut seldom = Seldom::new(0);
@@ -74,7 +74,7 @@ fn a_budget_adds_up_to_a_limit() {
 
 /// Expensive readings at the edges of a load cost no budget within the load.
 #[test]
-fn what_an_edge_takes_nobody_pays_for() {
+fn edge_readings_cost_no_budget() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     let spin = |ns: u64| {
         let before_ns = thread_cpu_ns();
@@ -91,7 +91,7 @@ fn what_an_edge_takes_nobody_pays_for() {
 
 /// Beside a server that uses up the budget, a reading that has waited for long still runs.
 #[test]
-fn what_waits_for_room_for_long_is_read_without_it() {
+fn delayed_readings_run_without_budget() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 60_000_000 {}

@@ -149,7 +149,7 @@ impl Turns {
 }
 
 /// The factor from the number of threads with a reported state to the number of all threads.
-pub fn stands_for<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
+pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     watched as f64 / told.max(1) as f64
@@ -208,7 +208,7 @@ impl Threads {
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
-        let much_ns = much_ns(self.list.iter().map(|thread| thread.cpu_ns));
+        let much_ns = busy_cpu_time_ns(self.list.iter().map(|thread| thread.cpu_ns));
         for (number, thread) in self.list.iter_mut().enumerate() {
             if turns.times.has(first + number) || thread.share() >= BUSY_SHARE || thread.cpu_ns >= much_ns {
                 thread.sample(buffer);
@@ -268,19 +268,19 @@ impl Threads {
     }
 
     /// Whether the futex address of at least one thread is known.
-    pub fn tell_places(&self) -> bool {
+    pub fn knows_any_futex(&self) -> bool {
         self.list.iter().any(|thread| thread.waking_place.is_some())
     }
 
     /// Whether the reason of at least one thread's wait is known. Some kernels hide it.
-    pub fn tell_waits(&self) -> bool {
+    pub fn knows_any_wait(&self) -> bool {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
     /// Adds the number of threads whose names differ only in a number (`http-worker-3`). Threads
     /// with the first thread's name do not count, since a program that names no thread gives all of
     /// them that name.
-    pub fn alike(&self, counts: &mut BTreeMap<String, usize>) {
+    pub fn count_similar_names(&self, counts: &mut BTreeMap<String, usize>) {
         let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
         for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
             *counts.entry(stem.to_owned()).or_default() += 1;
@@ -294,7 +294,7 @@ impl Threads {
 }
 
 /// The CPU time so far above which a thread counts as busy, ns. At most 20 threads have more.
-fn much_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
+fn busy_cpu_time_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
     ((cpu_ns.sum::<u64>() as f64 * MUCH_SHARE) as u64).max(1)
 }
 
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_done_much_is_few() {
+    fn few_threads_count_as_busy() {
         // Each row: CPU times of threads in ms, and the expected number of busy threads.
         for (name, done_ms, expect) in [
             ("none has done anything", vec![0; 2000], 0),
@@ -421,7 +421,7 @@ mod tests {
             ("all alike, and few", vec![10; 16], 16),
             ("no more than these", vec![10; 20], 20),
         ] {
-            let much_ns = much_ns(done_ms.iter().map(|ms| ms * 1_000_000));
+            let much_ns = busy_cpu_time_ns(done_ms.iter().map(|ms| ms * 1_000_000));
             assert_eq!(done_ms.iter().filter(|ms| **ms * 1_000_000 >= much_ns).count(), expect, "{name}");
         }
     }

@@ -28,15 +28,15 @@ pub(crate) fn append(report: &mut Report, agents: &[AgentAccount]) {
 /// Formats the figures of each agent as a table row. An agent is a machine that generates a part of
 /// the load.
 pub(crate) fn rows(agents: &[AgentAccount]) -> Vec<Vec<String>> {
-    let scheduled = scheduled(agents);
+    let scheduled = scheduled_total(agents);
     agents.iter().map(|agent| row(agent, scheduled)).collect()
 }
 
-fn scheduled(agents: &[AgentAccount]) -> u64 {
+fn scheduled_total(agents: &[AgentAccount]) -> u64 {
     agents.iter().map(|agent| agent.ledger.scheduled).sum()
 }
 
-fn part(agent: &AgentAccount, scheduled: u64) -> f64 {
+fn scheduled_share(agent: &AgentAccount, scheduled: u64) -> f64 {
     if scheduled > 0 { agent.ledger.scheduled as f64 / scheduled as f64 } else { 0.0 }
 }
 
@@ -45,7 +45,7 @@ fn row(agent: &AgentAccount, scheduled: u64) -> Vec<String> {
         agent.name.clone(),
         agent.workers.to_string(),
         count(agent.ledger.scheduled),
-        share(part(agent, scheduled)),
+        share(scheduled_share(agent, scheduled)),
         count(agent.ledger.succeeded),
         count(agent.ledger.failed_total()),
         count(agent.ledger.unsent),
@@ -75,8 +75,8 @@ pub(crate) struct AgentFields {
 }
 
 /// Returns the JSON fields of all agents; empty if no fleet of agents generated the load.
-pub(crate) fn fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
-    let scheduled = scheduled(agents);
+pub(crate) fn agent_fields(agents: &[AgentAccount]) -> Vec<AgentFields> {
+    let scheduled = scheduled_total(agents);
     let fields = |agent| AgentFields::new(agent, scheduled);
     agents.iter().map(fields).collect()
 }
@@ -91,7 +91,7 @@ impl AgentFields {
             name: agent.name.clone(),
             threads: agent.workers,
             scheduled: agent.ledger.scheduled,
-            share: part(agent, scheduled),
+            share: scheduled_share(agent, scheduled),
             succeeded: agent.ledger.succeeded,
             failed: agent.ledger.failed_total(),
             unsent: agent.ledger.unsent,

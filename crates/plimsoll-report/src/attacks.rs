@@ -22,7 +22,7 @@ fn succeeded(attack: &AttackCourse) -> f64 {
     (attack.requests() - attack.failed) as f64 / attack.requests().max(1) as f64
 }
 
-fn time(attack: &AttackCourse, quantile: f64) -> String {
+fn quantile_text(attack: &AttackCourse, quantile: f64) -> String {
     duration(attack.latency.quantile_ns(quantile) as f64)
 }
 
@@ -39,8 +39,8 @@ fn sentence(attack: &AttackCourse) -> String {
         count(requests),
         if requests == 1 { "" } else { "s" },
         share(succeeded(attack)),
-        time(attack, 0.5),
-        time(attack, 0.99)
+        quantile_text(attack, 0.5),
+        quantile_text(attack, 0.99)
     )
 }
 
@@ -87,7 +87,7 @@ fn row(attack: &AttackCourse) -> Vec<String> {
         duration(attack.attack_ns() as f64),
         share(succeeded(attack)),
     ];
-    row.extend([0.5, 0.9, 0.99, 1.0].map(|quantile| time(attack, quantile)));
+    row.extend([0.5, 0.9, 0.99, 1.0].map(|quantile| quantile_text(attack, quantile)));
     row
 }
 
@@ -99,10 +99,10 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     if !title.is_empty() {
         report.text(Tone::Answer, title);
     }
-    if course.left_out() > 0 {
+    if course.results_beyond_limit() > 0 {
         let text = format!(
             "{} results of further attacks are not shown: at most {} attacks have separate lines",
-            count(course.left_out()),
+            count(course.results_beyond_limit()),
             attacks.len()
         );
         report.text(Tone::Warning, text);
@@ -118,12 +118,12 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     let headings = ["attack", "requests", "rate/s", "for", "succeeded", "p50", "p90", "p99", "max"];
     let rows: Vec<Vec<String>> = attacks.iter().map(row).collect();
     let panels = panels(attacks, columns_max.clamp(1, COLUMNS));
-    report.drawn(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
+    report.responsive_chart(|theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let lines = attacks
         .iter()
         .map(|attack| Line { name: name(attack).to_owned(), points: series::by_quantile(&attack.latency) });
     let lines: Vec<Line> = lines.collect();
-    report.drawn(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
+    report.responsive_chart(|theme| percentile_chart(&Heading::default(), &lines, theme), &[], Vec::new());
     report.heading("Responses");
     let codes = attacks.iter().flat_map(|attack| {
         attack.codes.iter().map(move |(code, results)| {
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_tells_of_each_attack() {
+    fn the_page_describes_each_attack() {
         let page = page::render(&attacks_page(&course(&["old", "new<"]), "", COLUMNS), "vegeta");
         for part in [
             "<h1>Old: 200 requests at 50.3/s for 3.98 s; 100 % succeeded; half within ",
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn no_result_and_a_single_one_have_a_page() {
+    fn pages_exist_for_zero_and_one_result() {
         let none = page::render(&attacks_page(&VegetaCourse::default(), "", COLUMNS), "x");
         assert!(none.contains("<h1>There is no result</h1>"));
         let mut one = VegetaCourse::default();

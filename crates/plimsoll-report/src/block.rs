@@ -8,7 +8,7 @@ fn visible_text(text: impl Into<String>) -> String {
     visible(&text.into()).into_owned()
 }
 
-fn all_seen(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
+fn visible_rows(rows: Vec<Vec<String>>) -> Vec<Vec<String>> {
     rows.into_iter().map(|row| row.into_iter().map(visible_text).collect()).collect()
 }
 
@@ -71,13 +71,18 @@ impl Report {
     /// Adds a chart with its figures as a table.
     pub fn chart(&mut self, svg: String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
         let headings = headings.iter().map(|h| visible_text(*h)).collect();
-        self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: all_seen(rows) }));
+        self.blocks.push(ReportBlock::Chart(ChartBlock { svg, narrow: None, headings, rows: visible_rows(rows) }));
         self
     }
 
     /// Adds a chart that `draw` renders for wide and for narrow screens, with its figures as a
     /// table.
-    pub fn drawn(&mut self, draw: impl Fn(Theme) -> String, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
+    pub fn responsive_chart(
+        &mut self,
+        draw: impl Fn(Theme) -> String,
+        headings: &[&str],
+        rows: Vec<Vec<String>>,
+    ) -> &mut Self {
         self.chart(draw(Theme::Page), headings, rows);
         if let Some(ReportBlock::Chart(chart)) = self.blocks.last_mut() {
             chart.narrow = Some(draw(Theme::Phone));
@@ -148,7 +153,7 @@ impl Report {
 
     /// Adds a table.
     pub fn table(&mut self, headings: &[&str], rows: Vec<Vec<String>>) -> &mut Self {
-        self.blocks.push(ReportBlock::Table(headings.iter().map(|h| visible_text(*h)).collect(), all_seen(rows)));
+        self.blocks.push(ReportBlock::Table(headings.iter().map(|h| visible_text(*h)).collect(), visible_rows(rows)));
         self
     }
 }

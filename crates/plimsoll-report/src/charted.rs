@@ -31,7 +31,7 @@ pub struct PageContext {
 
 /// Draws the chart of one load over time as SVG: rates, response times, errors and the generator.
 pub fn time_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
-    let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
+    let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
     chart::time_chart(&heading::time(&run.plan, summary), &panels, theme)
 }
 
@@ -69,13 +69,17 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
             vec![format!("{}: {}", panel.title, line.name), figure(lo), figure(mean), figure(hi)]
         });
     let rows: Vec<Vec<String>> = rows.collect();
-    report.drawn(|theme| chart::time_chart(&heading, panels, theme), &["series", "least", "mean", "most"], rows);
+    report.responsive_chart(
+        |theme| chart::time_chart(&heading, panels, theme),
+        &["series", "least", "mean", "most"],
+        rows,
+    );
     report
 }
 
 /// The panels of the series that probes measured on the server: title, unit, and names of the
 /// series. Each metric that the server itself reports has an additional panel.
-const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
+const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
         AxisUnit::Count,
@@ -89,7 +93,7 @@ const WATCHED: [(&str, AxisUnit, &[&str]); 5] = [
 
 /// Renders a section with the server's series during one load. The section is empty if no probe
 /// observed the server.
-fn watched(run: &Run) -> Report {
+fn server_series_section(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
         let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
@@ -106,7 +110,7 @@ fn watched(run: &Run) -> Report {
     let of = |(title, unit, names): &(&str, AxisUnit, &[&'static str])| {
         panel(title, *unit, names.iter().filter_map(|&name| line(name, shown(names, name))).collect())
     };
-    let mut panels: Vec<Panel> = WATCHED.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
+    let mut panels: Vec<Panel> = SERVER_PANELS.iter().map(of).filter(|panel| !panel.lines.is_empty()).collect();
     for name in run.probes.series.keys().filter(|name| table::METRICS.label(name).is_some()) {
         panels.extend(line(name, name.clone()).map(|line| panel(name, AxisUnit::Count, vec![line])));
     }
@@ -169,14 +173,14 @@ const TIME_HEADINGS: [&str; 9] =
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     // The text above the chart already states how many requests succeeded.
     let heading = heading::time(&run.plan, summary).untitled();
-    let panels = chart::moments_panels(&series::over_time(run, COLUMNS));
-    report.drawn(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
+    let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
+    report.responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
     if run.totals().routes_sum.response.count() == 0 {
         return;
     }
     let headings = ["share of the requests", "response time", "service time"];
-    report.drawn(|theme| percentiles_svg(run, summary, theme), &headings, latency_rows(run));
-    report.drawn(|theme| heat_svg(run, summary, theme), &[], Vec::new());
+    report.responsive_chart(|theme| percentiles_svg(run, summary, theme), &headings, latency_rows(run));
+    report.responsive_chart(|theme| heat_svg(run, summary, theme), &[], Vec::new());
 }
 
 /// Renders the environment of the measurement, and the command that repeats it.
@@ -223,7 +227,7 @@ pub(crate) fn environment(experiment: &Experiment, seed: Option<u64>, around: &P
 }
 
 /// Returns the unit of the rates in a comparison of two searches: the common unit, or both units.
-pub(crate) fn counted_of_both(a: &Findings, b: &Findings) -> &'static str {
+pub(crate) fn common_rate_unit(a: &Findings, b: &Findings) -> &'static str {
     if a.counted == b.counted { a.counted } else { "requests or sessions" }
 }
 
@@ -241,9 +245,9 @@ pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     };
     let rows = [a, b].map(|(name, findings)| [vec![name.to_owned()], line(findings)].concat());
     let mut report = Report::default();
-    let held = format!("met the SLO, {}/s", counted_of_both(a.1, b.1));
+    let held = format!("met the SLO, {}/s", common_rate_unit(a.1, b.1));
     let headings = ["search", held.as_str(), "broke the SLO", "SLO"];
-    report.drawn(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
+    report.responsive_chart(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
     report
 }
 
@@ -257,7 +261,7 @@ pub(crate) fn run_page(
     let RunFinding { trial, summary, routes, server } = found;
     let mut charts = Report::default();
     load_charts(&mut charts, &trial.run, summary);
-    charts.append(watched(&trial.run)).heading("All figures");
+    charts.append(server_series_section(&trial.run)).heading("All figures");
     let mut report = run_report(context, summary, routes);
     report.after_answer(charts);
     add_server(&mut report, server);
@@ -278,21 +282,21 @@ pub(crate) fn find_page(
     let target = heading::target(context.plan);
     let searched = [NamedSearch { name: "", findings }];
     let heading = heading::find(findings, &target).untitled();
-    let open = findings.trials.iter().filter(|t| measuring(t.purpose) && t.offered_rps().is_some());
+    let open = findings.trials.iter().filter(|t| is_measured(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
     let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
-    charts.drawn(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
+    charts.responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = find_report(experiment, context, found, doubts, held_by, false);
     report.headline(heading::line_title(findings)).after_answer(charts);
     add_server(&mut report, server);
 
     report.heading("Evidence").text(Tone::Plain, "Every trial, in order:");
-    let trials = findings.trials.iter().filter(|t| measuring(t.purpose));
+    let trials = findings.trials.iter().filter(|t| is_measured(t.purpose));
     report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
-    if let Some(trial) = at_the_line(experiment, findings) {
+    if let Some(trial) = trial_at_line(experiment, findings) {
         report.heading("The load line, seen closely");
         load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
-        report.append(watched(&trial.run));
+        report.append(server_series_section(&trial.run));
     }
     let climb: Vec<Level> = experiment
         .trials
@@ -323,7 +327,7 @@ pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
     let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).untitled();
-    charts.drawn(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
+    charts.responsive_chart(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
@@ -345,7 +349,7 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);
     let above = heading::ladder(&found.ladder, &compared_load(context)).untitled();
-    charts.drawn(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
+    charts.responsive_chart(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
     let seed = Some(found.blocks.plan.load.seed);
@@ -353,12 +357,12 @@ pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around:
     report
 }
 
-fn measuring(purpose: Purpose) -> bool {
+fn is_measured(purpose: Purpose) -> bool {
     !matches!(purpose, Purpose::Settle | Purpose::Profile)
 }
 
 /// Returns the longest trial that met the SLO at the lower end of the load line's interval.
-fn at_the_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
+fn trial_at_line<'a>(experiment: &'a Experiment, findings: &Findings) -> Option<&'a Trial> {
     let line = findings.load_line_rps.lower;
     let held = findings.trials.iter().filter(|t| t.verdict == Verdict::Pass);
     let at = held.filter(|t| t.offered_rps().is_some_and(|rate| (rate / line - 1.0).abs() < 1e-6));
@@ -389,9 +393,9 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     };
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
-    report.drawn(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
+    report.responsive_chart(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
     // A constant success rate of 100 % shows nothing that the table does not.
     if levels.iter().any(|level| level.success_rate < 1.0) {
-        report.drawn(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
+        report.responsive_chart(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }
 }

@@ -95,7 +95,7 @@ impl<'a> RecordedPair<'a> {
             // The page's heading is the chart's title.
             let heading = searches_heading(sides).untitled();
             let mut charts = Report::default();
-            charts.drawn(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
+            charts.responsive_chart(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
             report.after_answer(charts);
         }
         report

@@ -5,7 +5,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
-use crate::find::{answer, stopped_text};
+use crate::find::{answer, stop_reason_text};
 use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::spelled;
 use crate::run::{RunContext, target_text};
@@ -47,7 +47,7 @@ const PLACE_SHARE_MIN: f64 = 0.02;
 
 /// Returns the places of requests in flight, each with its shares at the low load, at the line and
 /// above. The place with the largest share at the highest load is first.
-fn places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
+fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
     let most = |shares: &[Option<f64>; 3]| shares.iter().flatten().copied().fold(0.0, f64::max);
@@ -64,7 +64,7 @@ pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
     let row = |(place, shares): (RequestPlace, [Option<f64>; 3])| {
         std::iter::once(place.text().to_owned()).chain(shares.map(cell)).collect()
     };
-    places(explanation).into_iter().map(row).collect()
+    request_places(explanation).into_iter().map(row).collect()
 }
 
 /// The minimum share of requests at no observed place from which the report explains "not
@@ -89,7 +89,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
         name: place.text().to_owned(),
         values: shares.map(value),
     };
-    let bars: Vec<EvidenceBars> = places(explanation).into_iter().map(of).collect();
+    let bars: Vec<EvidenceBars> = request_places(explanation).into_iter().map(of).collect();
     let heading = Heading {
         title: "Places of requests in flight, from a low load to past the line".into(),
         subtitle: "shares of all in flight; bars are relative to the longest of three".into(),
@@ -186,7 +186,7 @@ fn varied_row(step: &VariedStep) -> Vec<String> {
 
 /// Formats the predicted load lines: with twice the capacity of the limit, and without the limit.
 /// Returns `None` without a prediction.
-pub(crate) fn moves_text(explanation: &Explanation, counted: &str) -> Option<String> {
+pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
     let doubled =
@@ -207,7 +207,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
     let mut facts = vec![("target", target_text(context.plan)), ("line", answer(findings, doubts))];
-    facts.extend(moves_text(explanation, findings.counted).map(|text| ("moves it", text)));
+    facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("moves it", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()
         && !explanation.abstained
@@ -240,13 +240,13 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
             if findings.target_loss.is_some() { "" } else { ", then steady loads," },
             duration(findings.elapsed_s * 1e9),
             context.plan.load.seed,
-            stopped_text(findings.stopped_by)
+            stop_reason_text(findings.stopped_by)
         ),
     ));
     report.facts(facts);
     if explanation.request_places.iter().any(Option::is_some) {
         let headings = place_headings(findings);
-        report.drawn(|theme| places_svg(explanation, theme), &headings, place_rows(explanation));
+        report.responsive_chart(|theme| places_svg(explanation, theme), &headings, place_rows(explanation));
         report.table(&headings, place_rows(explanation));
         if let Some(note) = unobserved_note(found) {
             report.text(Tone::Plain, note);
@@ -255,7 +255,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     if !explanation.evidence.is_empty() {
         let rows = || explanation.evidence.iter().map(evidence_row).collect();
         let headings = evidence_headings(findings);
-        report.drawn(|theme| evidence_svg(explanation, theme), &headings, rows());
+        report.responsive_chart(|theme| evidence_svg(explanation, theme), &headings, rows());
         report.table(&headings, rows());
     }
     if let Some(varied) = &explanation.varied {

@@ -59,7 +59,7 @@ fn functions<'a>(
     profiles: Option<&'a Assessment<Profiles>>,
 ) -> Option<FunctionsFields<'a>> {
     let served = |profiles: &'a Assessment<Profiles>| FunctionsFields::Served(ProfilesFields::new(profiles));
-    let whole = profiles.filter(|profiles| profiles.open().1.comparison.is_some());
+    let whole = profiles.filter(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
     let sampled = || Some(FunctionsFields::Sampled(SampledFields::new(explanation.functions.as_ref()?)));
     whole.map(served).or_else(sampled).or_else(|| profiles.map(served))
 }

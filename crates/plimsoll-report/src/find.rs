@@ -7,7 +7,7 @@ use crate::failed;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
 use crate::run::{RunContext, setup_fact, target_text};
-use crate::wrap::{broken, width};
+use crate::wrap::{width, wrap};
 use plimsoll_analysis::find::{LoadLine, LogRate, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, InstanceEstimate, PlannedLoad, SearchFinding};
 use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, TrialOutcome, Verdict};
@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 /// Returns the reason why a search ended, in words.
-pub fn stopped_text(stopped_by: StopReason) -> &'static str {
+pub fn stop_reason_text(stopped_by: StopReason) -> &'static str {
     match stopped_by {
         StopReason::Width => "the interval of the load line is narrow enough",
         StopReason::Budget => "the budget was exhausted",
@@ -40,11 +40,11 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     let slo = &findings.slo;
     let disturbed = findings.interference.reason.as_deref().filter(|_| findings.interference.disturbed);
     let disturbed = disturbed.map_or_else(String::new, |reason| format!("; disturbed: {reason}"));
-    let doubts: String = doubts.beside().map(|doubt| format!("; {}", spelled(doubt))).collect();
+    let doubts: String = doubts.inline_texts().map(|doubt| format!("; {}", spelled(doubt))).collect();
     if let Some(stalls) =
-        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
+        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
     {
-        let then = match &stalls.forbids {
+        let then = match &stalls.impossible_bound {
             Some(bound) => format!("no rate meets {bound}"),
             None => format!("no rate was shown to meet {slo} nevertheless"),
         };
@@ -58,8 +58,8 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     }
     let times = |rps: f64| log_times(findings, rps);
     let arrivals = arrivals_text(findings.arrivals);
-    let seen = if findings.met_slo_s > 0.0 {
-        format!("; seen for {}", duration(findings.met_slo_s * 1e9))
+    let seen = if findings.longest_pass_at_line_s > 0.0 {
+        format!("; seen for {}", duration(findings.longest_pass_at_line_s * 1e9))
     } else {
         String::new()
     };
@@ -182,9 +182,9 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
 
 /// The middle columns of the live log: index of the cell in [`trial_row`], and width in characters.
 /// The trial's kind is before these columns, and its verdict is after.
-const LIVE: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
+const LIVE_COLUMNS: [(usize, usize); 6] = [(1, 12), (2, 8), (3, 12), (4, 8), (5, 7), (6, 7)];
 /// The cells of [`trial_row`] that are omitted in a narrow terminal, the least important first.
-const LEFT_OUT: [usize; 4] = [3, 2, 5, 4];
+const OMITTED_CELLS: [usize; 4] = [3, 2, 5, 4];
 /// The width in characters of the columns that are always shown: time, kind and verdict of a trial.
 const LIVE_FRAME: usize = 8 + 2 + 7 + 2 + 4;
 /// The indentation of the second line of a broken row, in characters.
@@ -192,12 +192,12 @@ const LIVE_INDENT: usize = 10;
 
 /// Returns the middle columns of the live log that fit a terminal of this width.
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
-    let mut shown = LIVE.to_vec();
+    let mut shown = LIVE_COLUMNS.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
     // Reasons of verdicts also need space: terminals below 110 columns show no more columns than
     // one of 79.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
-    for left_out in LEFT_OUT {
+    for left_out in OMITTED_CELLS {
         if wide(&shown) <= room {
             break;
         }
@@ -218,7 +218,7 @@ fn live_row(at: &str, cells: &[String], columns: Option<usize>) -> String {
     match (reason.is_empty(), columns) {
         (true, _) => row.to_owned(),
         (false, Some(columns)) if width(row) + 2 + width(reason) >= columns => {
-            broken(&format!("{row}:\n{}{reason}", " ".repeat(LIVE_INDENT)), Some(columns), LIVE_INDENT)
+            wrap(&format!("{row}:\n{}{reason}", " ".repeat(LIVE_INDENT)), Some(columns), LIVE_INDENT)
         }
         (false, _) => format!("{row}: {reason}"),
     }
@@ -316,7 +316,7 @@ pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
 }
 
 /// Formats the probable bottleneck at the load line, and the command that checks it.
-fn held_by_text(context: &RunContext, held_by: &Bottleneck) -> String {
+fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
         [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
         _ => "plimsoll explain".to_owned(),
@@ -351,7 +351,7 @@ pub(crate) fn find_report(
         facts.push(("capacity", text));
     }
     facts.extend(findings.log.map(|log| ("log", log_text(&log, findings.load_line_rps.rps))));
-    facts.extend(held_by.map(|held_by| ("bottleneck", held_by_text(context, held_by))));
+    facts.extend(held_by.map(|held_by| ("bottleneck", bottleneck_text(context, held_by))));
     facts.extend(found.planned_load.map(|planned| ("plan with", planned_text(&planned, found.findings.counted))));
     facts.extend(found.instance_estimate.map(|needed| ("needs", needed_text(&needed, found.findings.counted))));
     facts.extend(found.soak.as_ref().map(|soak| ("soak", soak.text())));
@@ -379,7 +379,7 @@ pub(crate) fn find_report(
                 trials => format!("{trials} trials"),
             },
             duration(findings.elapsed_s * 1e9),
-            stopped_text(findings.stopped_by),
+            stop_reason_text(findings.stopped_by),
             context.plan.load.seed
         ),
     ));
@@ -431,7 +431,7 @@ mod tests {
     use plimsoll_model::{AddressRange, Curve, Injector, Plan, Run, Tag};
 
     #[test]
-    fn where_loads_came_from_is_told_where_they_moved() {
+    fn source_addresses_are_stated_if_they_changed() {
         let trial = |sources: &str| {
             let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
             let sources =

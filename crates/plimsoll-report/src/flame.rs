@@ -12,7 +12,7 @@
 
 use crate::chart;
 use crate::profile::amount;
-use crate::visible::steers;
+use crate::visible::is_control_character;
 use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -90,7 +90,7 @@ pub fn html(flame: &Flame, body: &str) -> String {
 pub fn inline_svg(flame: &Flame) -> String {
     let tree = flame.tree;
     let total = tree.width();
-    let rows = drawn(tree, total).map(|(node, _)| node.depth as usize + 1).max().unwrap_or(0);
+    let rows = visible_frames(tree, total).map(|(node, _)| node.depth as usize + 1).max().unwrap_or(0);
     let height = TOP + (rows + 1) * ROW + SIDE as usize;
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" class=\"plimsoll-flame\" viewBox=\"0 0 {WIDTH} {height}\" \
@@ -102,9 +102,9 @@ pub fn inline_svg(flame: &Flame) -> String {
         escaped(flame.subtitle),
     );
     let all = format!("all {}", flame_value(flame, flame.total));
-    piece(&mut out, &all, &all, SIDE, TOP, WIDTH - 2.0 * SIDE, "#e8e6df");
+    write_frame(&mut out, &all, &all, SIDE, TOP, WIDTH - 2.0 * SIDE, "#e8e6df");
     let scale = if total > 0.0 { (WIDTH - 2.0 * SIDE) / total } else { 0.0 };
-    for (node, start) in drawn(tree, total) {
+    for (node, start) in visible_frames(tree, total) {
         let name = &tree.functions[node.function as usize].name;
         let described = if tree.difference {
             format!("{name}: {} before, {} after", flame_value(flame, node.before), flame_value(flame, node.value))
@@ -113,7 +113,7 @@ pub fn inline_svg(flame: &Flame) -> String {
         };
         let (x, y) = (SIDE + start * scale, TOP + (node.depth as usize + 1) * ROW);
         let fill = if tree.difference { change_colour(node) } else { colour(name) };
-        piece(&mut out, name, &described, x, y, node.width * scale, &fill);
+        write_frame(&mut out, name, &described, x, y, node.width * scale, &fill);
     }
     let _ = write!(
         out,
@@ -126,7 +126,7 @@ pub fn inline_svg(flame: &Flame) -> String {
 
 /// Returns the frames that are wide enough for the drawing without script. Each has its left end,
 /// in the unit of the frames' widths.
-fn drawn(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
+fn visible_frames(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
     // The left end of the next frame at each depth.
     let mut next: Vec<f64> = vec![0.0];
     let mut starts = tree.nodes.iter().map(move |node| {
@@ -141,7 +141,7 @@ fn drawn(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
     std::iter::from_fn(move || starts.by_ref().find(|(node, _)| node.width >= narrowest && node.width > 0.0))
 }
 
-fn piece(out: &mut String, name: &str, described: &str, x: f64, y: usize, width: f64, fill: &str) {
+fn write_frame(out: &mut String, name: &str, described: &str, x: f64, y: usize, width: f64, fill: &str) {
     let _ = write!(
         out,
         "<g><title>{}</title><rect x=\"{x:.2}\" y=\"{y}\" width=\"{:.2}\" height=\"{}\" fill=\"{fill}\"/>",
@@ -199,7 +199,9 @@ fn number(value: f64) -> Value {
 
 /// Replaces characters that XML forbids, or that could control the surrounding text.
 fn printable(text: &str) -> String {
-    text.chars().map(|c| if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c }).collect()
+    text.chars()
+        .map(|c| if is_control_character(c) || matches!(c, '\u{fffe}' | '\u{ffff}') { '\u{fffd}' } else { c })
+        .collect()
 }
 
 fn escaped(text: &str) -> String {

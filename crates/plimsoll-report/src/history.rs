@@ -52,7 +52,7 @@ fn sparkline(values: &[f64]) -> String {
 /// Formats the load line of a run with its interval, such as `2 010/s (1 980 to 2 040)`, or its
 /// goodput.
 fn rate_text(run: &HistoryRun) -> String {
-    match (run.line(), run.followed_rps()) {
+    match (run.line(), run.series_value_rps()) {
         (Some(line), _) => {
             let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
             format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
@@ -82,7 +82,7 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
 }
 
 /// Formats further measures that changed at the same point; `None` if no change was observed.
-fn moved_text(moved: &ConcurrentChanges) -> Option<String> {
+fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
         let text = |us: f64| duration(us * 1e3);
@@ -135,11 +135,11 @@ fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
     facts.push(("machine", lane.machine.clone()));
-    if !lane.apart.is_empty() {
-        facts.push(("apart, since", lane.apart.join("; ")));
+    if !lane.separation_reasons.is_empty() {
+        facts.push(("apart, since", lane.separation_reasons.join("; ")));
     }
     for found in &lane.changes {
-        let moved = moved_text(&found.moved).map_or_else(String::new, |moved| format!("; {moved}"));
+        let moved = concurrent_changes_text(&found.concurrent).map_or_else(String::new, |moved| format!("; {moved}"));
         facts
             .push(("change at", format!("{}: {}{moved}", point_name(lane, found.point.at, order), change_text(found))));
     }
@@ -154,7 +154,7 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
         lane.changes.iter().map(|found| (lane.points[found.point.at].runs[0], found)).collect();
     let row = |number: usize, run: &HistoryRun| {
         let summary = run.summary.as_ref();
-        let aside = lane.aside.iter().find(|(aside, _)| *aside == number).map(|(_, why)| why);
+        let aside = lane.excluded_runs.iter().find(|(aside, _)| *aside == number).map(|(_, why)| why);
         let step = match (changed.iter().find(|(at, _)| *at == number), aside) {
             (Some((_, found)), _) => change_text(found),
             (None, Some(why)) => format!("not counted: {why}"),
@@ -208,7 +208,7 @@ pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
     report.text(Tone::Answer, lane_answer(lane, order));
-    report.drawn(|theme| history_chart(&heading.clone().untitled(), lane, order, theme), &[], Vec::new());
+    report.responsive_chart(|theme| history_chart(&heading.clone().untitled(), lane, order, theme), &[], Vec::new());
     report.facts(lane_facts(lane, order)).table(&HEADINGS, lane_rows(lane, usize::MAX));
     report
 }
@@ -293,11 +293,11 @@ pub fn history_document(view: &HistoryView) -> Value {
             ratio_lower: found.point.interval.lower,
             ratio_upper: found.point.interval.upper,
             p: found.point.p,
-            cpu_us_per_request: found.moved.cpu_us,
-            p99_ns: found.moved.p99_ns,
-            cause: found.moved.cause.clone(),
+            cpu_us_per_request: found.concurrent.cpu_us,
+            p99_ns: found.concurrent.p99_ns,
+            cause: found.concurrent.cause.clone(),
             functions: found
-                .moved
+                .concurrent
                 .functions
                 .iter()
                 .map(|(function, before_share, after_share)| FunctionShareFields {
@@ -309,7 +309,7 @@ pub fn history_document(view: &HistoryView) -> Value {
         };
         let skipped = lane.runs.len().saturating_sub(view.last);
         let row = |(number, run): (usize, &'_ HistoryRun)| -> Value {
-            let aside = lane.aside.iter().find(|(aside, _)| *aside == number);
+            let aside = lane.excluded_runs.iter().find(|(aside, _)| *aside == number);
             value(&RunRowFields { run, not_counted: aside.map(|(_, why)| why.as_str()) })
         };
         let fields = LaneFields {
@@ -317,7 +317,7 @@ pub fn history_document(view: &HistoryView) -> Value {
             measure: lane.measure,
             slo: lane.slo.as_deref(),
             machine: &lane.machine,
-            apart: &lane.apart,
+            apart: &lane.separation_reasons,
             points: (0..lane.points.len()).map(point).collect(),
             changes: lane.changes.iter().map(changed).collect(),
             runs: Vec::new(),

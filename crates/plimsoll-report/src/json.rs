@@ -135,7 +135,7 @@ impl<'a> FrameFields<'a> {
             tags: experiment.terms.as_ref().map_or(&[], |terms| &terms.output.tags),
         };
         let Experiment { started_unix_ms, command, .. } = experiment;
-        let agents = agents::fields(&fleet::over_all(experiment.trials.iter().map(|trial| &trial.run)));
+        let agents = agents::agent_fields(&fleet::sum_agents(experiment.trials.iter().map(|trial| &trial.run)));
         let made = made.map(|made| match agents.as_slice() {
             [] => made,
             agents => LoadSetupFields { threads: agents.iter().map(AgentFields::threads).sum(), ..made },
@@ -579,7 +579,7 @@ impl<'a> From<&'a SweepLevel<'a>> for LevelFields<'a> {
                     }),
                 }))
             }
-            Err(reason) => LevelFields::Unheld { concurrency, error: spelled(&format::unheld(reason)) },
+            Err(reason) => LevelFields::Unheld { concurrency, error: spelled(&format::skip_reason(reason)) },
         }
     }
 }
@@ -807,12 +807,12 @@ pub(crate) fn find(
         arrivals: findings.arrivals.word(),
         capacity: findings.capacity.map(CapacityFields::from),
         replay: ReplayLineFields::from_findings(findings),
-        doubts: doubts.beside().map(spelled).collect(),
+        doubts: doubts.inline_texts().map(spelled).collect(),
         stalls: findings.stalls.as_ref().map(|stalls| StallsFields {
             count: stalls.count,
             longest_s: stalls.longest_ns as f64 / 1e9,
-            every_s: stalls.every_ns as f64 / 1e9,
-            forbids: stalls.forbids.as_deref(),
+            every_s: stalls.mean_interval_ns as f64 / 1e9,
+            forbids: stalls.impossible_bound.as_deref(),
         }),
         gone: findings.target_loss.map(|gone| gone.text()),
         failing: findings.constant_failure.map(|failing| ConstantFailureFields {
@@ -839,7 +839,7 @@ pub(crate) fn find(
             .map(|(trial, run)| TrialFields::new(trial, run))
             .collect(),
         stopped_by: findings.stopped_by,
-        seen_s: findings.met_slo_s,
+        seen_s: findings.longest_pass_at_line_s,
         provable_in_s: findings.provable_in_s,
         planned: found.planned_load.map(|PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained }| {
             PlannedFields { headroom, rate_rps, in_flight, p99_ns, held: is_sustained }

@@ -5,7 +5,7 @@
 use crate::block::{Report, Tone};
 use crate::document::ByName;
 use crate::format::{duration, rate};
-use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, above, amount, change_cells, name_text};
+use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, amount, change_cells, name_text, profile_warnings};
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
 use plimsoll_analysis::taken_profiles::{KindSum, KindSums, ProfileFindings, Profiles};
@@ -18,20 +18,21 @@ const ROWS_DOCUMENT: usize = 50;
 const NAMED: usize = 5;
 
 fn with_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
-    format!("{} with, {} without", of(&level.with), of(&level.without))
+    format!("{} with, {} without", of(&level.with_cpu_profile), of(&level.without_profiling))
 }
 
 /// Returns the relative change of the goodput while profiling: -0.01 means that profiling costs 1
 /// %. `None` if nothing succeeded without profiling.
 fn cost(level: &ProfiledTrial) -> Option<f64> {
-    (level.without.goodput_rps > 0.0).then(|| level.with.goodput_rps / level.without.goodput_rps - 1.0)
+    (level.without_profiling.goodput_rps > 0.0)
+        .then(|| level.with_cpu_profile.goodput_rps / level.without_profiling.goodput_rps - 1.0)
 }
 
 /// Formats how many profile files a run has, and the command for the flame graph of their
 /// difference. Returns `None` if a file is missing.
 pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     let ProfileFindings::OfLoads(profiles) = taken else { return None };
-    let profiles = profiles.open().1;
+    let profiles = profiles.doubts_and_figures().1;
     let cpu = |level: &str| {
         let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == "cpu");
         kept.map(|kept| kept.file.as_str())
@@ -47,8 +48,8 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
 
 /// Renders the section about profiles of a report, with the doubts about them first.
 pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
-    let (doubts, profiles) = profiles.open();
-    let mut report = above(doubts);
+    let (doubts, profiles) = profiles.doubts_and_figures();
+    let mut report = profile_warnings(doubts);
     let mut facts: Vec<(&str, String)> = Vec::new();
     let names = profiles.level_names();
     let rates: Vec<String> = profiles
@@ -134,7 +135,7 @@ const HANDED_ON: f64 = 0.97;
 pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [first, second]: [&str; 2], longer: &str) {
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
-    rows.retain(|DiffRow { flat, cum, handed_on, .. }| {
+    rows.retain(|DiffRow { flat, cum, costliest_callee: handed_on, .. }| {
         cum.after == 0.0 || *handed_on < HANDED_ON * cum.after || flat.after > (1.0 - HANDED_ON) * cum.after
     });
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
@@ -176,7 +177,7 @@ struct PairFields<T> {
 
 impl<T> PairFields<T> {
     fn from_trial(level: &ProfiledTrial, figure: impl Fn(&PeriodFigures) -> T) -> PairFields<T> {
-        PairFields { with: figure(&level.with), without: figure(&level.without) }
+        PairFields { with: figure(&level.with_cpu_profile), without: figure(&level.without_profiling) }
     }
 }
 
@@ -227,7 +228,7 @@ pub(crate) struct ProfilesFields<'a> {
 impl<'a> ProfilesFields<'a> {
     /// Creates the member `profiles` from the server's profiles.
     pub(crate) fn new(profiles: &'a Assessment<Profiles>) -> ProfilesFields<'a> {
-        let (doubts, profiles) = profiles.open();
+        let (doubts, profiles) = profiles.doubts_and_figures();
         let names = profiles.level_names();
         let level = |((level, name), requests): ((&ProfiledTrial, &'a str), &f64)| {
             let files = profiles.files.iter().filter(|kept| kept.level == name);
@@ -280,15 +281,21 @@ mod tests {
         let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
             requests_each: 1.0,
-            without: PeriodFigures {
+            without_profiling: PeriodFigures {
                 seconds: 10.0,
                 completed_rps: offered_rps,
                 goodput_rps: offered_rps,
                 p50_ns: 1000,
                 p99_ns: 9000,
             },
-            with: PeriodFigures { seconds: 10.0, completed_rps: offered_rps, goodput_rps, p50_ns: 1100, p99_ns: 9900 },
-            others: PeriodFigures::default(),
+            with_cpu_profile: PeriodFigures {
+                seconds: 10.0,
+                completed_rps: offered_rps,
+                goodput_rps,
+                p50_ns: 1100,
+                p99_ns: 9900,
+            },
+            other_kinds: PeriodFigures::default(),
         };
         let sum = |sum, requests| Some(KindSum { sum, requests });
         let mut doubts = Doubts::default();

@@ -134,7 +134,7 @@ fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, LogAndModelFields> {
 }
 
 fn verify_fields(distances: &ModelDistances) -> VerifyFields {
-    let apart = distances.apart();
+    let apart = distances.divergent_figures();
     let dispersion = distances.dispersion.iter().zip(&distances.dispersion_off_max);
     let dispersion = dispersion.map(|((width_ns, both), off_max)| DispersionFields {
         window_s: *width_ns as f64 / 1e9,
@@ -168,7 +168,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
 pub fn model_report(shown: &ModelReport) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();
-    let headline = match shown.distances.map(ModelDistances::apart) {
+    let headline = match shown.distances.map(ModelDistances::divergent_figures) {
         None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
             format!("{} matches {} within all bounds", shown.file, shown.logs.join(", "))

@@ -66,7 +66,7 @@ fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
 }
 
 pub(crate) fn step_row(step: &OverloadStep, is_grpc: bool) -> Vec<String> {
-    let again = step.again_rps.map_or_else(String::new, |again_rps| format!(" + {}/s again", rate(again_rps)));
+    let again = step.retries_rps.map_or_else(String::new, |again_rps| format!(" + {}/s again", rate(again_rps)));
     vec![
         format!("{} x", step.factor),
         format!("{}/s{again}", rate(step.offered_rps)),
@@ -198,7 +198,14 @@ impl From<&OverloadStep> for StepFields {
     fn from(step: &OverloadStep) -> StepFields {
         let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = step.refused;
         let OverloadStep {
-            factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, ..
+            factor,
+            offered_rps,
+            retries_rps: again_rps,
+            goodput_rps,
+            answered_rps,
+            kept_share,
+            accepted_p99_ns,
+            ..
         } = *step;
         let refused = RefusalCountsFields { too_much, status, timeout, connection, unsent, after_p50_ns };
         StepFields { factor, offered_rps, again_rps, goodput_rps, answered_rps, kept_share, accepted_p99_ns, refused }

@@ -21,7 +21,7 @@ const FRAMES_MAX: usize = 4000;
 pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, high: Option<&Profile>) -> Report {
     let mut report = Report::default();
     report.heading("CPU time of the server by function").append(profiles_report(profiles));
-    let profiles = profiles.open().1;
+    let profiles = profiles.doubts_and_figures().1;
     if let Some(profile) = high.or(low) {
         let level = if high.is_some() { &profiles.level_name } else { "low" };
         let view = View::all(profile.sample_type_default);

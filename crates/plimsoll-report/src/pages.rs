@@ -28,18 +28,18 @@ pub struct PagePart<'a> {
 pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     let mut all = match parts.as_slice() {
         [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
-            let [name_a, name_b] = names_apart(a, b);
+            let [name_a, name_b] = distinct_names(a, b);
             two_searches((&name_a, &first.findings), (&name_b, &second.findings))
         }
         _ => Report::default(),
     };
-    all.append(joined(parts.into_iter().map(|part| (part.path, part.report)).collect()));
+    all.append(join_reports(parts.into_iter().map(|part| (part.path, part.report)).collect()));
     page::render(&all, &format!("plimsoll: {target}"))
 }
 
 /// Joins the reports of several files, each under the file's path. A single report has no such
 /// heading.
-pub fn joined(reports: Vec<(&Path, Report)>) -> Report {
+pub fn join_reports(reports: Vec<(&Path, Report)>) -> Report {
     let several = reports.len() > 1;
     let mut all = Report::default();
     for (path, report) in reports {
@@ -66,7 +66,7 @@ pub fn summary(mut page: Report, is_sweep: bool) -> Report {
 
 /// Returns different names for two files: file names without extension, with as many folders as
 /// needed.
-pub fn names_apart(a: &Path, b: &Path) -> [String; 2] {
+pub fn distinct_names(a: &Path, b: &Path) -> [String; 2] {
     let names = [a, b].map(|path| {
         let parts: Vec<_> = path.with_extension("").components().map(|c| c.as_os_str().to_owned()).collect();
         parts.into_iter().map(|part| part.to_string_lossy().into_owned()).collect::<Vec<String>>()
@@ -96,7 +96,7 @@ mod tests {
             ("find.plimsoll", "old/find.plimsoll", ["find", "old/find"]),
             ("find.plimsoll", "find.dat", ["find.plimsoll", "find.dat"]),
         ] {
-            assert_eq!(names_apart(Path::new(a), Path::new(b)), expect.map(str::to_owned));
+            assert_eq!(distinct_names(Path::new(a), Path::new(b)), expect.map(str::to_owned));
         }
     }
 }

@@ -312,7 +312,7 @@ pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
 }
 
 /// Renders warnings about profiles: missing profiles first, then evidence against the figures.
-pub(crate) fn above(doubts: &Doubts) -> Report {
+pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
     for text in missing.into_iter().chain(warnings) {
@@ -385,7 +385,7 @@ mod tests {
         for kind in [DoubtKind::Server, DoubtKind::Unmeasured, DoubtKind::Generator] {
             doubts.add(kind, format!("{kind:?}"));
         }
-        let shown = text::render(&above(&doubts), false);
+        let shown = text::render(&profile_warnings(&doubts), false);
         assert_eq!(shown, "warning: Unmeasured\nwarning: Server\nwarning: Generator\n");
         let expect = json!({ "missing": ["Unmeasured"], "warnings": ["Server", "Generator"] });
         assert_eq!(value(&DoubtsFields::from(&doubts)), expect);

@@ -5,7 +5,7 @@
 
 use crate::format::{count, duration, rate};
 use crate::visible::visible;
-use crate::wrap::broken;
+use crate::wrap::wrap;
 use plimsoll_analysis::live_meter::LiveFigures;
 
 /// The state of a running experiment, as far as the display shows it.
@@ -59,7 +59,7 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
 /// Wraps `text` into lines of at most `columns`. A word that is too long is cut, because the number
 /// of terminal rows must be known to erase them.
 fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
-    let lines = broken(text, Some(columns), indent);
+    let lines = wrap(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
 }
 

@@ -7,7 +7,7 @@ use crate::failed;
 use crate::format::{count, duration, flag_time, rate, share};
 use crate::remedy::spelled;
 use crate::run::load_text;
-use crate::wrap::broken;
+use crate::wrap::wrap;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
 use plimsoll_analysis::prove::rules::{NoEffect, requests_needed};
@@ -155,7 +155,7 @@ pub fn ladder_heading() -> String {
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
 pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
-    broken(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_standing(ladder)), columns, 18)
+    wrap(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_standing(ladder)), columns, 18)
 }
 
 /// Formats the result of a comparison as one sentence.
@@ -206,7 +206,7 @@ fn inconclusive(proof: &Proof) -> String {
         let interval = interval_text(one);
         format!("{} {} ({interval})", measure_text(one.measure), change(one.ratio))
     });
-    let enough = enough_text(proof).map(|enough| format!("; {enough}")).unwrap_or_default();
+    let enough = budget_advice_text(proof).map(|enough| format!("; {enough}")).unwrap_or_default();
     match (&proof.reason, primary, seen) {
         (Some(Reason::Ended(why)), _, Some(seen)) => format!("inconclusive: {why}; until then {seen}"),
         (Some(Reason::Ended(why)), _, None) => format!("inconclusive: {why}"),
@@ -217,7 +217,7 @@ fn inconclusive(proof: &Proof) -> String {
             };
             format!("inconclusive: {seen}. That would be {said}, but {why}{way_out}")
         }
-        (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", no_effect(*why)),
+        (Some(Reason::NotTaken(why)), ..) => format!("not provable: {}{enough}", missing_measure_text(*why)),
         (_, Some(one), Some(seen)) => {
             // The verdict needs stronger evidence than an interval that excludes 0.
             if one.ratio_interval.is_some_and(|interval| !interval.contains(1.0)) {
@@ -233,7 +233,7 @@ fn inconclusive(proof: &Proof) -> String {
 }
 
 /// Formats the reason why a measure has no estimate.
-fn no_effect(why: NoEffect) -> String {
+fn missing_measure_text(why: NoEffect) -> String {
     match why {
         NoEffect::NotTaken => "the measure could not be taken".into(),
         NoEffect::TooFew { q, requests } => format!(
@@ -249,7 +249,7 @@ fn no_effect(why: NoEffect) -> String {
 const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
 
 /// Formats the longer comparison that would decide; `None` if none is known.
-fn enough_text(proof: &Proof) -> Option<String> {
+fn budget_advice_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
     Some(match proof.budget_enough_ns {
@@ -482,7 +482,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
 }
 
 /// Formats the goodput as a share of the rung before. The share may exceed 100 %.
-fn part(ratio: f64) -> String {
+fn share_of_rung_text(ratio: f64) -> String {
     if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
@@ -493,7 +493,7 @@ fn cost(us: f64) -> String {
 }
 
 /// Formats both ends of an interval; only the upper end has the unit.
-fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> String {
+fn interval_ends_text(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> String {
     let Some(ConfidenceInterval { lower, upper }) = interval else { return "too few blocks".into() };
     let (lower, upper) = (text(lower), text(upper));
     let number = lower.rsplit_once(' ').map_or(lower.as_str(), |(number, _)| number);
@@ -503,13 +503,15 @@ fn from_to(interval: Option<ConfidenceInterval>, text: fn(f64) -> String) -> Str
 /// Formats the goodput of a rung as a share of the rung before, with its interval; `None` for the
 /// first rung.
 pub(crate) fn share_text(rung: &Rung) -> Option<String> {
-    rung.share.map(|share| format!("{} ({})", part(share), from_to(rung.share_interval, part)))
+    rung.share.map(|share| {
+        format!("{} ({})", share_of_rung_text(share), interval_ends_text(rung.share_interval, share_of_rung_text))
+    })
 }
 
 /// Formats the cost per request that a rung adds to the rung before, with its interval; `None` for
 /// the first rung.
 pub(crate) fn cost_text(rung: &Rung) -> Option<String> {
-    rung.cost_us.map(|us| format!("{} ({})", cost(us), from_to(rung.cost_us_interval, cost)))
+    rung.cost_us.map(|us| format!("{} ({})", cost(us), interval_ends_text(rung.cost_us_interval, cost)))
 }
 
 /// Formats the result of a ladder as one sentence: the goodput of the first and the last rung.
@@ -519,7 +521,7 @@ pub fn ladder_answer(ladder: &Ladder) -> String {
     }
     let first = ladder.rungs.first().map_or(0.0, |rung| rung.goodput_rps);
     let last = ladder.rungs.last().map_or(0.0, |rung| rung.goodput_rps);
-    let whole = if first > 0.0 { part(last / first) } else { "nothing".into() };
+    let whole = if first > 0.0 { share_of_rung_text(last / first) } else { "nothing".into() };
     format!("{} requests/s at the first step, {} at the last: {whole} of the first", rate(first), rate(last))
 }
 
@@ -551,12 +553,12 @@ pub(crate) fn ladder_report(context: &ProveContext, ladder: &Ladder) -> Report {
 pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>) {
     let row = |(number, rung): (usize, &Rung)| {
         let known = |of: Option<f64>, text: fn(f64) -> String| of.map(text).unwrap_or_default();
-        let ends = |of: Option<f64>, interval, text| of.map(|_| from_to(interval, text)).unwrap_or_default();
+        let ends = |of: Option<f64>, interval, text| of.map(|_| interval_ends_text(interval, text)).unwrap_or_default();
         vec![
             arm_name(number as u8).to_string(),
             if ladder.blocks > 0 { format!("{}/s", rate(rung.goodput_rps)) } else { "-".to_owned() },
-            known(rung.share, part),
-            ends(rung.share, rung.share_interval, part),
+            known(rung.share, share_of_rung_text),
+            ends(rung.share, rung.share_interval, share_of_rung_text),
             known(rung.cost_us, cost),
             ends(rung.cost_us, rung.cost_us_interval, cost),
         ]

@@ -3,7 +3,7 @@
 
 use crate::block::Report;
 use crate::format::{count, rate};
-use crate::profile::{DiffFields, DoubtsFields, above, diff_report};
+use crate::profile::{DiffFields, DoubtsFields, diff_report, profile_warnings};
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::Sort;
 use plimsoll_analysis::taken_profiles::ProveProfiles;
@@ -15,8 +15,8 @@ const ROWS_DOCUMENT: usize = 50;
 
 /// Renders the section of a comparison's report about the profiles of both sides.
 pub fn report(profiles: &Assessment<ProveProfiles>) -> Report {
-    let (doubts, profiles) = profiles.open();
-    let mut report = above(doubts);
+    let (doubts, profiles) = profiles.doubts_and_figures();
+    let mut report = profile_warnings(doubts);
     let side = |at: usize| {
         let ProveProfiles { bases, files, requests, .. } = profiles;
         format!(
@@ -57,7 +57,7 @@ pub(crate) struct ProveProfilesFields<'a> {
 impl<'a> ProveProfilesFields<'a> {
     /// Creates the member `profiles` from the profiles of both sides.
     pub(crate) fn new(profiles: &'a Assessment<ProveProfiles>) -> ProveProfilesFields<'a> {
-        let (doubts, profiles) = profiles.open();
+        let (doubts, profiles) = profiles.doubts_and_figures();
         ProveProfilesFields {
             bases: &profiles.bases,
             seconds: profiles.seconds,

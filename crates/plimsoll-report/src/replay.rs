@@ -89,7 +89,7 @@ impl ReplayLineFields {
 /// replay a log.
 pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str, String)> {
     let RequestListRecord { facts, .. } = plan.traffic.request_list.as_ref()?;
-    let mut parts = vec![how(facts)];
+    let mut parts = vec![replay_speed_text(facts)];
     if facts.has_whole_seconds {
         parts.push(
             "timestamps of whole seconds, spread within each second: bursts below 1 s differ from the log".to_owned(),
@@ -114,7 +114,7 @@ pub(crate) fn fact(plan: &PlanRecord, summary: &Summary) -> Option<(&'static str
 }
 
 /// Formats the speed and the scale of a replay, compared with the log.
-fn how(facts: &ReplayFacts) -> String {
+fn replay_speed_text(facts: &ReplayFacts) -> String {
     let times = |milli: u64| (milli as f64 / 1e3).to_string();
     match (facts.speed_milli, facts.scale_milli) {
         (1000, 1000) => "requests are sent at the times of the log".to_owned(),

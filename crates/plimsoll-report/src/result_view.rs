@@ -50,7 +50,7 @@ impl<'a> ResultView<'a> {
     /// of any length. `in_full`: also include what the live log showed during the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
-        match self.finding.open().1 {
+        match self.finding.doubts_and_figures().1 {
             Finding::Sweep(found) if in_full => {
                 let rows: String = found.levels.iter().map(|level| sweep_row(level, columns) + "\n").collect();
                 format!("{}\n{rows}\n{shown}", sweep_header(columns))
@@ -62,7 +62,7 @@ impl<'a> ResultView<'a> {
     /// Renders the first screen for a terminal with this number of columns. It has a few lines: the
     /// answer, its certainty, and the next step. The full text is [`ResultView::text`].
     pub fn screen(&self, colour: bool, columns: Option<usize>) -> String {
-        let (doubts, finding) = self.finding.open();
+        let (doubts, finding) = self.finding.doubts_and_figures();
         let mut screen: Screen = match finding {
             Finding::Run(found) => run_screen(&self.context(&found.trial.run.plan), found),
             Finding::Sweep(found) => sweep_screen(self.experiment, found),
@@ -81,7 +81,7 @@ impl<'a> ResultView<'a> {
         // A cut recording was already reported when the file was read. The screen of a search
         // states the doubts about the line next to the line.
         let searched = matches!(finding, Finding::Find(_));
-        let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_beside();
+        let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_inline();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
@@ -98,10 +98,10 @@ impl<'a> ResultView<'a> {
 
     /// Builds the blocks of the text output.
     fn report(&self, in_full: bool) -> Report {
-        let (doubts, finding) = self.finding.open();
+        let (doubts, finding) = self.finding.doubts_and_figures();
         // A cut recording was already reported when the file was read. The table of a sweep itself
         // shows the levels that could not be measured.
-        let mut report = above(finding, doubts, |kind| match kind {
+        let mut report = doubt_warnings(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
             _ => true,
@@ -167,8 +167,8 @@ impl<'a> ResultView<'a> {
             around.extra.append(of_sides(profiles));
         }
         let around = &around;
-        let (doubts, finding) = self.finding.open();
-        let mut page = above(finding, doubts, |_| true);
+        let (doubts, finding) = self.finding.doubts_and_figures();
+        let mut page = doubt_warnings(finding, doubts, |_| true);
         let body = match finding {
             Finding::Run(found) => {
                 charted::run_page(self.experiment, &self.context(&found.trial.run.plan), found, around)
@@ -202,15 +202,15 @@ impl<'a> ResultView<'a> {
     /// server's own profiles show the functions.
     fn sampled(&self, found: &ExplainFinding) -> Report {
         let own = self.profiles.and_then(ProfileFindings::of_loads);
-        let own = own.is_some_and(|profiles| profiles.open().1.comparison.is_some());
+        let own = own.is_some_and(|profiles| profiles.doubts_and_figures().1.comparison.is_some());
         let functions = found.explanation.functions.as_ref().filter(|_| !own);
         functions.map_or_else(Report::default, functions_report)
     }
 
     /// Renders the finding as a JSON document; the schema depends on the kind of finding.
     pub fn document(&self) -> Value {
-        let (doubts, finding) = self.finding.open();
-        let warnings: Vec<String> = doubts.texts(|kind| told_by(finding, kind).is_none()).map(spelled).collect();
+        let (doubts, finding) = self.finding.doubts_and_figures();
+        let warnings: Vec<String> = doubts.texts(|kind| doubt_field(finding, kind).is_none()).map(spelled).collect();
         let of_loads = self.profiles.and_then(ProfileFindings::of_loads);
         let of_sides = self.profiles.and_then(ProfileFindings::of_sides);
         match finding {
@@ -233,7 +233,7 @@ impl<'a> ResultView<'a> {
 
     /// Draws the chart of a search for the load line; `None` for other kinds of findings.
     pub fn line_svg(&self, theme: Theme) -> Option<String> {
-        let found: &SearchFinding = match self.finding.open().1 {
+        let found: &SearchFinding = match self.finding.doubts_and_figures().1 {
             Finding::Find(found) => found,
             Finding::Explain(found) => &found.search,
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) | Finding::Prove(_) | Finding::Ladder(_) => {
@@ -247,7 +247,7 @@ impl<'a> ResultView<'a> {
 
     /// Draws the evidence for the cause of an explanation; `None` for other kinds of findings.
     pub fn evidence_svg(&self, theme: Theme) -> Option<String> {
-        match self.finding.open().1 {
+        match self.finding.doubts_and_figures().1 {
             Finding::Explain(found) => Some(evidence_svg(&found.explanation, theme)),
             Finding::Run(_)
             | Finding::Sweep(_)
@@ -260,7 +260,7 @@ impl<'a> ResultView<'a> {
 
     /// Draws the chart of a comparison or a ladder; `None` for other kinds of findings.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
-        match self.finding.open().1 {
+        match self.finding.doubts_and_figures().1 {
             Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.blocks), found, theme)),
             Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.blocks), found, theme)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => None,
@@ -270,7 +270,7 @@ impl<'a> ResultView<'a> {
     /// Renders the finding as a JUnit suite with this name. Single loads are checked against the
     /// conditions `demands`.
     pub fn suite(&self, name: String, demands: &Conditions) -> Suite {
-        let (doubts, finding) = self.finding.open();
+        let (doubts, finding) = self.finding.doubts_and_figures();
         let cases = match finding {
             Finding::Run(_) | Finding::Sweep(_) | Finding::Overload(_) => junit::loads_cases(self.experiment, demands),
             Finding::Find(found) => junit::find_cases(&found.findings, doubts),
@@ -286,7 +286,7 @@ impl<'a> ResultView<'a> {
     /// figures.
     fn context(&self, plan: &'a PlanRecord) -> RunContext<'a> {
         let environment = &self.experiment.environment;
-        let injectors = match self.finding.open().1 {
+        let injectors = match self.finding.doubts_and_figures().1 {
             Finding::Run(found) => &found.trial.run.injectors,
             _ => &environment.injectors,
         };
@@ -297,7 +297,7 @@ impl<'a> ResultView<'a> {
 
     /// Sums the work of each agent of the fleet over all loads; empty without a fleet.
     fn agents(&self) -> Vec<AgentAccount> {
-        fleet::over_all(self.experiment.trials.iter().map(|trial| &trial.run))
+        fleet::sum_agents(self.experiment.trials.iter().map(|trial| &trial.run))
     }
 
     /// Returns the recording that the reports of a comparison or a ladder need besides its figures.
@@ -315,10 +315,10 @@ pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
 
 /// Renders the doubts as warnings, to be placed above the figures. Only kinds for which `of`
 /// returns true are included.
-fn above(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
+fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
     // The answer of a search already states the doubts about the line.
-    let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_beside();
+    let beside = |kind: DoubtKind| matches!(finding, Finding::Find(_) | Finding::Explain(_)) && kind.is_inline();
     for doubt in doubts.iter().filter(|doubt| !beside(doubt.kind) && of(doubt.kind)) {
         report.text(Tone::Warning, sentence(finding, doubt));
     }
@@ -342,13 +342,13 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
 
 /// Returns the field of the JSON document that states a doubt of this kind; `None` if the list
 /// `warnings` states it.
-fn told_by(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
+fn doubt_field(finding: &Finding, kind: DoubtKind) -> Option<&'static str> {
     match (finding, kind) {
         (Finding::Run(_), DoubtKind::Unsent) => Some("generator"),
         (Finding::Run(_), DoubtKind::Ended | DoubtKind::CutOff) => Some("ended"),
         (Finding::Find(_), DoubtKind::Generator | DoubtKind::CutOff) => Some("stopped_by"),
         (Finding::Run(_) | Finding::Find(_) | Finding::Explain(_), DoubtKind::Restarted) => Some("server"),
-        (Finding::Find(_), kind) if kind.is_beside() => Some("doubts"),
+        (Finding::Find(_), kind) if kind.is_inline() => Some("doubts"),
         _ => None,
     }
 }
@@ -464,7 +464,7 @@ mod tests {
     #[test]
     fn a_doubt_is_met_in_every_format() {
         for experiment in &experiments() {
-            let found = conclude(experiment).expect("a finding").open().1.clone();
+            let found = conclude(experiment).expect("a finding").doubts_and_figures().1.clone();
             let study = experiment.spec.word();
             for kind in DoubtKind::ALL {
                 let words = format!("planted: {kind:?} (--max-connections)");
@@ -481,7 +481,7 @@ mod tests {
                 assert!(markdown::render(&page_of).contains(&words), "{study}, {kind:?}: Markdown");
                 assert!(page::render(&page_of, "a title").contains(&words), "{study}, {kind:?}: page");
                 let document = shown.document();
-                match told_by(&found, kind) {
+                match doubt_field(&found, kind) {
                     None => assert!(document["warnings"].to_string().contains(&words), "{study}, {kind:?}: {document}"),
                     Some("doubts") => assert!(document["doubts"].to_string().contains(&words), "{study}, {kind:?}"),
                     Some(field) => assert!(document.get(field).is_some(), "{study}, {kind:?}: no field {field}"),
@@ -550,7 +550,8 @@ mod tests {
                 ("screen", shown.screen(false, None)),
             ];
             for (format, text) in &formats {
-                let steering = text.char_indices().find(|(_, c)| crate::visible::steers(*c) && *c != '\n');
+                let steering =
+                    text.char_indices().find(|(_, c)| crate::visible::is_control_character(*c) && *c != '\n');
                 let around = steering.map(|(at, _)| text[..at].chars().rev().take(80).collect::<String>());
                 assert_eq!(around.map(|it| it.chars().rev().collect::<String>()), None, "{study}: {format}");
             }

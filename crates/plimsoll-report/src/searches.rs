@@ -4,7 +4,7 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
-use crate::charted::counted_of_both;
+use crate::charted::common_rate_unit;
 use crate::document::value;
 use crate::format::{change, count, duration, rate};
 use crate::remedy::spelled;
@@ -127,7 +127,7 @@ impl ComparedFigure {
 
 /// Returns the unit of the rates of both searches.
 fn counted(sides: &[SearchSide; 2]) -> &'static str {
-    counted_of_both(sides[0].findings, sides[1].findings)
+    common_rate_unit(sides[0].findings, sides[1].findings)
 }
 
 fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
@@ -212,7 +212,7 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
         ));
     }
     for side in sides {
-        let of_side = side.findings.doubts.above().map(|warning| format!("{}: {}", side.name, spelled(warning)));
+        let of_side = side.findings.doubts.banner_texts().map(|warning| format!("{}: {}", side.name, spelled(warning)));
         warnings.extend(of_side);
     }
     warnings

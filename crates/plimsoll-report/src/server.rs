@@ -49,7 +49,7 @@ pub(crate) fn add_server(report: &mut Report, view: &ServerView) {
     if !view.watched() {
         return;
     }
-    let (around, readings) = (view.around(), view.readings());
+    let (around, readings) = (view.probe_notes(), view.readings());
     let mut facts: Vec<(String, String)> = Vec::new();
     match &view.usage {
         Ok(used) => {
@@ -128,7 +128,7 @@ struct ProbeFields<'a> {
 impl<'a> ServerFields<'a> {
     /// Creates the member `server` from the observations.
     pub(crate) fn new(view: &ServerView<'a>) -> ServerFields<'a> {
-        let around = view.around();
+        let around = view.probe_notes();
         let used = view.usage.as_ref().ok();
         let met = view.servers();
         let present = used.and_then(|used| used.servers.last()).or(met.last().copied());

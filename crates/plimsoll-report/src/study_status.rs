@@ -167,7 +167,7 @@ pub fn outcome_row(study: &Study, history: &History, columns: Option<usize>) -> 
 }
 
 fn block_row(comparison: &Comparison, history: &History, columns: Option<usize>) -> OutcomeRow {
-    let Some(stand) = comparison.stand(history.trials) else { return OutcomeRow::default() };
+    let Some(stand) = comparison.interim_status(history.trials) else { return OutcomeRow::default() };
     let (heading, line, standing) = match (&stand, comparison.rules()) {
         (BlocksStatus::Proof(standing, enough_ns), Some(rules)) => {
             let line = prove_line(history.elapsed_ns, rules, standing);

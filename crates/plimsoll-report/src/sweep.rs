@@ -10,7 +10,7 @@ use crate::charted::{PageContext, environment, levels_charts, percent};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
-use crate::text::broken;
+use crate::text::wrap;
 use crate::visible::visible;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
@@ -99,13 +99,13 @@ pub fn sweep_row(level: &SweepLevel, columns: Option<usize>) -> String {
             match summary.interference.reason.as_deref().filter(|_| summary.interference.disturbed) {
                 Some(reason) => {
                     let text = format!("{:>width$} {REMARK}{}", "", visible(reason), width = WIDTHS[0]);
-                    format!("{row}\n{}", broken(&text, columns, WIDTHS[0] + 1))
+                    format!("{row}\n{}", wrap(&text, columns, WIDTHS[0] + 1))
                 }
                 None => row,
             }
         }
-        Err(reason) => broken(
-            &format!("{concurrency:>9} not measured: {}", visible(&spelled(&format::unheld(reason)))),
+        Err(reason) => wrap(
+            &format!("{concurrency:>9} not measured: {}", visible(&spelled(&format::skip_reason(reason)))),
             columns,
             WIDTHS[0] + 1,
         ),
@@ -302,7 +302,7 @@ pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: 
         .collect();
     if !lines.is_empty() {
         let above = Heading { title: "Response time by concurrency".into(), subtitle };
-        report.drawn(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
+        report.responsive_chart(|theme| chart::percentile_chart(&above, &lines, theme), &[], Vec::new());
     }
     let seed = first.map(|trial| trial.run.plan.load.seed);
     report.append(around.extra.clone()).append(environment(experiment, seed, around));

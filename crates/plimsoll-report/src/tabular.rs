@@ -4,7 +4,7 @@
 //!
 //! Not here: the content of a table.
 
-use crate::wrap::{broken, widest_atom, width};
+use crate::wrap::{widest_atom, width, wrap};
 
 /// The minimum width of a text column in characters that stays readable when its text is wrapped.
 const BREAKABLE: usize = 20;
@@ -20,7 +20,7 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
         return grid.render(&grid.natural, usize::MAX);
     };
     let breakable = |column: usize| !grid.right[column] && grid.natural[column] >= BREAKABLE;
-    if let Some(widths) = grid.squeezed(columns, breakable) {
+    if let Some(widths) = grid.fitting_widths(columns, breakable) {
         return grid.render(&widths, columns);
     }
     let turned: Vec<Vec<String>> = (0..headings.len())
@@ -32,7 +32,7 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
             return turned.render(&turned.natural, columns);
         }
     }
-    if let Some(widths) = grid.squeezed(columns, |_| true) {
+    if let Some(widths) = grid.fitting_widths(columns, |_| true) {
         return grid.render(&widths, columns);
     }
     split(&grid, columns).unwrap_or_else(|| stacked(&grid, columns))
@@ -76,7 +76,7 @@ impl<'a> Grid<'a> {
 
     /// Returns widths that fit into `columns`, or `None` if there are none. Only columns for which
     /// `may` returns true become narrower than their content.
-    fn squeezed(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
+    fn fitting_widths(&self, columns: usize, may: impl Fn(usize) -> bool) -> Option<Vec<usize>> {
         let mut widths = self.natural.clone();
         let least: Vec<usize> = (0..widths.len()).map(|column| self.least(column)).collect();
         while self.total(&widths) > columns {
@@ -95,7 +95,7 @@ impl<'a> Grid<'a> {
             let parts: Vec<Vec<String>> = (0..widths.len())
                 .map(|column| match below(column) {
                     true => Vec::new(),
-                    false => broken(cell(column), Some(widths[column]), 0).lines().map(str::to_owned).collect(),
+                    false => wrap(cell(column), Some(widths[column]), 0).lines().map(str::to_owned).collect(),
                 })
                 .collect();
             for at in 0..parts.iter().map(Vec::len).max().unwrap_or(0) {
@@ -111,7 +111,7 @@ impl<'a> Grid<'a> {
                 out.push('\n');
             }
             if let Some(last) = widths.len().checked_sub(1).filter(|last| below(*last)) {
-                out.push_str(&broken(&format!("    {}", cell(last)), Some(columns), 4));
+                out.push_str(&wrap(&format!("    {}", cell(last)), Some(columns), 4));
                 out.push('\n');
             }
         }
@@ -140,7 +140,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
         };
         let lines: Vec<Vec<String>> = grid.lines.iter().map(cells).collect();
         let part = Grid::new(lines.iter().map(Vec::as_slice).collect());
-        let widths = part.squeezed(columns, |_| true)?;
+        let widths = part.fitting_widths(columns, |_| true)?;
         if !out.is_empty() {
             out.push('\n');
         }
@@ -159,7 +159,7 @@ fn stacked(grid: &Grid, columns: usize) -> String {
             out.push('\n');
         }
         for (heading, cell) in headings.iter().zip(*line) {
-            out.push_str(&broken(&format!("  {heading:<label$}  {cell}"), Some(columns), label + 4));
+            out.push_str(&wrap(&format!("  {heading:<label$}  {cell}"), Some(columns), label + 4));
             out.push('\n');
         }
     }

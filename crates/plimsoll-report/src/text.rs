@@ -4,7 +4,7 @@ use crate::block::{Report, ReportBlock, Tone};
 use crate::tabular::table;
 use anstyle::{AnsiColor, Style};
 
-pub use crate::wrap::broken;
+pub use crate::wrap::wrap;
 
 /// Renders the report as text with lines of any length. `colour`: with ANSI styles.
 pub fn render(report: &Report, colour: bool) -> String {
@@ -21,7 +21,7 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
             // Only pages show charts and flame graphs.
             ReportBlock::Chart(_) | ReportBlock::Fragment(_) => {}
             ReportBlock::Heading(text) => {
-                out.push_str(&format!("\n{}\n", broken(text, columns, 0)));
+                out.push_str(&format!("\n{}\n", wrap(text, columns, 0)));
                 after_text = true;
             }
             ReportBlock::Text(tone, text) => {
@@ -37,7 +37,7 @@ pub fn render_in(report: &Report, colour: bool, columns: Option<usize>) -> Strin
                 let width = facts.iter().map(|(label, _)| label.chars().count()).max().unwrap_or(0);
                 for (label, value) in facts {
                     let fact = format!("  {label:<width$}  {value}");
-                    out.push_str(&broken(&fact, columns, width + 4));
+                    out.push_str(&wrap(&fact, columns, width + 4));
                     out.push('\n');
                 }
                 after_text = false;
@@ -59,7 +59,7 @@ pub(crate) fn styled(text: &str, tone: Tone, colour: bool, columns: Option<usize
         Tone::Warning => Style::new().fg_color(Some(AnsiColor::Yellow.into())),
     };
     let text = if tone == Tone::Warning { format!("warning: {text}") } else { text.to_owned() };
-    let text = broken(&text, columns, 0);
+    let text = wrap(&text, columns, 0);
     if colour { format!("{style}{text}{style:#}") } else { text }
 }
 

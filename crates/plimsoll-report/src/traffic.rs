@@ -346,7 +346,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
     let panels = time_panels(figures);
     let headings: Vec<&str> = ["s", "requests/s", "in flight"].into_iter().take(panels.len() + 1).collect();
     let rows = rows_of(&panels.iter().flat_map(|panel| panel.lines.clone()).collect::<Vec<_>>());
-    charts.drawn(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
+    charts.responsive_chart(|theme: Theme| time_chart(&Heading::default(), &panels, theme), &headings, rows);
     let mut report = traffic_report(figures, context, top);
     report.after_answer(charts);
     let bursts = dispersion_lines(figures);
@@ -362,7 +362,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
             AxisQuantity { title: "index of dispersion", unit: AxisUnit::Count },
         );
         let rows = rows_of(&bursts);
-        report.drawn(
+        report.responsive_chart(
             |theme| curve_chart(&Heading::default(), x, y, &bursts, theme),
             &["s", "this log", "chance"],
             rows,
@@ -382,7 +382,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         );
         let headings: Vec<&str> = ["rank", "requests", "Zipf's law"].into_iter().take(lines.len() + 1).collect();
         let rows = rows_of(&lines);
-        report.drawn(|theme| curve_chart(&Heading::default(), x, y, &lines, theme), &headings, rows);
+        report.responsive_chart(|theme| curve_chart(&Heading::default(), x, y, &lines, theme), &headings, rows);
     }
     report
 }

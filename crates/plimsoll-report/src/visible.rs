@@ -6,7 +6,7 @@
 //! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
 //! report. Other text for a terminal or a file is converted by [`lines`], and JSON by [`json`].
 
-pub use plimsoll_model::steering::{lines, steers, visible};
+pub use plimsoll_model::steering::{is_control_character, lines, visible};
 use serde_json::Value;
 use std::fmt::Write;
 
@@ -23,13 +23,13 @@ pub fn json_line(document: &Value) -> String {
 }
 
 fn escaped(text: String) -> String {
-    if !text.contains(|c| steers(c) && c != '\n') {
+    if !text.contains(|c| is_control_character(c) && c != '\n') {
         return text;
     }
     let mut out = String::with_capacity(text.len() + 64);
     for c in text.chars() {
         // Newlines occur only between values, because newlines inside strings are already escaped.
-        if !steers(c) || c == '\n' {
+        if !is_control_character(c) || c == '\n' {
             out.push(c);
             continue;
         }
@@ -67,7 +67,7 @@ mod tests {
         fn documents_keep_their_values(text in any::<String>(), steering in "[\\x7f-\\x9f\\u{2028}-\\u{202e}\\u{e0041}]{0,4}") {
             let document = serde_json::json!({ text.clone() + &steering: [steering + &text, 5] });
             let written = json(&document);
-            prop_assert!(!written.contains(|c| steers(c) && c != '\n'));
+            prop_assert!(!written.contains(|c| is_control_character(c) && c != '\n'));
             prop_assert_eq!(serde_json::from_str::<Value>(&written).expect("JSON"), document);
         }
 
@@ -78,12 +78,12 @@ mod tests {
             report.text(Tone::Answer, text.clone()).text(Tone::Warning, text.clone()).heading(text.clone());
             report.facts(vec![("fact", text.clone())]).table(&["a", "b"], vec![vec![text.clone(), text.clone()]]);
             for shown in [render_in(&report, false, None), render_in(&report, false, Some(60)), markdown::render(&report)] {
-                prop_assert!(!shown.contains(|c| steers(c) && c != '\n'), "{:?}", shown);
+                prop_assert!(!shown.contains(|c| is_control_character(c) && c != '\n'), "{:?}", shown);
             }
             // After removing the styles of plimsoll itself, no control characters remain.
             let coloured = render_in(&report, true, None);
             let ours = coloured.replace("\x1b[1m", "").replace("\x1b[33m", "").replace("\x1b[0m", "");
-            prop_assert!(!ours.contains(|c| steers(c) && c != '\n'), "{:?}", ours);
+            prop_assert!(!ours.contains(|c| is_control_character(c) && c != '\n'), "{:?}", ours);
         }
     }
 }

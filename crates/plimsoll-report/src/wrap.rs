@@ -24,7 +24,7 @@ pub fn atoms(text: &str) -> impl Iterator<Item = &str> {
 
 /// Wraps `text` into lines of at most `columns`. Lines after the first begin with `indent` spaces.
 /// Leading spaces and existing line breaks are kept.
-pub fn broken(text: &str, columns: Option<usize>, indent: usize) -> String {
+pub fn wrap(text: &str, columns: Option<usize>, indent: usize) -> String {
     let Some(columns) = columns else { return text.to_owned() };
     let indent = indent.min(columns / 2);
     text.split('\n').map(|line| line_broken(line, columns, indent)).collect::<Vec<_>>().join("\n")
@@ -70,7 +70,7 @@ fn pieces(line: &str) -> Vec<(usize, &str)> {
         let mut end = word.find(' ').unwrap_or(word.len());
         while let Some(next) = word[end..].strip_prefix(' ') {
             let after = &next[..next.find(' ').unwrap_or(next.len())];
-            if after.is_empty() || !belongs(&word[..end], after) {
+            if after.is_empty() || !must_stay_together(&word[..end], after) {
                 break;
             }
             end += 1 + after.len();
@@ -82,7 +82,7 @@ fn pieces(line: &str) -> Vec<(usize, &str)> {
 
 /// Returns whether `after` must stay on the line of `before`. It is the unit of a number, its next
 /// three digits, or the seconds after minutes.
-fn belongs(before: &str, after: &str) -> bool {
+fn must_stay_together(before: &str, after: &str) -> bool {
     let Some(last) = before.chars().last() else { return false };
     let digits = after.chars().take_while(char::is_ascii_digit).count();
     let in_minutes = before.strip_suffix(" m").is_some_and(|minutes| minutes.ends_with(|c: char| c.is_ascii_digit()));
@@ -126,7 +126,7 @@ mod tests {
             ("sent 12 of 345 678 times", Some(11), 0, "sent 12 of\n345 678\ntimes"),
             ("one line\nand another one", Some(12), 2, "one line\nand another\n  one"),
         ] {
-            assert_eq!(broken(text, columns, indent), expect);
+            assert_eq!(wrap(text, columns, indent), expect);
         }
     }
 
@@ -138,7 +138,7 @@ mod tests {
             indent in 0..30usize,
         ) {
             let text = words.join(" ");
-            let shown = broken(&text, Some(columns), indent);
+            let shown = wrap(&text, Some(columns), indent);
             prop_assert!(shown.split_whitespace().eq(text.split_whitespace()), "{shown}");
             for line in shown.lines().filter(|line| width(line) > columns) {
                 prop_assert!(width(line) <= widest_atom(&text), "{columns}: {line}");

@@ -118,7 +118,7 @@ fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
 #[test]
 fn charts_for_narrow_screens_are_narrow() {
     let findings = findings(1.0);
-    let panels = moments_panels(&moments());
+    let panels = interval_panels(&moments());
     let (levels, over) = (levels(1.0, 0.003), LoadUnit::Concurrency);
     let blocks = blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&blocks);
@@ -231,7 +231,7 @@ fn findings(scale: f64) -> Findings {
         stalls: None,
         constant_failure: None,
         target_loss: None,
-        met_slo_s: 10.0,
+        longest_pass_at_line_s: 10.0,
         provable_in_s: None,
         capacity: None,
         arrivals: Arrivals::Poisson,
@@ -364,7 +364,7 @@ fn charts_look_as_they_did() {
     golden("throughput-diff-light", &throughput_diff_chart(&above, c, recorded, Theme::Light));
     golden("success-diff-light", &success_diff_chart(&heading::success_diff(a, b), c, recorded, Theme::Light));
     golden("percentiles-light", &percentile_chart(&heading("Percentiles"), &lines(2.0), Theme::Light));
-    golden("time-light", &time_chart(&heading("Over time"), &moments_panels(&moments()), Theme::Light));
+    golden("time-light", &time_chart(&heading("Over time"), &interval_panels(&moments()), Theme::Light));
     let compared = blocks(&[11_700.0, 10_900.0]);
     let (proof, narrowing) = a_proof(&compared);
     let above = heading::prove(&proof, &sides(), "16 users, 400 ms on each side of a block");

@@ -34,7 +34,7 @@ pub struct Base {
 impl Base {
     /// Resolves everything that a plan needs from this machine and from name servers: addresses,
     /// certificates, worker threads, gRPC messages. Fails if any of these is invalid.
-    pub fn reach(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
+    pub fn resolve_target(plan: &Plan, terms: &Terms<String>) -> Result<Base, Failure> {
         let mut plan = plan.clone();
         let origin = &plan.traffic.origin;
         let local = match &plan.carriage.unix {
@@ -47,10 +47,10 @@ impl Base {
             }
         };
         if let Some(tls) = &mut plan.carriage.tls {
-            connecting::find_certificates(tls, terms)?;
+            connecting::read_certificates(tls, terms)?;
         }
         let sources = terms.injector.sources.clone();
-        connecting::refuse_foreign(&sources)?;
+        connecting::check_sources(&sources)?;
         connecting::keep_reachable(&mut plan.carriage.addresses, &sources)?;
         // Each worker leaves one core to a server on the same machine. Without keep-alive, half of
         // the cost is kernel work on the client side, so all cores are used: one thread would be
@@ -59,10 +59,10 @@ impl Base {
         let usual = if local && plan.carriage.keep_alive { (cores / 2).max(1) } else { cores };
         let workers = terms.injector.workers.unwrap_or(usual);
         let injector = Injector { workers, spin: terms.injector.spin, sources, sources_so_far: None };
-        plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_refused(&e))?;
+        plimsoll_engine::tls_client(&plan).map_err(|e| connecting::tls_failure(&e))?;
         grpc::make_messages(&mut plan, terms)?;
         match (&terms.mix, plan.traffic.routes.as_slice()) {
-            (Some(_), _) => traffic_file::encodes(&plan)?,
+            (Some(_), _) => traffic_file::check_encodable(&plan)?,
             (None, [only, ..]) => {
                 plimsoll_engine::encode_request(&plan, &only.on_wire()).map_err(|e| Failure::usage(e.to_string()))?;
             }
@@ -80,7 +80,7 @@ impl Base {
     }
 
     /// The target as the probes need it: the plan, whether the target is local, and a URL resolver.
-    pub fn watched<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
+    pub fn watch_target<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
         WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
 

@@ -79,7 +79,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Cuts all logs to their first and last megabyte. Called after a program ended, or before a log is
 /// read.
-pub fn settle() {
+pub fn cut_all_logs() {
     bound_all(0);
 }
 

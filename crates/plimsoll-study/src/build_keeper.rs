@@ -26,7 +26,7 @@ const WORD: &str = "keep-processes";
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether plimsoll has exited; the keeper sets this when its pipe closes.
-static ALONE: AtomicBool = AtomicBool::new(false);
+static PARENT_EXITED: AtomicBool = AtomicBool::new(false);
 
 /// The keeper's policy for processes that a program leaves behind when it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,10 +66,10 @@ fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(Orp
 }
 
 /// Runs this process as a keeper if its first argument is [`WORD`]; then it never returns.
-pub fn keep_if_asked() {
+pub fn run_keeper_if_requested() {
     let Some((left, program, arguments)) = parse_arguments(std::env::args_os()) else { return };
-    process::call_itself(c"build-keeper");
-    signal::withstand();
+    process::set_process_name(c"build-keeper");
+    signal::ignore_user_signals();
     // If the system refuses to adopt orphans, the keeper finds only the program's own process tree.
     let _ = group::adopt_orphans();
     let mut command = Command::new(&program);
@@ -85,14 +85,14 @@ pub fn keep_if_asked() {
     std::thread::spawn(|| {
         // The pipe carries no bytes: reading returns when plimsoll has exited.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
-        ALONE.store(true, Ordering::SeqCst);
-        let _ = Offspring::all_below_this().end(|| PATIENCE);
+        PARENT_EXITED.store(true, Ordering::SeqCst);
+        let _ = Offspring::all_descendants().end(|| PATIENCE);
         std::process::exit(1);
     });
     while let Some((pid, status)) = group::next_ended() {
         if pid == child {
-            if left == OrphanPolicy::End || ALONE.load(Ordering::SeqCst) {
-                let _ = Offspring::all_below_this().end(|| PATIENCE);
+            if left == OrphanPolicy::End || PARENT_EXITED.load(Ordering::SeqCst) {
+                let _ = Offspring::all_descendants().end(|| PATIENCE);
             }
             group::end_like(status);
         }

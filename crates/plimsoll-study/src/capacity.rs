@@ -54,7 +54,7 @@ impl Limits {
     }
 
     /// Most connections of one thread: its file limit less the descriptors for other purposes.
-    fn room(&self) -> u64 {
+    fn connections_per_thread_max(&self) -> u64 {
         self.files.saturating_sub(FILES_SPARE)
     }
 
@@ -62,7 +62,7 @@ impl Limits {
     /// cannot have their own tables.
     pub fn threads_for(&self, connections: u64) -> u64 {
         match self.own_tables {
-            true => connections.div_ceil(self.room().max(1)).min(THREADS_MAX),
+            true => connections.div_ceil(self.connections_per_thread_max().max(1)).min(THREADS_MAX),
             false => 1,
         }
     }
@@ -93,7 +93,7 @@ pub fn fit(
     };
     if closed.is_none() && !fixed.connections {
         let tables = if limits.own_tables { u64::from(injector.workers) } else { 1 };
-        let room = u32::try_from((limits.room() * tables).max(1)).unwrap_or(u32::MAX);
+        let room = u32::try_from((limits.connections_per_thread_max() * tables).max(1)).unwrap_or(u32::MAX);
         if plan.carriage.connections_max > room {
             plan.carriage.connections_max = room;
             said.push(format!(
@@ -140,7 +140,7 @@ fn fit_files(
     connections: u64,
     limits: &Limits,
 ) -> Result<Option<String>, String> {
-    let (room, files) = (limits.room(), limits.files);
+    let (room, files) = (limits.connections_per_thread_max(), limits.files);
     let tables = if limits.own_tables { u64::from(injector.workers.max(1)) } else { 1 };
     if connections.div_ceil(tables) <= room {
         return Ok(None);

@@ -18,10 +18,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 /// A path that hardly any server has. The response to this path (usually 404) shows the cost common
 /// to all requests.
-const NOWHERE: &str = "/plimsoll-reference";
+const UNKNOWN_PATH: &str = "/plimsoll-reference";
 /// Statuses that count as success for the cheap reference path: all but overload (429) and a
 /// proxy's own errors (502 to 504).
-const ANY_ANSWER: &str = "100-428,430-501,505-599";
+const REFERENCE_OK_STATUSES: &str = "100-428,430-501,505-599";
 
 /// The HTTP status of a response to a range request (Partial Content).
 const PARTIAL_CONTENT: u16 = 206;
@@ -48,7 +48,7 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
 }
 
 /// Returns the interventions that this target allows, as far as known before any request is sent.
-pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
+pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>, Failure> {
     if terms.changes.none {
         return Ok(Vec::new());
     }
@@ -85,7 +85,7 @@ pub fn possible(plan: &Plan, terms: &Terms<String>) -> Result<Vec<Intervention>,
 }
 
 /// Returns those of the `possible` interventions that a flag explicitly requests with a value.
-pub fn flagged(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
+pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
         Identities | LargerBody | SmallerBody | Stopped => true,
@@ -114,7 +114,9 @@ pub fn variants(
             | Intervention::Together
             | Intervention::Abreast
             | Intervention::Stopped => None,
-            Intervention::Reference => Some((of_reference(plan, reference(plan, terms)?), injector.clone())),
+            Intervention::Reference => {
+                Some((plan_with_reference_path(plan, reference(plan, terms)?), injector.clone()))
+            }
             Intervention::NewConnections if speaks_http1(plan) => {
                 let (mut plan, injector) = same();
                 // Connections are closed with a reset, which leaves no port in TIME-WAIT. Otherwise
@@ -137,7 +139,7 @@ pub fn variants(
                 }
                 Some((plan, injector))
             }
-            Intervention::SecondGenerator => Some((plan.clone(), beside_another(injector))),
+            Intervention::SecondGenerator => Some((plan.clone(), injector_with_second_generator(injector))),
             Intervention::LargerBody | Intervention::SmallerBody => {
                 let Some((bytes, longer)) = other_body(plan, terms)? else { continue };
                 if longer != (*change == Intervention::LargerBody) {
@@ -146,15 +148,15 @@ pub fn variants(
                         "--other-body: the recorded body was {was} than the first body"
                     )));
                 }
-                Some((of_other_body(plan, &bytes, terms)?, injector.clone()))
+                Some((plan_with_other_body(plan, &bytes, terms)?, injector.clone()))
             }
             Intervention::SmallerAnswer => {
-                let part = of_first_byte(plan);
+                let part = plan_with_range_requests(plan);
                 let answer = preflight::ask(&part, injector).ok().flatten();
                 let is_served = answer.is_some_and(|answer| answer.status == PARTIAL_CONTENT);
                 is_served.then(|| (part, injector.clone()))
             }
-            Intervention::Identities => Some((of_identities(plan, &terms.changes.identities), injector.clone())),
+            Intervention::Identities => Some((plan_with_identities(plan, &terms.changes.identities), injector.clone())),
             Intervention::Sources => {
                 sources(plan).map(|sources| (plan.clone(), Injector { sources, ..injector.clone() }))
             }
@@ -180,14 +182,14 @@ pub fn possible_interventions(
 
 /// The generator settings for a load next to a second generator process on this machine. Without
 /// idle cores, neither process spins.
-fn beside_another(injector: &Injector) -> Injector {
+fn injector_with_second_generator(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
 }
 
 /// Returns the plan with the body of every request that has one replaced by `bytes`.
-fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
+fn plan_with_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Plan, Failure> {
     let mut plan = plan.clone();
     for route in plan.traffic.routes.iter_mut().filter(|route| !route.request.body.is_empty()) {
         route.request.body = bytes.to_vec();
@@ -201,7 +203,7 @@ fn of_other_body(plan: &Plan, bytes: &[u8], terms: &Terms<String>) -> Result<Pla
 }
 
 /// Returns the plan with a range request for the first byte in place of each request.
-fn of_first_byte(plan: &Plan) -> Plan {
+fn plan_with_range_requests(plan: &Plan) -> Plan {
     let mut plan = plan.clone();
     for route in &mut plan.traffic.routes {
         route.request.headers.retain(|(name, _)| !name.eq_ignore_ascii_case("range"));
@@ -225,7 +227,7 @@ fn speaks_http1(plan: &Plan) -> bool {
 
 /// Returns path and query of the cheap reference request: from --reference, or an unknown path.
 fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
-    let Some(text) = &terms.changes.reference else { return Ok(NOWHERE.to_owned()) };
+    let Some(text) = &terms.changes.reference else { return Ok(UNKNOWN_PATH.to_owned()) };
     if text.starts_with('/') {
         return Ok(text.clone());
     }
@@ -239,7 +241,7 @@ fn reference(plan: &Plan, terms: &Terms<String>) -> Result<String, Failure> {
     }
 }
 
-fn of_reference(plan: &Plan, target: String) -> Plan {
+fn plan_with_reference_path(plan: &Plan, target: String) -> Plan {
     let mut plan = plan.clone();
     let asked = &plan.traffic.routes[0];
     // Header fields that describe a body are dropped together with the body.
@@ -247,7 +249,7 @@ fn of_reference(plan: &Plan, target: String) -> Plan {
     let headers = asked.request.headers.iter().filter(|(name, _)| !describes_body(name)).cloned().collect();
     let request = Request { method: "GET".to_owned(), target, headers, body: Vec::new() };
     let template_parts = TemplateFlags { headers: asked.template_parts.headers, ..TemplateFlags::default() };
-    let ok_status = StatusSet::parse(ANY_ANSWER).unwrap_or_default();
+    let ok_status = StatusSet::parse(REFERENCE_OK_STATUSES).unwrap_or_default();
     plan.traffic.routes =
         vec![Route { ok_status, timeout_ns: asked.timeout_ns, template_parts, ..Route::new(request) }];
     plan.traffic.first = Some(0);
@@ -256,7 +258,7 @@ fn of_reference(plan: &Plan, target: String) -> Plan {
 
 /// Returns the plan with its requests spread equally over the original and the further client
 /// identities (one header field each).
-fn of_identities(plan: &Plan, identities: &[String]) -> Plan {
+fn plan_with_identities(plan: &Plan, identities: &[String]) -> Plan {
     let mut plan = plan.clone();
     let own = plan.traffic.routes.clone();
     for (number, identity) in identities.iter().enumerate() {
@@ -314,7 +316,7 @@ mod tests {
         );
         let reference = changed(Intervention::Reference, &plan, &terms).expect("a plan").plan;
         let route = &reference.traffic.routes[0];
-        assert_eq!((route.request.target.as_str(), route.request.headers.len()), (NOWHERE, 1));
+        assert_eq!((route.request.target.as_str(), route.request.headers.len()), (UNKNOWN_PATH, 1));
         let counts = [200, 404, 500, 429, 502, 503, 504].map(|status| route.ok_status.contains(status));
         assert_eq!(counts, [true, true, true, false, false, false, false]);
         assert_eq!((&reference.carriage, &reference.load), (&plan.carriage, &plan.load));
@@ -337,7 +339,7 @@ mod tests {
         assert!(changed(Intervention::MoreUsers, &plan, &terms).is_none());
         let second = changed(Intervention::SecondGenerator, &plan, &terms).expect("a plan");
         assert_eq!((second.plan == plan, second.injector.workers), (true, 1));
-        let part = of_first_byte(&Plan { traffic: plan.traffic.clone(), ..plan.clone() });
+        let part = plan_with_range_requests(&Plan { traffic: plan.traffic.clone(), ..plan.clone() });
         assert_eq!(part.traffic.routes[0].request.headers.last().expect("a field").1, "bytes=0-0");
         assert!(part.traffic.routes[0].ok_status.contains(206));
     }
@@ -354,7 +356,7 @@ mod tests {
         };
         let (plan, terms) = (posting("12345"), with_body("1234567"));
         let offered = |plan: &Plan, terms: &Terms<String>| {
-            let all = possible(plan, terms).expect("understood");
+            let all = possible_before_load(plan, terms).expect("understood");
             (all.contains(&Intervention::LargerBody), all.contains(&Intervention::SmallerBody))
         };
         assert_eq!(offered(&plan, &terms), (true, false));
@@ -369,18 +371,18 @@ mod tests {
             (posting(""), "54321", "no request has a body"),
             (posting("12345"), "@/no/such/file", "--other-body"),
         ] {
-            let refused = possible(&plan, &with_body(text)).expect_err(expect);
+            let refused = possible_before_load(&plan, &with_body(text)).expect_err(expect);
             assert!(refused.to_string().contains(expect), "{refused}");
         }
     }
 
     #[test]
     fn what_cannot_be_made_is_left_out() {
-        let all = possible(&plan(), &Terms::default()).expect("understood");
+        let all = possible_before_load(&plan(), &Terms::default()).expect("understood");
         assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
         assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
         let none = terms_with_changes(ChangeTerms { none: true, ..ChangeTerms::default() });
-        assert_eq!(possible(&plan(), &none).expect("understood"), []);
+        assert_eq!(possible_before_load(&plan(), &none).expect("understood"), []);
         let mut remote = plan();
         remote.carriage.addresses = vec![SocketAddr::from(([10, 0, 0, 1], 80))];
         remote.carriage.http = HttpChoice::H2;
@@ -420,7 +422,7 @@ mod tests {
             assert_eq!(possible_interventions(&wanted, &variants), [expect], "{status}");
         }
         let unasked = Terms { preflight: false, ..Terms::default() };
-        assert!(!possible(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
+        assert!(!possible_before_load(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
     }
 
     /// A flag with a value requests its intervention. Even an intervention that runs by default
@@ -437,8 +439,8 @@ mod tests {
             (Some("/ping"), vec![Intervention::Reference, Intervention::Identities]),
         ] {
             let terms = terms_with_changes(given(reference));
-            let possible = possible(&plan(), &terms).expect("understood");
-            assert_eq!(flagged(&possible, &terms.changes), expect, "{reference:?}");
+            let possible = possible_before_load(&plan(), &terms).expect("understood");
+            assert_eq!(explicitly_requested(&possible, &terms.changes), expect, "{reference:?}");
         }
     }
 

@@ -14,12 +14,12 @@ use std::net::SocketAddr;
 const SOURCES_TRIED: u64 = 1024;
 
 /// Returns an error if a --source-ip address does not belong to this machine.
-pub fn refuse_foreign(sources: &[AddressRange]) -> Result<(), Failure> {
-    sources.iter().try_for_each(ours)
+pub fn check_sources(sources: &[AddressRange]) -> Result<(), Failure> {
+    sources.iter().try_for_each(check_source_range)
 }
 
 /// Returns an error if an address of the range does not belong to this machine.
-fn ours(range: &AddressRange) -> Result<(), Failure> {
+fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
     let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
     for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
         if !plimsoll_sys::tcp::is_local(&address) {
@@ -47,7 +47,7 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
 }
 
 /// Converts a TLS configuration error into a usage failure that names the flag and the way out.
-pub fn tls_refused(error: &ConfigError) -> Failure {
+pub fn tls_failure(error: &ConfigError) -> Failure {
     Failure::usage(match error {
         ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
         ConfigError::NoRoots => format!("{error}: give one with --cacert, or skip the check with --insecure"),
@@ -61,7 +61,7 @@ pub fn tls_refused(error: &ConfigError) -> Failure {
 
 /// Reads the certificates named in the terms into `tls`: trusted issuers, client certificate and
 /// key.
-pub fn find_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
+pub fn read_certificates(tls: &mut TlsSpec, terms: &Terms<String>) -> Result<(), Failure> {
     let read = |flag: &str, path: &str| {
         files::read(path.as_ref(), Use::Pem).map_err(|why| Failure::usage(format!("{flag}: the file '{path}' {why}")))
     };

@@ -51,15 +51,15 @@ impl CurlInput {
             (_, body) => (curl.url.clone(), body),
         };
         let url = if curl.query.is_empty() { url } else { with_query(&url, &curl.query.join("&")) };
-        headers.extend(implied(&curl, body.is_some()));
-        let headers = sent(&curl, headers, own_headers)?;
+        headers.extend(implied_headers(&curl, body.is_some()));
+        let headers = headers_to_send(&curl, headers, own_headers)?;
         Ok(CurlInput { curl, url, headers, body })
     }
 }
 
 /// Returns the header fields that curl adds by itself, unless the command line sets or removes
 /// them.
-fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
+fn implied_headers(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
     let mut headers = Vec::new();
     if curl.json {
         headers.push(("Content-Type", "application/json".to_owned()));
@@ -71,13 +71,13 @@ fn implied(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> {
         let value = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user));
         headers.push(("Authorization", value));
     }
-    headers.retain(|(name, _)| !curl.says(name));
+    headers.retain(|(name, _)| !curl.has_explicit_header(name));
     headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
 /// Returns all header fields to send: those of the line, the implied ones and the removed ones.
 /// Fields that the caller sets (`own`) are left out.
-fn sent(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
+fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
     let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
     // Content-Length is computed from the body later.

@@ -10,18 +10,18 @@ use plimsoll_sys::system_text;
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 
-fn cannot(error: &std::io::Error) -> Failure {
+fn start_failure(error: &std::io::Error) -> Failure {
     Failure::start(format!("the demo's server could not be started: {}", system_text(error)))
 }
 
 fn own_program() -> Result<PathBuf, Failure> {
-    std::env::current_exe().map_err(|error| cannot(&error))
+    std::env::current_exe().map_err(|error| start_failure(&error))
 }
 
 /// Starts the reference server with these flags in a new process, on a free port.
 pub fn start(flags: &[&str]) -> Result<Helper, Failure> {
     let words = [&["baseline", "--listen", "127.0.0.1:0"], flags].concat();
-    Helper::start(&own_program()?, &words).map_err(|error| cannot(&error))
+    Helper::start(&own_program()?, &words).map_err(|error| start_failure(&error))
 }
 
 /// Ends a demo server. Returns an error if its process failed.
@@ -39,5 +39,5 @@ pub fn pool_command(address: &str, behind: &str, pool: &str) -> Result<String, F
 /// Returns a loopback address (`IP:PORT`) on which no process listens.
 pub fn free_address() -> Result<String, Failure> {
     let taken = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).and_then(|listener| listener.local_addr());
-    Ok(taken.map_err(|error| cannot(&error))?.to_string())
+    Ok(taken.map_err(|error| start_failure(&error))?.to_string())
 }

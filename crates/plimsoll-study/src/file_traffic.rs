@@ -14,7 +14,7 @@ use plimsoll_traffic::file::{RequestDefaults, TrafficFile};
 use plimsoll_traffic::target_url::Url;
 
 /// The target of a traffic file that names none, used only to check such a file.
-const ANYWHERE: &str = "http://localhost/";
+const PLACEHOLDER_TARGET: &str = "http://localhost/";
 
 /// Converts a request to a gRPC call. `place` names the source of its header fields for errors.
 pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &str) -> Result<(), Failure> {
@@ -63,13 +63,17 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
 
 /// Reads a traffic file and returns the traffic of each target, and whether the target's URL
 /// contains a user name.
-pub fn of_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
-    asked_of(&traffic_file::read(mix.file.as_ref())?, mix, redact)
+pub fn traffic_from_file(mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+    traffic_from_parsed(&traffic_file::read(mix.file.as_ref())?, mix, redact)
 }
 
 /// Returns the traffic of each target from a parsed traffic file, and whether the target's URL
 /// contains a user name.
-pub fn asked_of(file: &TrafficFile, mix: &MixTerms<String>, redact: Redact) -> Result<Vec<(Traffic, bool)>, Failure> {
+pub fn traffic_from_parsed(
+    file: &TrafficFile,
+    mix: &MixTerms<String>,
+    redact: Redact,
+) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
             Failure::usage("-f: the file names no target: add base = \"http://HOST:PORT\" to it, or --target URL")
@@ -122,7 +126,7 @@ pub fn plan_of(
     target: Option<String>,
     http: Option<&str>,
 ) -> Result<(Plan, MixTerms<String>), Failure> {
-    let address = target.or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| ANYWHERE.to_owned());
+    let address = target.or_else(|| file.base().map(str::to_owned)).unwrap_or_else(|| PLACEHOLDER_TARGET.to_owned());
     let mix = MixTerms {
         file: name.to_owned(),
         bases: vec![address],
@@ -132,7 +136,7 @@ pub fn plan_of(
         in_turn: false,
         timeout_ns: 30_000_000_000,
     };
-    let (traffic, _) = asked_of(file, &mix, Redact::Secrets)?.remove(0);
+    let (traffic, _) = traffic_from_parsed(file, &mix, Redact::Secrets)?.remove(0);
     let load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     let http = http_choice(http, &traffic.origin)?;
     Ok((Plan { traffic, load, carriage: ConnectionPlan { http, ..ConnectionPlan::tcp(vec![]) } }, mix))

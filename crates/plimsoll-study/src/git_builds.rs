@@ -94,15 +94,15 @@ pub fn make(
         return Ok(None);
     }
     let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start is missing: add it"))?;
-    let repository = Repository::here().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
+    let repository = Repository::from_current_folder().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
     let mut commits = Vec::new();
     for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {
         let commit = side.as_deref().and_then(revision).map(|name| repository.commit(flag, name));
         commits.push(commit.transpose()?);
     }
-    let head = repository.ask(&["rev-parse", "HEAD"]).unwrap_or_default();
+    let head = repository.run_git_in_repository(&["rev-parse", "HEAD"]).unwrap_or_default();
     let compares_head = commits.iter().flatten().any(|commit| *commit == head);
-    let warnings = if compares_head { repository.changes()? } else { None };
+    let warnings = if compares_head { repository.uncommitted_changes_warning()? } else { None };
     let worktrees = repository.worktrees().map_err(|error| {
         Failure::start(format!("a folder for worktrees could not be made: {}", system_text(&error)))
     })?;
@@ -134,7 +134,7 @@ struct Repository {
 }
 
 impl Repository {
-    fn here() -> Result<Repository, String> {
+    fn from_current_folder() -> Result<Repository, String> {
         let at = |what: &str| git(Path::new("."), &["rev-parse", what]);
         let top = at("--show-toplevel").map_err(|why| match why {
             GitFailure::NotStarted(_) => why.to_string(),
@@ -146,13 +146,19 @@ impl Repository {
         Ok(Repository { top: top.into(), inner: inner.into() })
     }
 
-    fn ask(&self, words: &[&str]) -> Result<String, GitFailure> {
+    fn run_git_in_repository(&self, words: &[&str]) -> Result<String, GitFailure> {
         git(&self.top, words)
     }
 
     /// Resolves a revision's name to its commit.
     fn commit(&self, flag: &str, name: &str) -> Result<String, Failure> {
-        let found = self.ask(&["rev-parse", "--verify", "--quiet", "--end-of-options", &format!("{name}^{{commit}}")]);
+        let found = self.run_git_in_repository(&[
+            "rev-parse",
+            "--verify",
+            "--quiet",
+            "--end-of-options",
+            &format!("{name}^{{commit}}"),
+        ]);
         found.map_err(|_| {
             Failure::usage(format!(
                 "{flag} git:{name}: this repository has no such revision; in a shallow clone, run git fetch \
@@ -162,8 +168,8 @@ impl Repository {
     }
 
     /// Returns a warning if files in the work tree differ from HEAD.
-    fn changes(&self) -> Result<Option<String>, Failure> {
-        let status = self.ask(&["-c", "core.quotePath=false", "status", "--porcelain"]);
+    fn uncommitted_changes_warning(&self) -> Result<Option<String>, Failure> {
+        let status = self.run_git_in_repository(&["-c", "core.quotePath=false", "status", "--porcelain"]);
         let status = status.map_err(|why| Failure::start(format!("git status: {why}")))?;
         // Result files of earlier runs are not part of the server's sources.
         let names = status.lines().filter_map(|line| line.trim_start().split_once(' ').map(|(_, name)| name.trim()));
@@ -192,7 +198,7 @@ impl Repository {
 
     fn check_out(&self, side: &str, commit: &str, tree: &Path) -> Result<(), Failure> {
         let tree = tree.to_string_lossy();
-        let done = self.ask(&["worktree", "add", "--quiet", "--force", "--detach", &tree, commit]);
+        let done = self.run_git_in_repository(&["worktree", "add", "--quiet", "--force", "--detach", &tree, commit]);
         done.map(|_| ()).map_err(|why| Failure::start(format!("{side}: no worktree could be made: {why}")))
     }
 }

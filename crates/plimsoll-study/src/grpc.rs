@@ -3,7 +3,7 @@
 //!
 //! Not here: parsing descriptors (`plimsoll-traffic`), and sending the calls of a load.
 
-use crate::connecting::tls_refused;
+use crate::connecting::tls_failure;
 use plimsoll_engine::{encode_request, tls_client};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::grpc_message::MessageTexts;
@@ -43,8 +43,8 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         };
         // gRPC has no query string, so the request target is the method's path.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
-        call.gives_stream = method.gives_stream();
-        answers_in_turn |= call.gives_stream && method.takes_stream();
+        call.gives_stream = method.has_server_stream();
+        answers_in_turn |= call.gives_stream && method.has_client_stream();
         if filled.body || !expect.is_empty() || !captures.is_empty() {
             call.types = Some(types.clone());
         }
@@ -78,7 +78,7 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     if let Some(path) = &files.descriptor_set {
         let bytes = files::read(path.as_ref(), Use::Schema)
             .map_err(|why| Failure::usage(format!("--descriptor-set: the file '{path}' {why}")))?;
-        return Schema::of_descriptor_set(&bytes)
+        return Schema::from_descriptor_set(&bytes)
             .map_err(|error| Failure::usage(format!("--descriptor-set: '{path}': {error}")));
     }
     // By default, imports are relative to the folder of each file, and the name of each file is
@@ -105,7 +105,7 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
         let text = |bytes| String::from_utf8(bytes).map_err(|_| format!("'{}' is no text", found.display()));
         Some(bytes.and_then(text))
     };
-    Schema::of_protos(&names, text).map_err(|error| {
+    Schema::from_protos(&names, text).map_err(|error| {
         let said = error.to_string();
         let places = match said.contains("import") {
             true => " (imports are read from the file's folder, or from --proto-path)",
@@ -120,20 +120,20 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
-    learn(plan, &services.into_iter().collect::<Vec<_>>())
+    reflected_schema(plan, &services.into_iter().collect::<Vec<_>>())
 }
 
 /// Reads the types of the named services from the server's reflection; of all services if
 /// `services` is empty.
-pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
+pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     let learner = || match services {
-        [] => Learner::of_all(),
-        named => Learner::of_services(named.iter().copied()),
+        [] => Learner::for_all_services(),
+        named => Learner::for_services(named.iter().copied()),
     };
     let mut why = "the server does not describe its messages (no reflection)".to_owned();
     let until = Instant::now() + PATIENCE_WHOLE;
     for path in PATHS {
-        match learn_by(plan, path, learner(), until) {
+        match reflected_schema_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
             // The server may support the older version of the reflection protocol.
             Err(ReflectionFailure::Unimplemented) => {}
@@ -146,13 +146,15 @@ pub fn learn(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
                 )));
             }
             // The list of all services helps the user to find the right name.
-            Err(ReflectionFailure::NotFound(said)) => match learn_by(plan, path, Learner::of_all(), until) {
-                Ok(schema) => return Ok(schema),
-                Err(_) => {
-                    why = said;
-                    break;
+            Err(ReflectionFailure::NotFound(said)) => {
+                match reflected_schema_by(plan, path, Learner::for_all_services(), until) {
+                    Ok(schema) => return Ok(schema),
+                    Err(_) => {
+                        why = said;
+                        break;
+                    }
                 }
-            },
+            }
             Err(ReflectionFailure::Other(said)) => {
                 why = said;
                 break;
@@ -178,12 +180,17 @@ enum ReflectionFailure {
     Other(String),
 }
 
-fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Result<Schema, ReflectionFailure> {
+fn reflected_schema_by(
+    plan: &Plan,
+    path: &str,
+    mut learner: Learner,
+    until: Instant,
+) -> Result<Schema, ReflectionFailure> {
     let other = |error: ReflectionError| match error {
         ReflectionError::NotFound(_) => ReflectionFailure::NotFound(error.to_string()),
         error => ReflectionFailure::Other(error.to_string()),
     };
-    while let Some(content) = learner.question() {
+    while let Some(content) = learner.next_request() {
         let answer = call(plan, path, content, until);
         if Instant::now() >= until {
             let seconds = PATIENCE_WHOLE.as_secs();
@@ -208,7 +215,7 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
                 });
             }
         }
-        learner.answer(&heard).map_err(other)?;
+        learner.take_response(&heard).map_err(other)?;
     }
     learner.schema().map_err(other)
 }
@@ -218,11 +225,13 @@ fn learn_by(plan: &Plan, path: &str, mut learner: Learner, until: Instant) -> Re
 pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
     let Some(route) = plan.traffic.first().filter(|route| route.grpc.is_some()) else { return Ok(()) };
     let service = route.request.target.trim_start_matches('/').split('/').next().unwrap_or_default();
-    match call(plan, health::PATH, health::question(service), Instant::now() + PATIENCE) {
-        Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::says_no(&heard) => Err(Failure::start(format!(
-            "nothing was started: {} reports that {service} does not serve (--no-preflight skips this check)",
-            plan.traffic.origin
-        ))),
+    match call(plan, health::PATH, health::encode_request(service), Instant::now() + PATIENCE) {
+        Ok(CallEnd { ended: GrpcStatus::Ok, heard, .. }) if health::is_not_serving(&heard) => {
+            Err(Failure::start(format!(
+                "nothing was started: {} reports that {service} does not serve (--no-preflight skips this check)",
+                plan.traffic.origin
+            )))
+        }
         _ => Ok(()),
     }
 }
@@ -239,7 +248,7 @@ struct CallEnd {
 /// Sends one call outside the load, with a deadline at `until`. The error says why no response
 /// arrived.
 fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
-    let tls = tls_client(plan).map_err(|error| tls_refused(&error).to_string())?;
+    let tls = tls_client(plan).map_err(|error| tls_failure(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
     // The user's header fields may authorise the call. The compression of the load does not apply.
     let along = plan.traffic.routes[0].request.headers.iter();
@@ -255,11 +264,11 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<Cal
         http: HttpChoice::H2,
         deadline,
         connect_until: deadline,
-        in_any_case: false,
+        ignores_stop: false,
     };
     let places: Vec<Box<dyn Fn() -> std::io::Result<Socket> + '_>> = match &plan.carriage.unix {
         Some(path) => vec![Box::new(move || Socket::connect_unix(path))],
-        None => plan.carriage.addresses.iter().map(|to| place(to)).collect(),
+        None => plan.carriage.addresses.iter().map(|to| connector(to)).collect(),
     };
     for connect in places {
         heard.clear();
@@ -295,6 +304,6 @@ fn is_gzip(request: &Request) -> Result<bool, Failure> {
 }
 
 /// Returns a function that connects to an address.
-fn place(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
+fn connector(to: &std::net::SocketAddr) -> Box<dyn Fn() -> std::io::Result<Socket> + '_> {
     Box::new(move || Socket::connect_from(None, to))
 }

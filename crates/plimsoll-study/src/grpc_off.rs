@@ -32,7 +32,7 @@ pub fn of_files(_: &SchemaTerms<String>) -> Result<Schema, Failure> {
 }
 
 /// Always returns an error, because this build lacks gRPC.
-pub fn learn(_: &Plan, _: &[&str]) -> Result<Schema, Failure> {
+pub fn reflected_schema(_: &Plan, _: &[&str]) -> Result<Schema, Failure> {
     Err(refused())
 }
 

@@ -48,7 +48,7 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
 /// Says what a traffic file lacks to be usable, as `check` and `run` report it; `None` if it is
 /// complete.
 pub fn lacks(text: &str, folder: &Path) -> Option<String> {
-    let (file, lacks) = match traffic_file::lacks(text, folder) {
+    let (file, lacks) = match traffic_file::missing_inputs(text, folder) {
         Ok(read) => read,
         Err(lacks) => return Some(lacks),
     };
@@ -56,5 +56,5 @@ pub fn lacks(text: &str, folder: &Path) -> Option<String> {
         return Some(lacks.join(", "));
     }
     let asked = plan_of(&file, "what was imported", None, None);
-    asked.and_then(|(plan, _)| traffic_file::encodes(&plan)).err().map(|failure| failure.to_string())
+    asked.and_then(|(plan, _)| traffic_file::check_encodable(&plan)).err().map(|failure| failure.to_string())
 }

@@ -5,7 +5,7 @@
 
 use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
-use plimsoll_analysis::profile::{Basis, ProfiledTrial, Sort, Stretches, View, diff, read, top};
+use plimsoll_analysis::profile::{Basis, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
 use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles, StoredProfile};
 use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
@@ -16,7 +16,7 @@ use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
 /// Reads a recorded profile and returns it with its path. `path` is the path of the run file.
-pub fn read_kept(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
+pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result<(Profile, String), String> {
     let name = taken.file.clone()?;
     // A run file is untrusted input: the profile's name must not leave the folder of the run file.
     let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
@@ -38,7 +38,7 @@ pub fn cpu_profile(profiles: &Profiles, level: &str) -> Option<Profile> {
 /// Returns the CPU profile at the examined load of a run, and the number of requests it covers.
 pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profile, f64)> {
     let profiles = read_back(experiment, Some(path))?;
-    let profiles = profiles.open().1;
+    let profiles = profiles.doubts_and_figures().1;
     let profile = cpu_profile(profiles, &profiles.level_name)?;
     Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
 }
@@ -46,7 +46,7 @@ pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profi
 /// Reads all profiles beside a run file; `None` if the run requested none.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
     let recorded = experiment.spec.profiles().filter(|_| experiment.spec.blocks().is_none())?;
-    let stretches = Stretches::new(recorded.seconds);
+    let stretches = ProfilingSchedule::new(recorded.seconds);
     let trials = || experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Profile);
     let levels: Vec<ProfiledTrial> = trials().map(|trial| ProfiledTrial::from_run(&trial.run, &stretches)).collect();
     if levels.is_empty() && experiment.profiles().next().is_none() {
@@ -66,7 +66,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let mut profile = |level: &str, kind: &str| -> Option<Profile> {
         let taken = experiment.profiles().find(|taken| name_of(&taken.tag) == level && taken.kind == kind);
         let cut = || Err("the recording was cut off before the profile".to_owned());
-        match taken.map_or_else(cut, |taken| read_kept(path, taken)) {
+        match taken.map_or_else(cut, |taken| read_stored_profile(path, taken)) {
             Ok((profile, file)) => {
                 files.push(StoredProfile { level: level.to_owned(), kind: kind.to_owned(), file });
                 Some(profile)
@@ -85,7 +85,10 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         .map(|(level, cpu)| {
             // A profile without a recorded duration counts with the requested duration.
             let duration_ns = cpu.as_ref().map(|p| p.duration_ns).filter(|ns| *ns > 0);
-            ProfiledTrial::requests(&level.with, duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64))
+            ProfiledTrial::requests(
+                &level.with_cpu_profile,
+                duration_ns.unwrap_or((u64::from(recorded.seconds) * SECOND) as i64),
+            )
         })
         .collect();
     let kinds = OTHERS
@@ -97,7 +100,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
                 let Some(profile) = profile(name, kind) else { continue };
                 let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
                 let sum = top(&profile, &view, Sort::Cum).selected_total as f64;
-                let requests = ProfiledTrial::requests(&level.others, profile.duration_ns);
+                let requests = ProfiledTrial::requests(&level.other_kinds, profile.duration_ns);
                 sums[at] = Some(KindSum { sum, requests });
                 column = Some(profile.sample_types[view.sample_type].clone());
             }
@@ -140,7 +143,7 @@ fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     } else if level.is_steady() {
         return None;
     } else {
-        let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without.goodput_rps));
+        let (offered, held) = (format::rate(level.offered_rps), format::rate(level.without_profiling.goodput_rps));
         let text = format!(
             "{name}: no steady state: the server completed {held} of {offered} requests/s even without \
             profiling, so the costs are those of an overloaded server"
@@ -167,7 +170,7 @@ mod tests {
         ] {
             let file = file.map(str::to_owned).map_err(str::to_owned);
             let taken = ProfileRecord { tag: level_tag(0), kind: "cpu".to_owned(), trial: None, file };
-            let reason = read_kept(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
+            let reason = read_stored_profile(Some(Path::new("/tmp/run.plimsoll")), &taken).expect_err("no profile");
             assert!(reason.contains(part), "{reason}");
         }
     }

@@ -57,12 +57,12 @@ pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
 }
 
 /// Returns a path with all matches of the patterns replaced by `{}`.
-pub fn folded(folds: &[Regex], path: &str) -> String {
+pub fn fold_path(folds: &[Regex], path: &str) -> String {
     folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
 }
 
 /// Returns an error if --strict is set and a log line cannot be parsed.
-pub fn strictly(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
+pub fn check_strict(args: &LogReadingTerms, counts: &Counts) -> Result<(), Failure> {
     match &counts.first {
         Some((place, text)) if args.strict => Err(Failure::start(format!(
             "--strict: {place} cannot be parsed: \"{text}\"; {} of {} lines have this problem",
@@ -87,7 +87,7 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
 
 /// Reads the logs and returns the load that replays them. A summary goes to standard error unless
 /// `quiet`.
-pub fn of_logs(
+pub fn load_from_logs(
     replay: &ReplayTerms<String>,
     seed: u64,
     redact: Redact,
@@ -107,13 +107,13 @@ pub fn of_logs(
         with_unsafe: replay.with_unsafe,
         prefix,
     };
-    let (gathered, logs, counts) = gathered(&choice, progress)?;
+    let (gathered, logs, counts) = read_requests(&choice, progress)?;
     let (speed_milli, scale_milli, lines) = (replay.speed_milli, replay.scale_milli, counts.read);
     let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns: replay.length_ns, lines };
     let without_method = gathered.without_method();
     let timed = match replay.draws_sessions {
-        true => gathered.in_sessions(seed, lines),
-        false => gathered.timed(&timing),
+        true => gathered.to_session_replay(seed, lines),
+        false => gathered.to_replay(&timing),
     };
     let timed = timed.map_err(|error| refused(replay, &error, without_method))?;
     let defaults = ReplayDefaults { headers, ok_status: replay.ok_status.clone(), timeout_ns: replay.timeout_ns };
@@ -143,13 +143,13 @@ pub struct LogChoice<'a> {
 
 /// Reads the selected requests from the logs. Also returns the log files with their formats, and
 /// the numbers of lines.
-pub fn gathered(
+pub fn read_requests(
     choice: &LogChoice,
     progress: &mut dyn ReadingProgress,
 ) -> Result<(LogRequests, Vec<LogSource>, Counts), Failure> {
     let (folding, only) = (folds(choice.reading)?, patterns("--only", choice.only)?);
     let skip = patterns("--skip", choice.skip)?;
-    let fold = |path: &str| folded(&folding, path);
+    let fold = |path: &str| fold_path(&folding, path);
     let wanted = |request: &str| {
         (only.is_empty() || only.iter().any(|pattern| pattern.is_match(request)))
             && !skip.iter().any(|pattern| pattern.is_match(request))
@@ -164,7 +164,7 @@ pub fn gathered(
     let mut gathering = RequestCollector::new(taken);
     let counts = logs.each(|entry, _| gathering.add(entry), |read, length| progress.passing(read, length))?;
     progress.clear();
-    strictly(choice.reading, &counts)?;
+    check_strict(choice.reading, &counts)?;
     refuse_unread(&counts)?;
     let gathered = gathering
         .finish()

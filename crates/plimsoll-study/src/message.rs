@@ -4,7 +4,7 @@
 //! Not here: which words of a command line are secrets (the caller of [`SecretReplacements`]
 //! knows), and exit codes.
 
-use plimsoll_model::steering::steers;
+use plimsoll_model::steering::is_control_character;
 use std::sync::OnceLock;
 
 /// Longest quotation in a message, in characters. A longer one is shortened in the middle.
@@ -14,7 +14,7 @@ const MESSAGE_MAX: usize = 600;
 
 /// Returns the beginning and end of a text that is longer than `max` characters, with `...` between
 /// them.
-fn shortened(text: &str, max: usize) -> String {
+fn shorten_middle(text: &str, max: usize) -> String {
     let count = text.chars().count();
     if count <= max {
         return text.to_owned();
@@ -30,17 +30,18 @@ pub fn presentable(message: &str) -> String {
         .chars()
         .map(|c| match c {
             '\n' | '\t' | '\r' => ' ',
-            c if steers(c) => '?',
+            c if is_control_character(c) => '?',
             c => c,
         })
         .collect();
     // Quotations come from the user and may contain blanks. The text between them is plimsoll's
     // own, so only its overlong words are shortened.
-    let word = |word: &str| shortened(word, QUOTED_MAX);
+    let word = |word: &str| shorten_middle(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
-    let part = |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shortened(part, QUOTED_MAX) };
+    let part =
+        |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shorten_middle(part, QUOTED_MAX) };
     let text = quotations(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
-    shortened(&text, MESSAGE_MAX)
+    shorten_middle(&text, MESSAGE_MAX)
 }
 
 /// Splits a text at its quotation marks, so that every second part is a quotation. An apostrophe

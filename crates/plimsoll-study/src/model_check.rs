@@ -8,7 +8,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{ConnectionPlan, Load, LoadShape, Plan, Redact, Schedule, StatusSet};
 use plimsoll_traffic::file::RequestDefaults;
 use plimsoll_traffic::modelling::{
-    ModelDistances, RouteFolder, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
+    ModelDistances, RouteMapper, StreamFigures, StreamRequest, TrafficModel, cache_sizes, paths,
 };
 use plimsoll_traffic::target_url::Url;
 use std::path::Path;
@@ -61,7 +61,7 @@ pub fn distances(
 fn sampled_requests(
     plan: &Plan,
     model: &TrafficModel,
-    folder: &mut RouteFolder,
+    folder: &mut RouteMapper,
 ) -> Result<Vec<StreamRequest>, Failure> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let arrivals = (0..).map_while(|n| schedule.start_ns(n)).take_while(|start| *start < model.span_ns).count();

@@ -13,7 +13,7 @@
 //! the parts and merging their results (`runner::part_processes`).
 
 use crate::{grpc, self_process};
-use plimsoll_engine::{LoadHelpers, prepare_aided};
+use plimsoll_engine::{LoadHelpers, prepare_with_helpers};
 use plimsoll_model::codec::{Frame, MAGIC};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Injector, LoadEnd, Plan, Purpose, Remark, Stop, Stripe, Tag};
@@ -93,7 +93,7 @@ fn part(input: &mut impl Read) -> io::Result<Vec<u8>> {
 }
 
 /// Runs this process as a part if its only argument is [`WORD`]; then it never returns.
-pub fn carry_out_if_asked() {
+pub fn run_part_if_requested() {
     let mut words = std::env::args_os().skip(1);
     if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
         return;
@@ -102,14 +102,14 @@ pub fn carry_out_if_asked() {
     std::process::exit(match carry_out(&mut io::stdout()) {
         Ok(()) => 0,
         Err(reason) => {
-            say(&mut io::stdout(), &Frame::Remark(Remark::Broken { reason }));
+            write_frame(&mut io::stdout(), &Frame::Remark(Remark::Broken { reason }));
             2
         }
     })
 }
 
 /// Writes a frame of a run file to `out`; returns false if the parent process is gone.
-fn say(out: &mut impl Write, frame: &Frame) -> bool {
+fn write_frame(out: &mut impl Write, frame: &Frame) -> bool {
     let mut bytes = Vec::new();
     frame.encode(&mut bytes);
     out.write_all(&bytes).and_then(|()| out.flush()).is_ok()
@@ -122,10 +122,10 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let Task { plan, injector, stripe } = Task::read(&mut input)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
     let aids = LoadHelpers { authors: Vec::new(), texts };
-    let prepared = prepare_aided(&plan, &injector, stripe, aids, &mut |_| ControlFlow::Continue(()))
+    let prepared = prepare_with_helpers(&plan, &injector, stripe, aids, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;
     let tag = Tag::for_purpose(Purpose::Run);
-    say(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
+    write_frame(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
     let origin_ns = number(&mut input).map_err(lost)?;
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = Arc::clone(&stop);
@@ -139,7 +139,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     let run = prepared.run(origin_ns, &mut |tick| {
         let heard = tick.end_ns == 0 || {
             let index = (tick.start_ns / Plan::TICK_NS) as u32;
-            say(out, &Frame::Interval { index, interval: Box::new(tick.interval.clone()) })
+            write_frame(out, &Frame::Interval { index, interval: Box::new(tick.interval.clone()) })
         };
         match heard && !stop.load(Ordering::Relaxed) {
             true => ControlFlow::Continue(()),
@@ -148,7 +148,7 @@ fn carry_out(out: &mut impl Write) -> Result<(), String> {
     });
     let (window_ns, addresses) = (run.window_ns, run.plan.carriage.addresses);
     let (ending, failed_answers) = (run.ending.unwrap_or(LoadEnd::Finished), run.failed_answers);
-    say(out, &Frame::TrialEnd { ending, window_ns, start_ns: 0, addresses, failed_answers });
+    write_frame(out, &Frame::TrialEnd { ending, window_ns, start_ns: 0, addresses, failed_answers });
     Ok(())
 }
 

@@ -69,10 +69,10 @@ impl Drop for StoppedProcesses {
 }
 
 /// Runs this process as a pauser if its first argument is [`WORD`]; then it never returns.
-pub fn stop_if_asked() {
+pub fn run_pauser_if_requested() {
     let Some(processes) = parse_arguments(std::env::args_os()) else { return };
-    process::call_itself(c"stopper");
-    signal::withstand();
+    process::set_process_name(c"stopper");
+    signal::ignore_user_signals();
     let held: Result<Vec<Pausable>, _> = processes.iter().map(|(pid, ticks)| Pausable::hold(*pid, *ticks)).collect();
     let Ok(held) = held.map(StoppedProcesses) else { std::process::exit(2) };
     let mut out = std::io::stdout();
@@ -84,13 +84,13 @@ pub fn stop_if_asked() {
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         drop(over);
     });
-    again_and_again(&held, &wait);
+    pause_periodically(&held, &wait);
     drop(held);
     std::process::exit(0);
 }
 
 /// Stops and resumes the processes periodically until the pipe closes.
-fn again_and_again(held: &StoppedProcesses, over: &Receiver<()>) {
+fn pause_periodically(held: &StoppedProcesses, over: &Receiver<()>) {
     let waits = |ns: u64| {
         over.recv_timeout(Duration::from_nanos(ns)).is_err_and(|why| why == std::sync::mpsc::RecvTimeoutError::Timeout)
     };

@@ -3,7 +3,7 @@
 //!
 //! Not here: the connections of a load (`plimsoll_engine`).
 
-use crate::connecting::tls_refused;
+use crate::connecting::tls_failure;
 use crate::grpc;
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::failure::Failure;
@@ -45,7 +45,7 @@ pub struct Answer {
 
 impl Answer {
     /// Returns the gRPC status; without one, the status that corresponds to the HTTP status.
-    pub fn ended(&self) -> GrpcStatus {
+    pub fn grpc_status_or_mapped(&self) -> GrpcStatus {
         self.grpc_status.map_or(GrpcStatus::of_http(self.status), |code| GrpcStatus::of_code(code.into()))
     }
 }
@@ -63,7 +63,10 @@ pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
     let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
-    Some(plan.traffic.succeeds(answer.status) && call.is_none_or(|call| call.ok.contains(answer.ended())))
+    Some(
+        plan.traffic.succeeds(answer.status)
+            && call.is_none_or(|call| call.ok.contains(answer.grpc_status_or_mapped())),
+    )
 }
 
 fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result<Option<Answer>, Failure> {
@@ -82,7 +85,7 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
             .map_err(|e| Failure::usage(e.to_string()))?,
         timeout: Duration::from_nanos(route.timeout_ns).min(timeout_max),
         http: plan.carriage.http,
-        tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?,
+        tls: plimsoll_engine::tls_client(plan).map_err(|e| tls_failure(&e))?,
         is_call: route.grpc.is_some(),
         redact: plan.traffic.redact,
     };
@@ -144,7 +147,7 @@ impl PreflightRequest {
             http: self.http,
             deadline,
             connect_until: deadline,
-            in_any_case: false,
+            ignores_stop: false,
         };
         let mut kept = Vec::new();
         let reply = question
@@ -176,7 +179,7 @@ impl PreflightRequest {
         }
         let status = reply.status;
         let mut said = FailedAnswer::answer(status, 0, &kept, self.redact);
-        let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedAnswer::UNSAID);
+        let unsaid = (self.is_call && reply.grpc_status.is_none()).then_some(FailedAnswer::NO_GRPC_STATUS);
         said.reason = reply.call_fault.map(CallFault::text).or(unsaid).unwrap_or_default().to_owned();
         Ok(Answer {
             status,
@@ -207,7 +210,7 @@ pub fn first_answer(
     }
     grpc::refuse_unhealthy(plan)?;
     let Some(answer) = ask(plan, injector)? else { return Ok((Vec::new(), 0)) };
-    let ended = answer.ended();
+    let ended = answer.grpc_status_or_mapped();
     let Answer { status, is_h2, streams_allowed, took_ns, text, .. } = answer;
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {

@@ -12,13 +12,13 @@ use crate::base::user_info;
 use crate::pprof::{Endpoint, PATIENCE};
 use crate::recording::Recording;
 use crate::study_loop::Profiler;
-use plimsoll_analysis::profile::Stretches;
+use plimsoll_analysis::profile::ProfilingSchedule;
 use plimsoll_analysis::study::TrialPlan;
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{ArmIndex, EndpointChoice, LoadEnd, Plan, ProfileRecord, ProfilesSpec, Remark, Stop, Tag, Terms};
-use plimsoll_probe::fetch::awaited;
+use plimsoll_probe::fetch::await_fetch;
 use plimsoll_sys::system_text;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -142,8 +142,9 @@ impl Profiler for ProfileTaker {
             // Sides get only CPU profiles, to compare the cost of functions for each request.
             Some(_) => vec![cpu(trial.plan.load.warmup_ns.max(1))],
             None => {
-                let stretches = Stretches::new(self.seconds);
-                let (from_ns, seconds) = (stretches.others.0, Stretches::others_seconds(self.seconds));
+                let stretches = ProfilingSchedule::new(self.seconds);
+                let (from_ns, seconds) =
+                    (stretches.other_kinds.0, ProfilingSchedule::other_kinds_seconds(self.seconds));
                 let others = OTHERS.map(|(kind, _, _)| DueProfile { from_ns, name: kind, kind, seconds });
                 std::iter::once(cpu(stretches.cpu.0)).chain(others).collect()
             }
@@ -168,7 +169,7 @@ impl Profiler for ProfileTaker {
         let waiting = Instant::now();
         let mut taken: Vec<(&'static str, CaptureResult)> =
             self.failed.drain(..).map(|(name, reason)| (name, Err(reason))).collect();
-        taken.extend(self.threads.drain(..).map(|(name, thread)| (name, awaited(thread))));
+        taken.extend(self.threads.drain(..).map(|(name, thread)| (name, await_fetch(thread))));
         // Profiles that never started are recorded as missing, with the reason.
         let never = match tag.arm {
             Some(_) if plimsoll_sys::signal::interrupted() => "the user stopped it",
@@ -189,7 +190,7 @@ impl Profiler for ProfileTaker {
         }
         for (kind, one) in taken {
             let one = spoilt.clone().map_or(one, Err);
-            keep(recording, &self.path, tag, kind, trial, one);
+            store_profile(recording, &self.path, tag, kind, trial, one);
         }
     }
 }
@@ -197,7 +198,7 @@ impl Profiler for ProfileTaker {
 /// Stores a profile beside the run file, or records why there is none. Later commands read only
 /// recorded profiles, so files of other runs are ignored. `trial` is the index of the profile's
 /// load.
-fn keep(
+fn store_profile(
     recording: &mut Recording,
     path: &Path,
     tag: Tag,

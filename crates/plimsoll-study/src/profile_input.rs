@@ -5,7 +5,7 @@
 
 use crate::output::note;
 use crate::pprof::fetch_profile;
-use plimsoll_analysis::profile::{SampleSplit, View, grouped, has_label, label_keys, read};
+use plimsoll_analysis::profile::{SampleSplit, View, group_samples, has_label, label_keys, read};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::profile::{Profile, ValueType};
 use plimsoll_sys::files::{self, Use};
@@ -57,7 +57,7 @@ impl ProfileInput {
         };
         let mut profile = read(&bytes).map_err(|error| Failure::start(format!("'{name}' {error}")))?;
         if let Some((by, pattern)) = &choice.by {
-            profile = in_groups(&profile, &name, by, pattern)?;
+            profile = group_profile(&profile, &name, by, pattern)?;
         }
         let wanted = choice.sample_index.as_deref();
         let sample_type = profile.sample_type(wanted).ok_or_else(|| {
@@ -81,7 +81,7 @@ impl ProfileInput {
     }
 
     /// Returns the profile and the selected samples.
-    pub fn both(&self) -> (&Profile, &View) {
+    pub fn profile_and_view(&self) -> (&Profile, &View) {
         (&self.profile, &self.view)
     }
 }
@@ -103,9 +103,9 @@ pub fn pattern(flag: &str, pattern: Option<&String>) -> Result<Option<Regex>, Fa
 
 /// Groups the stacks of a profile by the label with key `by` if that label exists, otherwise by the
 /// functions that match the pattern.
-fn in_groups(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Result<Profile, Failure> {
+fn group_profile(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Result<Profile, Failure> {
     if has_label(profile, by) {
-        return Ok(grouped(profile, by, &SampleSplit::Label(by)));
+        return Ok(group_samples(profile, by, &SampleSplit::Label(by)));
     }
     let matches = |name: &str| pattern.is_match(name);
     if !profile.functions().iter().any(|function| matches(&function.name)) {
@@ -113,7 +113,7 @@ fn in_groups(profile: &Profile, file: &str, by: &str, pattern: &Regex) -> Result
         let labels = if keys.is_empty() { "has no labels".into() } else { format!("has labels {}", keys.join(", ")) };
         return Err(Failure::usage(format!("--by {by}: '{file}' {labels}, and no function matches")));
     }
-    Ok(grouped(profile, by, &SampleSplit::Function(&matches)))
+    Ok(group_samples(profile, by, &SampleSplit::Function(&matches)))
 }
 
 fn from_file(path: &str) -> Result<Vec<u8>, Failure> {

@@ -8,7 +8,7 @@ use crate::pprof::Endpoint;
 use crate::preflight::preflight;
 use crate::profile_capture::Capture;
 use crate::runner::builds::BuildTarget;
-use crate::script_run::{ScriptRun, shared};
+use crate::script_run::{ScriptRun, into_author_factory};
 use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::process_age::{ProcessAge, pasts_differ};
@@ -25,15 +25,15 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
     let commands = [&terms.builds.a, &terms.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {
-        let base = Base::reach(&arm.plan, terms)?;
-        let authoring = ScriptRun::from_terms(&arm.plan, terms)?.map(shared);
+        let base = Base::resolve_target(&arm.plan, terms)?;
+        let authoring = ScriptRun::from_terms(&arm.plan, terms)?.map(into_author_factory);
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
             let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
-        let finder = Finder::of_listener(&base.watched(&base.resolver()));
+        let finder = Finder::of_listener(&base.watch_target(&base.resolver()));
         // With --watch, the process is found on the server's own machine.
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
@@ -71,7 +71,7 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
 }
 
 /// The uptime and the CPU time so far of a server process on this machine.
-fn past(found: &FoundServer) -> Option<ProcessAge> {
+fn process_age(found: &FoundServer) -> Option<ProcessAge> {
     let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
@@ -82,14 +82,14 @@ fn past(found: &FoundServer) -> Option<ProcessAge> {
 
 /// Compares the uptimes of two running servers. Returns a warning if they differ, and a general
 /// note about comparing running processes unless both URLs lead to one server.
-pub fn pasts(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
+pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'static str>) {
     let [a, b] = targets else { return (None, None) };
     let (Some(a), Some(b)) = (&a.finder, &b.finder) else { return (None, None) };
     let (Ok(found_a), Ok(found_b)) = (a.first(), b.first()) else { return (None, None) };
     if found_a.roots == found_b.roots {
         return (None, None);
     }
-    let differing = past(found_a).zip(past(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
+    let differing = process_age(found_a).zip(process_age(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
     let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 \
         %. To compare builds, with a fresh start for each load, use --a CMD --b CMD";
     (differing, Some(hint))

@@ -198,7 +198,7 @@ impl Recording {
                     // Function samples are joined at the end of the load, which makes them ten
                     // times smaller.
                     part.sampled = SampledFunctions::default();
-                    Frame::of_probes(part).for_each(|frame| file.write(&frame));
+                    Frame::probe_frames(part).for_each(|frame| file.write(&frame));
                 }
             }
             // After `on_tick` has ended the load, later ticks are recorded without calling it
@@ -210,12 +210,12 @@ impl Recording {
         runner.connect(&mut on_tick)?;
         let start_ns = runner.elapsed_ns() + runner.start_ahead_ns();
         let LoadOutcome { mut run, seen_last } = runner.run(start_ns, &mut on_tick)?;
-        run.probes.sampled = kept_samples(&run, tag.purpose);
+        run.probes.sampled = samples_to_record(&run, tag.purpose);
         if let Some(file) = &mut self.file {
             file.close_interval();
             if let Some(seen) = seen_last {
                 let seen = Probes { sampled: run.probes.sampled.clone(), ..seen };
-                Frame::of_probes(seen).for_each(|frame| file.write(&frame));
+                Frame::probe_frames(seen).for_each(|frame| file.write(&frame));
             }
             if !run.agents.is_empty() {
                 file.write(&Frame::Agents(run.agents.clone()));
@@ -245,7 +245,7 @@ impl Recording {
 
     /// Ends the experiment early. The run file keeps all measurements, and records the reason
     /// instead of an end frame. Also returns a note with the path of the incomplete file.
-    pub fn break_off(mut self, reason: &str) -> (Experiment, Option<String>) {
+    pub fn end_early(mut self, reason: &str) -> (Experiment, Option<String>) {
         signal::release_interrupts();
         self.remark(Remark::Broken { reason: reason.to_owned() });
         let whole = self.file.filter(|file| !file.failed);
@@ -273,7 +273,7 @@ impl Recording {
 
 /// Returns the function samples to record: those of steady loads, because these are compared. The
 /// many trials of a search keep none.
-fn kept_samples(run: &Run, purpose: Purpose) -> SampledFunctions {
+fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
         _ => SampledFunctions::default(),

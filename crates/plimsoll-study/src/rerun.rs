@@ -21,9 +21,11 @@ pub fn from_files(
     progress: &mut dyn log_replay::ReadingProgress,
 ) -> Result<Vec<FromFile>, Failure> {
     match (&terms.replay, &terms.mix) {
-        (Some(logs), _) => Ok(vec![log_replay::of_logs(logs, seed, terms.redact, terms.output.quiet, progress)?]),
+        (Some(logs), _) => {
+            Ok(vec![log_replay::load_from_logs(logs, seed, terms.redact, terms.output.quiet, progress)?])
+        }
         (None, Some(mix)) => {
-            let asked = file_traffic::of_file(mix, terms.redact)?;
+            let asked = file_traffic::traffic_from_file(mix, terms.redact)?;
             Ok(asked.into_iter().map(|(traffic, _)| FromFile { traffic, arrivals: None }).collect())
         }
         (None, None) => Ok(Vec::new()),
@@ -72,7 +74,7 @@ pub fn differences(experiment: &Experiment) -> Vec<String> {
 
 /// Returns where the rerun writes its results: `output` if given. Fails if that is the `record`
 /// itself, which must not be overwritten.
-pub fn place(
+pub fn output_terms(
     asked: &ExperimentSpec,
     terms: &Terms<RedactedText>,
     output: Option<&Path>,
@@ -93,7 +95,7 @@ pub fn place(
                  add the ending",
             ));
         }
-        refuse_the_record(path, record)?;
+        refuse_overwriting_record(path, record)?;
         if is_sweep {
             let folder = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
             files = Some((path_text("-o", folder)?, stem.to_owned()));
@@ -113,7 +115,7 @@ fn free_name(folder: &Path) -> String {
 }
 
 /// Returns an error if `output` is the record itself, also by a link.
-fn refuse_the_record(output: &Path, record: &Path) -> Result<(), Failure> {
+fn refuse_overwriting_record(output: &Path, record: &Path) -> Result<(), Failure> {
     let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
     let same_file = || {
         use std::os::unix::fs::MetadataExt;

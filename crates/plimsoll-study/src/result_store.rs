@@ -63,7 +63,7 @@ pub struct StoredRun {
 
 /// Parses a run file's stem `COMMAND-TIME-PROCESS`. Returns start time and process id; `None` for a
 /// name that plimsoll did not choose.
-fn chosen(stem: &str) -> Option<(u64, u32)> {
+fn parse_own_stem(stem: &str) -> Option<(u64, u32)> {
     let (command, rest) = stem.split_once('-')?;
     let (seconds, process) = rest.split_once('-')?;
     let plain = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
@@ -73,7 +73,7 @@ fn chosen(stem: &str) -> Option<(u64, u32)> {
 }
 
 /// Whether a file is the page, marks, profile or log of the run file with this stem.
-fn belongs(name: &str, stem: &str) -> bool {
+fn belongs_to_run(name: &str, stem: &str) -> bool {
     let Some(rest) = name.strip_prefix(stem) else { return false };
     rest == ".html" || rest == MARKS || (rest.starts_with('.') && (rest.ends_with(".pb.gz") || rest.ends_with(".log")))
 }
@@ -102,11 +102,11 @@ pub fn runs(folder: &Path) -> io::Result<Vec<StoredRun>> {
     let mut runs = Vec::new();
     for name in files.keys() {
         let Some(stem) = name.strip_suffix(".plimsoll") else { continue };
-        let Some((began_unix_s, process)) = chosen(stem) else { continue };
+        let Some((began_unix_s, process)) = parse_own_stem(stem) else { continue };
         if !is_run_file(&folder.join(name)) {
             continue;
         }
-        let beside = files.keys().filter(|other| belongs(other, stem));
+        let beside = files.keys().filter(|other| belongs_to_run(other, stem));
         let all: Vec<&String> = std::iter::once(name).chain(beside).collect();
         let bytes = all.iter().map(|name| files[*name]).sum();
         let files = all.into_iter().map(|name| folder.join(name)).collect();

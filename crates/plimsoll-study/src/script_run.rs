@@ -160,7 +160,7 @@ impl ScriptRun {
     /// Starts a thread that watches for functions that do not end, because such a function cannot
     /// be stopped. During a load, the worker is abandoned, and the load ends with its measurements
     /// so far. Outside a load, plimsoll reports the function and exits.
-    fn look_after(&self, mut watch: PulseWatch, present: &ScriptLoad) {
+    fn watch_functions(&self, mut watch: PulseWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
         let given_up = present.given_up.clone();
@@ -206,7 +206,7 @@ impl AuthorFactory for ScriptRun {
         let watch = script.watch();
         let given_up = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let present = ScriptLoad { script: Arc::new(script), stage: Arc::default(), given_up };
-        self.look_after(watch, &present);
+        self.watch_functions(watch, &present);
         let authors = present.script.begin().map_err(usage)?;
         if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
             output::note("warning: the script's delay() has no effect: the rate sets the times of requests");
@@ -239,7 +239,7 @@ impl AuthorFactory for ScriptRun {
 }
 
 /// Converts a script to the form that a runner needs.
-pub fn shared(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
+pub fn into_author_factory(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }
 

@@ -68,8 +68,8 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let request = Request { target: "/healthz".into(), ..Request::get() };
     let traffic = Traffic::one(origin.clone(), Route::new(request));
     let terms = Terms::default();
-    let base = Base::reach(&Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) }, &terms)?;
-    let watcher = Watcher::begin(&terms.probes, &base.watched(&base.resolver()), Effort::Little)?;
+    let base = Base::resolve_target(&Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) }, &terms)?;
+    let watcher = Watcher::begin(&terms.probes, &base.watch_target(&base.resolver()), Effort::Little)?;
     let injector = Injector { workers: 1, spin, ..base.injector.clone() };
     let source = watcher.map(|watcher| Box::new(watcher) as Box<dyn ReadingSource>);
     let mut trial = TrialPlan { tag: Tag::for_purpose(Purpose::Run), plan: base.plan.record(), until: StopRule::End };

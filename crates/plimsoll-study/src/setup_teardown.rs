@@ -3,7 +3,7 @@
 //!
 //! Not here: which requests are sent (the plan), and their templates and checks (the engine).
 
-use crate::connecting::tls_refused;
+use crate::connecting::tls_failure;
 use plimsoll_engine::{OneOffAnswer, OneOffRequest};
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::failure::Failure;
@@ -34,7 +34,7 @@ impl TeardownGuard {
             return Ok(None);
         }
         plan.traffic.setup_teardown.captured_values.clear();
-        let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_refused(&e))?;
+        let tls = plimsoll_engine::tls_client(plan).map_err(|e| tls_failure(&e))?;
         let mut around = TeardownGuard { plan: plan.clone(), injector: injector.clone(), tls };
         for asked in around.plan.traffic.setup_teardown.setup.clone() {
             if let Err(why) = around.ask(&asked, false)
@@ -96,7 +96,8 @@ impl TeardownGuard {
         let began = Instant::now();
         let mut request = once.request(number).clone();
         loop {
-            let OneOffResponse { status, answer, kept } = self.tell(&request, began + timeout, timeout, in_any_case)?;
+            let OneOffResponse { status, answer, kept } =
+                self.send_to_first_address(&request, began + timeout, timeout, in_any_case)?;
             let text = || FailedAnswer::answer(status, 0, &kept, self.plan.traffic.redact).text();
             let missed = |why: &str| format!("got a response, but {why}: {}", text());
             match once.redirected(status, &answer) {
@@ -115,7 +116,7 @@ impl TeardownGuard {
     }
 
     /// Sends one request to the first address that accepts a connection.
-    fn tell(
+    fn send_to_first_address(
         &self,
         request: &EncodedRequest,
         deadline: Instant,
@@ -141,7 +142,7 @@ impl TeardownGuard {
                 http: carriage.http,
                 deadline,
                 connect_until: deadline,
-                in_any_case,
+                ignores_stop: in_any_case,
             };
             let (mut answer, mut kept) = (OneOffAnswer::default(), Vec::new());
             let reply = question.ask(connect, &mut |piece| {

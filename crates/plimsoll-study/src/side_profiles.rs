@@ -2,7 +2,7 @@
 //!
 //! Not here: taking the profiles (`profile_capture`), and presenting them.
 
-use crate::load_profiles::read_kept;
+use crate::load_profiles::read_stored_profile;
 use plimsoll_analysis::profile::{PeriodFigures, ProfileDiff, ProfiledTrial, Repetition, Sort, View, diff_repeated};
 use plimsoll_analysis::taken_profiles::ProveProfiles;
 use plimsoll_analysis::{Assessment, DoubtKind, Doubts, Sentence, Summary};
@@ -12,7 +12,7 @@ use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use std::path::Path;
 
 /// Least share of the offered rate that a server must complete to sustain the rate.
-const HOLDS_SHARE: f64 = 0.98;
+const SUSTAINED_SHARE_MIN: f64 = 0.98;
 
 /// Reads the profiles beside a run file; `None` if the run requested none. The record says to which
 /// side each profile belongs.
@@ -44,10 +44,12 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         if generator.limited {
             late.push(name.clone());
             limit = limit.or(generator.reason);
-        } else if meanwhile.completed_rps / requests_each < trial.run.plan.load.shape.curve().max() * HOLDS_SHARE {
+        } else if meanwhile.completed_rps / requests_each
+            < trial.run.plan.load.shape.curve().max() * SUSTAINED_SHARE_MIN
+        {
             behind.push(name.clone());
         }
-        match read_kept(path, taken) {
+        match read_stored_profile(path, taken) {
             Ok((profile, file)) => {
                 let duration_ns = Some(profile.duration_ns).filter(|ns| *ns > 0).unwrap_or(asked_ns as i64);
                 let requests = ProfiledTrial::requests(&meanwhile, duration_ns);

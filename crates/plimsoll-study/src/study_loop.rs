@@ -73,13 +73,13 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             match step {
                 Step::Stop => break,
                 Step::Break(broken) => return Err(Failure::start(self.display.broken(&broken))),
-                Step::Skip(tag) => self.unheld(tag, LoadSkipReason::NoTime, after),
+                Step::Skip(tag) => self.skip_load(tag, LoadSkipReason::NoTime, after),
                 Step::Unprofiled(tag, why) => {
                     // For a comparison, missing profiles of both sides are reported together later.
                     if tag.arm.is_none() {
                         self.display.line(&format!("no profiles are taken: {}", why.text()));
                     }
-                    self.unprofiled(tag, why.text());
+                    self.record_missing_profile(tag, why.text());
                 }
                 Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
@@ -88,7 +88,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                     Err(Unready::Unheld(reason))
                         if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
-                        self.unheld(trial.tag, LoadSkipReason::Machine(reason), after);
+                        self.skip_load(trial.tag, LoadSkipReason::Machine(reason), after);
                     }
                     Err(Unready::Unheld(reason)) => {
                         let flag = match trial.plan.load.shape {
@@ -98,7 +98,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                         return Err(Failure::usage(format!("{flag}: {reason}")));
                     }
                     Ok(fitted) => {
-                        self.note_fitted(study, fitted);
+                        self.show_adaptations(study, fitted);
                         self.measure(study, *trial)?;
                         if let Some(trial) = self.recording.trials().last() {
                             after(StepOutcome::Measured(trial), &mut self.display);
@@ -110,7 +110,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         if signal::interrupted()
             && let Some(tag) = study.left_unprofiled(&self.history())
         {
-            self.unprofiled(tag, "the user stopped it");
+            self.record_missing_profile(tag, "the user stopped it");
         }
         self.display.clear();
         Ok(())
@@ -122,7 +122,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     }
 
     /// Records why a load level has no profile.
-    fn unprofiled(&mut self, tag: Tag, why: &str) {
+    fn record_missing_profile(&mut self, tag: Tag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
         self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
     }
@@ -130,7 +130,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
     /// Executes a load for profiles. Failures of this load are recorded, and do not end the study.
     fn profile(&mut self, study: &Study, mut trial: TrialPlan) {
         let Some(mut profiler) = self.profiler.take() else {
-            return self.unprofiled(trial.tag, "nothing takes profiles");
+            return self.record_missing_profile(trial.tag, "nothing takes profiles");
         };
         let tag = trial.tag;
         self.display.profile_planned(study, &trial, &state(&self.recording, self.runner));
@@ -154,14 +154,14 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         self.profiler = Some(profiler);
     }
 
-    fn unheld(&mut self, tag: Tag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
+    fn skip_load(&mut self, tag: Tag, reason: LoadSkipReason, after: &mut dyn FnMut(StepOutcome, &mut D)) {
         after(StepOutcome::Unheld, &mut self.display);
         self.recording.remark(Remark::Unheld { tag, reason });
     }
 
     /// Shows each adaptation of a load when it first applies. Comparisons show theirs only at the
     /// end.
-    fn note_fitted(&mut self, study: &Study, fitted: Vec<String>) {
+    fn show_adaptations(&mut self, study: &Study, fitted: Vec<String>) {
         for sentence in fitted {
             if self.fitted.contains(&sentence) {
                 continue;
@@ -232,7 +232,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         warnings.dedup();
         let path = self.recording.path().map(Path::to_owned);
         let (experiment, note) = match broken {
-            Some(reason) => self.recording.break_off(reason),
+            Some(reason) => self.recording.end_early(reason),
             None => self.recording.end(self.runner.elapsed_ns()),
         };
         let mut display = self.display;

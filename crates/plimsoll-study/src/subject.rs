@@ -26,10 +26,10 @@ const END_PATIENCE: Duration = Duration::from_secs(5);
 /// Time for a build to end by itself before SIGKILL, once the user has interrupted.
 const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
 /// Time to wait until the address is free before the first build: another process may be ending.
-const SILENCE_PATIENCE_FIRST: Duration = Duration::from_secs(1);
+const FREE_ADDRESS_PATIENCE_FIRST: Duration = Duration::from_secs(1);
 /// Time to wait until the address is free after a build: the kernel or a detached process may still
 /// hold the address.
-const SILENCE_PATIENCE_AFTER: Duration = Duration::from_secs(15);
+const FREE_ADDRESS_PATIENCE_AFTER: Duration = Duration::from_secs(15);
 /// Interval of checks while waiting for a build, a command or an address.
 const LOOK: Duration = Duration::from_millis(10);
 /// Timeout of a command that compiles a build.
@@ -122,7 +122,7 @@ impl Subject {
     pub fn start(&self, base: &Base) -> Result<RunningBuild, Failure> {
         let plan = &base.plan;
         let url = plan.record().traffic.url();
-        self.wait_for_silence(base, &url)?;
+        self.wait_for_free_address(base, &url)?;
         let file = open(&self.output)?;
         let kept = shell(&self.command, OrphanPolicy::End, &file).map_err(|e| {
             Failure::start(format!("--{}: it cannot be started: {}", self.name.to_ascii_lowercase(), system_text(&e)))
@@ -130,7 +130,7 @@ impl Subject {
         let mut running = RunningBuild { name: self.name, output: self.output.clone(), kept, is_h2: None };
         let deadline = Instant::now() + self.patience;
         loop {
-            if let Some(why) = running.died() {
+            if let Some(why) = running.exit_reason() {
                 return Err(Failure::start(format!("{why} before it responded at {url}")));
             }
             if signal::interrupted() {
@@ -160,15 +160,15 @@ impl Subject {
 
     /// Waits until no process listens at the address. If a process still listens after the timeout,
     /// the error names that process.
-    fn wait_for_silence(&self, base: &Base, url: &str) -> Result<(), Failure> {
-        let patience = if self.after_another { SILENCE_PATIENCE_AFTER } else { SILENCE_PATIENCE_FIRST };
+    fn wait_for_free_address(&self, base: &Base, url: &str) -> Result<(), Failure> {
+        let patience = if self.after_another { FREE_ADDRESS_PATIENCE_AFTER } else { FREE_ADDRESS_PATIENCE_FIRST };
         let deadline = Instant::now() + patience;
         while preflight::is_taken(&base.plan) {
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted before {} was started", self.name)));
             }
             if Instant::now() >= deadline {
-                let finder = Finder::of_listener(&base.watched(&base.resolver()));
+                let finder = Finder::of_listener(&base.watch_target(&base.resolver()));
                 let who = finder.first().as_ref().map(|found| {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
                     format!("{name}, process {},", found.roots.first().unwrap_or(&0))
@@ -192,7 +192,7 @@ impl Subject {
 impl RunningBuild {
     /// Returns a sentence with status and last output if the build has exited; `None` while it
     /// runs.
-    pub fn died(&mut self) -> Option<String> {
+    pub fn exit_reason(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
         let said = if line.is_empty() { String::new() } else { format!("; its last output: {line}") };
@@ -217,7 +217,7 @@ impl KeeperProcess {
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
         // If the system refuses this, processes that outlive their keeper are not found.
         let _ = group::adopt_orphans();
-        let offspring = Offspring::since_now();
+        let offspring = Offspring::started_from_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
@@ -229,7 +229,7 @@ impl KeeperProcess {
         self.offspring.end(|| if signal::interrupted() { END_PATIENCE_HURRIED } else { END_PATIENCE })?;
         self.keeper.wait()?;
         self.offspring.reap(self.keeper.id());
-        bounded_log::settle();
+        bounded_log::cut_all_logs();
         Ok(())
     }
 }
@@ -302,7 +302,7 @@ fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> R
             Some(status) if status.success() => {
                 // Processes that the command left running are intended.
                 kept.ended = true;
-                bounded_log::settle();
+                bounded_log::cut_all_logs();
                 return Ok(());
             }
             Some(status) => {

@@ -26,9 +26,9 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
 
 /// Returns the environment variables and files that a traffic file with this text needs and does
 /// not find. Any other problem of the file is an error.
-pub fn lacks(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
+pub fn missing_inputs(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
-    let mut asked = LackFinder { beside, lacks: Vec::new() };
+    let mut asked = MissingInputFinder { beside, lacks: Vec::new() };
     let file = TrafficFile::read(text, TrafficFormat::Toml, &mut asked);
     match file {
         Ok(file) => Ok((file, asked.lacks)),
@@ -45,7 +45,7 @@ fn read_with(path: &Path, shows_variables: bool) -> Result<TrafficFile, Failure>
         files::read(path, Use::Traffic).map_err(|why| Failure::start(format!("-f: the file '{named}' {why}")))?;
     let text = text_of(bytes, &named.to_string())?;
     let mut beside = TrafficFolder::new(path.parent().unwrap_or(Path::new("")), shows_variables);
-    let format = TrafficFormat::of_name(&path.to_string_lossy());
+    let format = TrafficFormat::from_file_name(&path.to_string_lossy());
     TrafficFile::read(&text, format, &mut beside).map_err(|error| Failure::usage(format!("{named}:{error}")))
 }
 
@@ -59,7 +59,7 @@ pub fn text_of(bytes: Vec<u8>, named: &str) -> Result<String, Failure> {
 }
 
 /// Checks that every request of a plan can be encoded as valid HTTP. The error names the request.
-pub fn encodes(plan: &Plan) -> Result<(), Failure> {
+pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
     let texts = grpc::texts(plan)?;
     // Setup and cleanup requests are never gRPC calls.
     let around = plan.traffic.setup_teardown.requests().map(|asked| (&asked.route, None));
@@ -89,7 +89,7 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
 }
 
 /// Returns an error if the plan uses data with unique rows, for a command that executes many loads.
-pub fn rows_again(plan: &Plan) -> Result<(), Failure> {
+pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
         Some(data) => Err(Failure::usage(format!(
@@ -114,12 +114,12 @@ impl TrafficFolder {
 }
 
 /// Reads like `TrafficFolder`, and collects missing files and variables instead of failing.
-struct LackFinder {
+struct MissingInputFinder {
     beside: TrafficFolder,
     lacks: Vec<String>,
 }
 
-impl LackFinder {
+impl MissingInputFinder {
     fn miss(&mut self, what: String) {
         if !self.lacks.contains(&what) {
             self.lacks.push(what);
@@ -127,7 +127,7 @@ impl LackFinder {
     }
 }
 
-impl FileContext for LackFinder {
+impl FileContext for MissingInputFinder {
     fn file(&mut self, path: &str) -> Result<Vec<u8>, String> {
         self.beside.file(path).or_else(|why| {
             self.miss(format!("the file '{path}' {why}"));

@@ -76,17 +76,17 @@ pub struct Offspring {
 
 impl Offspring {
     /// Covers descendants that start from now on.
-    pub fn since_now() -> Offspring {
-        Offspring { before: below_this().map(|stat| stat.pid).collect() }
+    pub fn started_from_now() -> Offspring {
+        Offspring { before: descendants().map(|stat| stat.pid).collect() }
     }
 
     /// Covers all descendants of this process, now and later.
-    pub fn all_below_this() -> Offspring {
+    pub fn all_descendants() -> Offspring {
         Offspring { before: BTreeSet::new() }
     }
 
     fn all(&self) -> impl Iterator<Item = Stat> {
-        below_this().filter(|stat| !self.before.contains(&stat.pid))
+        descendants().filter(|stat| !self.before.contains(&stat.pid))
     }
 
     /// Process ids of the descendants that have not ended.
@@ -149,7 +149,7 @@ fn family(roots: &[u32], without: u32) -> Vec<Stat> {
 }
 
 /// All descendants of this process.
-fn below_this() -> impl Iterator<Item = Stat> {
+fn descendants() -> impl Iterator<Item = Stat> {
     let me = std::process::id();
     family(&[me], 0).into_iter().filter(move |stat| stat.pid != me)
 }
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn offspring_is_seen_and_ended_whole() {
         adopt_orphans().expect("Linux 3.4 or newer");
-        let offspring = Offspring::since_now();
+        let offspring = Offspring::started_from_now();
         // A child that works, a child that left the session and lost its parent, and a child that
         // ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";

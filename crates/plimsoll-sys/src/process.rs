@@ -248,7 +248,7 @@ pub fn cpu_model() -> String {
 }
 
 /// Sets the name by which `ps` and `pkill` know this process (at most 15 bytes).
-pub fn call_itself(name: &std::ffi::CStr) {
+pub fn set_process_name(name: &std::ffi::CStr) {
     // SAFETY: `name` ends with a zero; the kernel copies it.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }

@@ -99,7 +99,7 @@ pub fn release_interrupts() {
 
 /// Makes this process ignore the stop signals, and the signals SIGUSR1, SIGUSR2 and SIGALRM. The
 /// processes that it starts handle these signals as usual.
-pub fn withstand() {
+pub fn ignore_user_signals() {
     for signal in WISHES.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
         handle(signal, on_nothing, libc::SA_RESTART);
     }

@@ -2,7 +2,7 @@
 //!
 //! Not here: name resolution.
 
-use crate::import::host_in_ascii;
+use crate::import::host_to_ascii;
 use plimsoll_model::redact::{self, Redact, percent_decoded};
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Failure, Origin};
@@ -42,7 +42,7 @@ impl Url {
             Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
             None => authority.split_once(':').unwrap_or((authority, "")),
         };
-        let host = host_in_ascii(host).map_err(bad)?;
+        let host = host_to_ascii(host).map_err(bad)?;
         let port = match port_text {
             "" => default_port,
             port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("its port is not 1 to 65535"))?,
@@ -56,14 +56,14 @@ impl Url {
             basic(pair)
         });
         let slash = if target.starts_with('/') { "" } else { "/" };
-        let path = format!("{slash}{}", target_in_ascii(target));
+        let path = format!("{slash}{}", percent_encode_target(target));
         Ok(Url { origin: Origin { scheme, host, port }, path, authorization })
     }
 }
 
 /// Percent-encodes the characters of a path and query that are invalid there, as browsers do
 /// (WHATWG URL, percent-encode sets).
-pub(crate) fn target_in_ascii(target: &str) -> String {
+pub(crate) fn percent_encode_target(target: &str) -> String {
     let mut out = String::with_capacity(target.len());
     let mut in_query = false;
     for byte in target.bytes() {
@@ -109,7 +109,7 @@ pub fn redact_query(url: &str) -> String {
 
 /// The URL as its user typed it, for the user's own terminal. The user info is removed, and query
 /// values whose names denote secrets are redacted.
-pub fn typed(url: &str) -> String {
+pub fn redact_for_terminal(url: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
     let (scheme, rest) =
         before.split_once("://").map_or(("", before), |(scheme, rest)| (&before[..scheme.len() + 3], rest));
@@ -144,18 +144,18 @@ mod tests {
             ("\u{ad}", None),
             ("", None),
         ] {
-            assert_eq!(host_in_ascii(host).ok().as_deref(), expect, "{host}");
+            assert_eq!(host_to_ascii(host).ok().as_deref(), expect, "{host}");
         }
     }
 
     #[test]
-    fn what_cannot_stand_in_a_url_is_encoded_as_browsers_do_it() {
+    fn invalid_url_characters_are_percent_encoded() {
         for (target, expect) in [
             ("/a b/\"<>`{}|^", "/a%20b/%22%3C%3E%60%7B%7D|^"),
             ("/\u{fc}?q=\"<>`{}|^\u{fc}", "/%C3%BC?q=%22%3C%3E`{}|^%C3%BC"),
             ("/%20%zz", "/%20%zz"),
         ] {
-            assert_eq!(target_in_ascii(target), expect);
+            assert_eq!(percent_encode_target(target), expect);
         }
     }
 
@@ -166,7 +166,7 @@ mod tests {
             ("http://u:p@h/a/b@c", "http://h/a/b@c"),
             ("h/?token=x&a", "h/?token=[redacted]&a"),
         ] {
-            assert_eq!(typed(url), expect);
+            assert_eq!(redact_for_terminal(url), expect);
         }
     }
 

@@ -11,7 +11,7 @@ use std::time::Instant;
 fn of_proto(text: &str) -> Result<(), String> {
     let text = text.to_owned();
     let source = move |name: &str| (name == "a.proto").then(|| Ok(text.clone()));
-    Schema::of_protos(&["a.proto".to_owned()], source).map(|_| ()).map_err(|error| error.to_string())
+    Schema::from_protos(&["a.proto".to_owned()], source).map(|_| ()).map_err(|error| error.to_string())
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn descriptors_weigh_no_more_than_they_may() {
     let messages = [b"\x0a".to_vec(), varint(inner.len()), inner].concat();
     for (name, bytes) in [("files", b"\x0a\0".repeat(2 << 20)), ("messages", messages)] {
         let began = Instant::now();
-        let error = Schema::of_descriptor_set(&bytes).expect_err("refused").to_string();
+        let error = Schema::from_descriptor_set(&bytes).expect_err("refused").to_string();
         assert!(
             began.elapsed() < PATIENCE && (error.contains("exceed the maximum") || error.contains("256 MiB")),
             "{name}: {error}"
@@ -58,7 +58,7 @@ fn descriptors_of_another_syntax_are_refused() {
     for (syntax, known) in [("proto4", false), ("", false), ("proto3", true), ("PROTO3", false)] {
         let file = [&[0x0a, 1, b'a', 0x62, syntax.len() as u8], syntax.as_bytes()].concat();
         let set = [&[0x0a, file.len() as u8], file.as_slice()].concat();
-        let got = Schema::of_descriptor_set(&set).map(|_| ()).map_err(|error| error.to_string());
+        let got = Schema::from_descriptor_set(&set).map(|_| ()).map_err(|error| error.to_string());
         assert_eq!(got.is_ok(), known, "{syntax}: {got:?}");
         assert!(got.err().is_none_or(|error| error.contains(&format!("'{syntax}'"))), "{syntax}");
     }
@@ -77,7 +77,7 @@ fn descriptors() -> Vec<u8> {
         _ => None,
     }
     };
-    Schema::of_protos(&["a.proto".to_owned()], source).expect("compiles").to_descriptor_set()
+    Schema::from_protos(&["a.proto".to_owned()], source).expect("compiles").to_descriptor_set()
 }
 
 proptest! {
@@ -95,7 +95,7 @@ proptest! {
             bytes[at] = byte;
         }
         bytes.truncate(bytes.len() - cut.index(bytes.len()) / 16);
-        if let Ok(schema) = Schema::of_descriptor_set(&bytes) {
+        if let Ok(schema) = Schema::from_descriptor_set(&bytes) {
             for service in schema.services() {
                 let lines = schema.methods(&service).expect("a service");
                 for line in lines {
@@ -106,7 +106,7 @@ proptest! {
                     let _ = method.write_text(body.as_bytes(), &mut Vec::new());
                 }
             }
-            let _ = Schema::of_descriptor_set(&schema.to_descriptor_set());
+            let _ = Schema::from_descriptor_set(&schema.to_descriptor_set());
         }
     }
 }

@@ -13,7 +13,7 @@ fn read(name: &str) -> String {
 
 fn schema(files: &[&str]) -> Result<Schema, SchemaError> {
     let names: Vec<String> = files.iter().map(|name| (*name).to_owned()).collect();
-    Schema::of_protos(&names, |name| (!name.starts_with("google/")).then(|| Ok(read(name))))
+    Schema::from_protos(&names, |name| (!name.starts_with("google/")).then(|| Ok(read(name))))
 }
 
 fn bytes(hex: &str) -> Vec<u8> {
@@ -48,7 +48,7 @@ fn bodies_become_the_messages_that_another_implementation_makes_of_them() {
 #[test]
 fn descriptors_of_editions_mean_what_their_text_means() {
     let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/editions.pb")).expect("a file");
-    check(&Schema::of_descriptor_set(&bytes).expect("descriptors"), |method| {
+    check(&Schema::from_descriptor_set(&bytes).expect("descriptors"), |method| {
         method.contains("edition") || method.contains("newer")
     });
 }
@@ -106,10 +106,10 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
 #[test]
 fn an_edition_that_is_not_known_is_refused_in_a_sentence() {
     let text = |name: &str| (name == "far.proto").then(|| Ok("edition = \"2099\";\nmessage A {}\n".to_owned()));
-    let error = Schema::of_protos(&["far.proto".to_owned()], text).map(|_| ()).expect_err("not known").to_string();
+    let error = Schema::from_protos(&["far.proto".to_owned()], text).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.proto is written in edition 2099 of protobuf; "), "{error}");
     // A descriptor with a file name, the syntax "editions", and an edition that does not exist yet.
     let far = b"\x0a\x1b\x0a\x05far.p\x62\x08editions\x70\xcf\x0f\x2a\x05\x0a\x01E\x12\x00";
-    let error = Schema::of_descriptor_set(far).map(|_| ()).expect_err("not known").to_string();
+    let error = Schema::from_descriptor_set(far).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.p is written in edition no. 1999 of protobuf; "), "{error}");
 }

@@ -51,7 +51,7 @@ fn text(name: &str) -> Option<Result<String, String>> {
 
 fn schema() -> &'static Schema {
     static SCHEMA: OnceLock<Schema> = OnceLock::new();
-    SCHEMA.get_or_init(|| Schema::of_protos(&["shop/items.proto".into()], text).expect("compiles"))
+    SCHEMA.get_or_init(|| Schema::from_protos(&["shop/items.proto".into()], text).expect("compiles"))
 }
 
 fn content(method: &str, body: &str) -> Result<Vec<u8>, String> {
@@ -230,10 +230,10 @@ fn files_that_do_not_compile_are_told_with_their_name() {
         ("lacks.proto", "not/there.proto"),
         ("nowhere.proto", "nowhere.proto"),
     ] {
-        let error = Schema::of_protos(&[name.into()], text).map(|_| ()).expect_err(name).to_string();
+        let error = Schema::from_protos(&[name.into()], text).map(|_| ()).expect_err(name).to_string();
         assert!(error.contains(said), "{name}: {error}");
     }
-    assert!(Schema::of_descriptor_set(b"no descriptors").is_err());
+    assert!(Schema::from_descriptor_set(b"no descriptors").is_err());
 }
 
 #[test]
@@ -274,6 +274,6 @@ proptest! {
         let _ = text.read(&bytes, &mut Vec::new());
         let _ = text.write(&bytes, &mut Vec::new());
         let _ = Messages::new(&bytes).count();
-        let _ = Schema::of_descriptor_set(&bytes);
+        let _ = Schema::from_descriptor_set(&bytes);
     }
 }

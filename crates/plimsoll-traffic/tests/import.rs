@@ -305,7 +305,7 @@ fn what_no_extractor_of_a_thread_group_sets_is_sent_as_it_stands() {
 }
 
 #[test]
-fn what_no_request_can_have_is_left_out_of_a_recording() {
+fn invalid_request_parts_are_omitted() {
     let entries = [
         r#"{"request": {"method": "GE T", "url": "http://h/a"}}"#,
         r#"{"request": {"method": "GET", "url": "http://h/b", "headers": [{"name": "a b", "value": "c"}, {"name": "x", "value": "1\r\n2"}]}}"#,

@@ -171,7 +171,7 @@ fn logs_that_others_carry_are_read_behind_what_they_put_before() {
         check(&format, &line, Some(READ));
         // A format that the user chose is also found after a prefix.
         if !line.starts_with("default") && !line.starts_with("www") {
-            let said = Format::from_text("combined", None).expect("a name").fitting(&[line.as_bytes()]);
+            let said = Format::from_text("combined", None).expect("a name").with_prefixes_for(&[line.as_bytes()]);
             check(&said, &line, Some(READ));
         }
     }
@@ -422,7 +422,7 @@ fn lines_without_times_take_that_of_what_stands_before_them() {
 }
 
 #[test]
-fn what_cannot_be_refutes_a_format() {
+fn impossible_values_rule_out_a_format() {
     for line in [
         // A client that is not an address, and statuses of two or four digits.
         r#"stdout - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#,

@@ -31,7 +31,7 @@ fn replay(text: &str, chosen: &Chosen, timing: &ReplayTiming) -> Result<Replay, 
     for line in lines {
         gathering.add(&format.parse(line, &mut buffer).expect("understood"));
     }
-    gathering.finish()?.timed(timing)
+    gathering.finish()?.to_replay(timing)
 }
 
 fn traffic(replay: &Replay) -> Traffic {
@@ -106,7 +106,7 @@ fn time_may_run_faster_and_end_early() {
         let mut gathering =
             RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
-        gathering.finish().and_then(|gathered| gathered.timed(timing)).expect("a load")
+        gathering.finish().and_then(|gathered| gathered.to_replay(timing)).expect("a load")
     };
     for (speed_milli, length_ns, count, last_ns, length) in [
         (1000, None, 100, 9_900_000_000, 10 * S),
@@ -184,7 +184,7 @@ proptest! {
         }
         let timing = ReplayTiming { seed, speed_milli, scale_milli, length_ns, lines: 0 };
         let gathered = gathering.finish();
-        if let Ok(load) = gathered.clone().and_then(|gathered| gathered.in_sessions(seed, 0)) {
+        if let Ok(load) = gathered.clone().and_then(|gathered| gathered.to_session_replay(seed, 0)) {
             let traffic = traffic(&load);
             let listed = traffic.request_list.as_deref().expect("a list");
             prop_assert!(listed.is_whole(traffic.routes.len()) && listed.sessions.is_some() && load.arrivals.is_none());
@@ -192,7 +192,7 @@ proptest! {
             prop_assert!(facts.sessions > 0 && facts.busiest_second <= facts.busiest_minute);
             prop_assert!(facts.busiest_minute <= listed.entries.len() as u64);
         }
-        if let Ok(load) = gathered.and_then(|gathered| gathered.timed(&timing)) {
+        if let Ok(load) = gathered.and_then(|gathered| gathered.to_replay(&timing)) {
             let traffic = traffic(&load);
             let listed = traffic.request_list.as_deref().expect("a list");
             prop_assert!(listed.is_whole(traffic.routes.len()));

@@ -1,6 +1,6 @@
-//! Repeats a recorded command from a page ([`again`]). A run file may come from an untrusted
-//! source. Therefore only flags are repeated that run no command and reach no file and no public
-//! target. A server that allows commands repeats further flags.
+//! Repeats a recorded command from a page ([`repeat_recorded_command`]). A run file may come from
+//! an untrusted source. Therefore only flags are repeated that run no command and reach no file and
+//! no public target. A server that allows commands repeats further flags.
 //!
 //! Not here: the words of a record (`plimsoll-report`), and forms (`start_form`).
 
@@ -9,7 +9,7 @@ use crate::start_form::{STUDIES, StudyForm, target};
 use plimsoll_model::redact::REDACTED;
 
 /// The flags of a recorded command that every server repeats.
-const PLAIN: [&str; 52] = [
+const REPEATABLE_FLAGS: [&str; 52] = [
     "--allow-different-answers",
     "--arrivals",
     "--blocks",
@@ -65,11 +65,12 @@ const PLAIN: [&str; 52] = [
 ];
 /// The flags about the place and form of results. They are dropped, because the server sets its
 /// own.
-const DROPPED: [&str; 8] = ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
+const OUTPUT_FLAGS: [&str; 8] =
+    ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
 
 /// Converts a recorded command into a form that starts it again. `file`: the name of its run file,
 /// for messages. Fails if the command has a flag that pages may not use, or withheld values.
-pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
+pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
     let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
     if !STUDIES.iter().any(|(known, _)| *known == study) {
@@ -82,12 +83,12 @@ pub fn again(file: &str, recorded: &[String], allows_commands: bool) -> Result<S
         }
         let flag = word.split('=').next().unwrap_or_default();
         match word.starts_with('-') {
-            true if DROPPED.contains(&flag) => {}
+            true if OUTPUT_FLAGS.contains(&flag) => {}
             // Pages never load public addresses, even if the server allows commands.
             true if flag == "--allow-public" => {
                 return Err(line("the pages do not load public targets".to_owned()));
             }
-            true if PLAIN.contains(&flag) || allows_commands => words.push(word.clone()),
+            true if REPEATABLE_FLAGS.contains(&flag) || allows_commands => words.push(word.clone()),
             true => return Err(line(format!("this run was made with {flag}, which a page may not give"))),
             false => words.push(target("again", word).map_err(|problem| line(problem.text))?),
         }
@@ -119,7 +120,7 @@ mod tests {
             ("plimsoll", true, Err("cannot start")),
         ] {
             let recorded: Vec<String> = recorded.split(' ').map(str::to_owned).collect();
-            match (again("r.plimsoll", &recorded, allowed), expect) {
+            match (repeat_recorded_command("r.plimsoll", &recorded, allowed), expect) {
                 (Ok(form), Ok(expect)) => assert_eq!(form.words.join(" "), expect),
                 (Err(problem), Err(part)) => assert!(problem.text.contains(part), "{recorded:?}: {}", problem.text),
                 (got, expect) => panic!("{recorded:?}: {got:?}, expected {expect:?}"),

@@ -274,7 +274,7 @@ async fn metrics_text(State(app): State<App>) -> Response {
 }
 
 /// Returns a redirect (303): the browser requests the other address with GET.
-fn see(address: &str) -> Response {
+fn redirect(address: &str) -> Response {
     let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
     // Addresses of this server contain only bytes that are valid in a header.
     if let Ok(address) = HeaderValue::from_str(address) {
@@ -286,7 +286,7 @@ fn see(address: &str) -> Response {
 async fn login(State(app): State<App>, query: RawQuery) -> Response {
     match parse_query(query).get("token").filter(|token| app.access.is_token(token)) {
         Some(_) => {
-            let mut answer = see("/");
+            let mut answer = redirect("/");
             if let Ok(cookie) = HeaderValue::from_str(&app.access.cookie()) {
                 answer.headers_mut().insert(header::SET_COOKIE, cookie);
             }
@@ -320,7 +320,7 @@ async fn start(State(app): State<App>, body: Bytes) -> Response {
         return html(app, move |it| views::start(it, &asked, true)).await;
     }
     match start_study(app, body).await {
-        Ok(name) => see(&format!("/studies/{}", encoded(&name))),
+        Ok(name) => redirect(&format!("/studies/{}", encoded(&name))),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -338,7 +338,7 @@ async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem
 
 async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
     match mark_run(app, file, body).await {
-        Ok(file) => see(&format!("/runs/{}", encoded(&file))),
+        Ok(file) => redirect(&format!("/runs/{}", encoded(&file))),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -352,7 +352,7 @@ async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes
 
 async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
     match read_files(app, move |it| marking::delete(it, &file)).await {
-        Ok(()) => see("/runs"),
+        Ok(()) => redirect("/runs"),
         Err(problem) => problem_answer(&problem),
     }
 }
@@ -397,7 +397,7 @@ async fn stop_study(app: App, name: String) -> Result<String, Problem> {
 
 async fn stop(State(app): State<App>, Path(name): Path<String>) -> Response {
     match stop_study(app, name).await {
-        Ok(name) => see(&format!("/studies/{}", encoded(&name))),
+        Ok(name) => redirect(&format!("/studies/{}", encoded(&name))),
         Err(problem) => problem_answer(&problem),
     }
 }

@@ -65,7 +65,7 @@ pub struct FormField {
     /// The label that the user reads.
     pub label: &'static str,
     /// The studies that have this field, separated by spaces.
-    pub of: &'static str,
+    pub studies: &'static str,
     /// An example of a value, which the form shows as a placeholder.
     pub example: &'static str,
 }
@@ -78,11 +78,11 @@ impl FormField {
         of: &'static str,
         example: &'static str,
     ) -> FormField {
-        FormField { name, flag, label, of, example }
+        FormField { name, flag, label, studies: of, example }
     }
 
     fn is_of(&self, study: &str) -> bool {
-        self.of.split(' ').any(|of| of == study)
+        self.studies.split(' ').any(|of| of == study)
     }
 }
 
@@ -230,9 +230,9 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     }
     let text = text.replace("\r\n", "\n");
     let (suffix, format) = match text.trim_start().chars().next() {
-        Some('{') => ("json", TrafficFormat::of_name("traffic.json")),
-        _ if is_toml(&text) => ("toml", TrafficFormat::of_name("traffic.toml")),
-        _ => ("yaml", TrafficFormat::of_name("traffic.yaml")),
+        Some('{') => ("json", TrafficFormat::from_file_name("traffic.json")),
+        _ if is_toml(&text) => ("toml", TrafficFormat::from_file_name("traffic.toml")),
+        _ => ("yaml", TrafficFormat::from_file_name("traffic.yaml")),
     };
     let mut sealed = SealedSurroundings { allows_files };
     match TrafficFile::read(&text, format, &mut sealed) {

@@ -72,7 +72,7 @@ impl Listener for TlsListener {
 
     async fn accept(&mut self) -> (TlsConnection, SocketAddr) {
         let (stream, address) = Listener::accept(&mut self.listener).await;
-        (TlsConnection::Begins(Box::new(self.acceptor.accept(stream))), address)
+        (TlsConnection::Handshake(Box::new(self.acceptor.accept(stream))), address)
     }
 
     fn local_addr(&self) -> io::Result<SocketAddr> {
@@ -83,7 +83,7 @@ impl Listener for TlsListener {
 /// A TCP connection with TLS, in one of three states.
 pub enum TlsConnection {
     /// The handshake is in progress.
-    Begins(Box<Accept<TcpStream>>),
+    Handshake(Box<Accept<TcpStream>>),
     /// The handshake succeeded, and data can be exchanged.
     Open(Box<TlsStream<TcpStream>>),
     /// The handshake failed.
@@ -93,7 +93,7 @@ pub enum TlsConnection {
 impl TlsConnection {
     /// Continues the handshake if necessary, and returns the stream when it is complete.
     fn poll_open(&mut self, context: &mut Context) -> Poll<io::Result<Pin<&mut TlsStream<TcpStream>>>> {
-        if let TlsConnection::Begins(accept) = self {
+        if let TlsConnection::Handshake(accept) = self {
             *self = match ready!(Pin::new(accept.as_mut()).poll(context)) {
                 Ok(stream) => TlsConnection::Open(Box::new(stream)),
                 Err(_) => TlsConnection::Failed,
@@ -101,7 +101,7 @@ impl TlsConnection {
         }
         Poll::Ready(match self {
             TlsConnection::Open(stream) => Ok(Pin::new(stream.as_mut())),
-            TlsConnection::Begins(_) | TlsConnection::Failed => Err(io::ErrorKind::ConnectionAborted.into()),
+            TlsConnection::Handshake(_) | TlsConnection::Failed => Err(io::ErrorKind::ConnectionAborted.into()),
         })
     }
 }
@@ -120,14 +120,14 @@ impl AsyncWrite for TlsConnection {
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
         match &mut *self {
             TlsConnection::Open(stream) => Pin::new(stream.as_mut()).poll_flush(context),
-            TlsConnection::Begins(_) | TlsConnection::Failed => Poll::Ready(Ok(())),
+            TlsConnection::Handshake(_) | TlsConnection::Failed => Poll::Ready(Ok(())),
         }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
         match &mut *self {
             TlsConnection::Open(stream) => Pin::new(stream.as_mut()).poll_shutdown(context),
-            TlsConnection::Begins(_) | TlsConnection::Failed => Poll::Ready(Ok(())),
+            TlsConnection::Handshake(_) | TlsConnection::Failed => Poll::Ready(Ok(())),
         }
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Not here: the frame of a page (`layout`), and how findings and charts look (`plimsoll-report`).
 
-use crate::again::again;
+use crate::again::repeat_recorded_command;
 use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};
 use crate::problem::Problem;
@@ -116,7 +116,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
     let mut body = String::from("<h1>Services</h1>\n");
     let rows: Vec<Vec<String>> = all
         .iter()
-        .filter(|lane| lane.apart.is_empty())
+        .filter(|lane| lane.separation_reasons.is_empty())
         .map(|lane| {
             // A lane without points has only void runs, and its latest run states the reason.
             let counted = lane.points.last().and_then(|point| point.runs.last()).map(|run| &lane.runs[*run]);
@@ -214,8 +214,8 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
         .iter()
         .map(|run| {
             let summary = run.summary.as_ref();
-            let aside = lane.and_then(|lane| lane.aside.iter().find(|(at, _)| lane.runs[*at].file == run.file));
-            let note = match (aside, run.void()) {
+            let aside = lane.and_then(|lane| lane.excluded_runs.iter().find(|(at, _)| lane.runs[*at].file == run.file));
+            let note = match (aside, run.void_reason()) {
                 (Some((_, why)), _) => format!("not counted: {why}"),
                 (None, Some(void)) => format!("void: {void}"),
                 (None, None) => String::new(),
@@ -224,7 +224,7 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
             let tags: Vec<String> = pinned.into_iter().chain(tags).collect();
             let verdict = summary.and_then(|it| it.verdict.clone());
-            let found = match (run.line(), run.followed_rps(), verdict) {
+            let found = match (run.line(), run.series_value_rps(), verdict) {
                 (Some(line), ..) => {
                     let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
                     format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
@@ -443,13 +443,13 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         of(run).zip(of(first)).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before)
     };
     let rows = ('A'..).zip(runs).map(|(letter, run)| {
-        let rps = |run: &HistoryRun| run.line().map(|line| line.rps).or_else(|| run.followed_rps());
+        let rps = |run: &HistoryRun| run.line().map(|line| line.rps).or_else(|| run.series_value_rps());
         let found = match run.line() {
             Some(line) => {
                 let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
                 format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
             }
-            None => run.followed_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
+            None => run.series_value_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
         };
         let is_first = letter == 'A';
         let may = !is_first && incomparability(first, run).is_empty();
@@ -462,7 +462,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
             if may { cell(ratio(&rps, run), false) } else { String::new() },
             text(match (is_first, may) {
                 (true, _) => "",
-                (false, true) => apart(first, run),
+                (false, true) => interval_overlap_text(first, run),
                 (false, false) => "must not be compared",
             }),
             text(&p99(run).map_or_else(|| "-".to_owned(), duration)),
@@ -477,7 +477,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
 }
 
 /// Returns in words whether the intervals of two load lines overlap.
-fn apart(a: &HistoryRun, b: &HistoryRun) -> &'static str {
+fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     let (Some(a), Some(b)) = (a.line(), b.line()) else { return "no intervals" };
     if b.upper.is_some_and(|upper| upper < a.lower) {
         "lower than A"
@@ -498,7 +498,7 @@ pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
 }
 
 fn recorded_form(shared: &WebState, file: &str) -> Result<StudyForm, Problem> {
-    again(file, &(shared.renderers.command)(&run_path(shared, file)?)?, shared.allows_commands)
+    repeat_recorded_command(file, &(shared.renderers.command)(&run_path(shared, file)?)?, shared.allows_commands)
 }
 
 /// Renders a command line with a button that copies it.
@@ -579,7 +579,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
             "<label for=\"{0}\" data-of=\"{1}\">{2}</label>\
              <input id=\"{0}\" name=\"{0}\" data-of=\"{1}\" placeholder=\"{3}\" value=\"{4}\">",
             field.name,
-            field.of,
+            field.studies,
             field.label,
             text(field.example),
             text(&value)

@@ -11,7 +11,7 @@ use plimsoll_study::output::note;
 
 /// Returns the flags with the values of the curl command line, and its body. Prints which options
 /// of curl have no equivalent, except those without consequences.
-pub fn applied(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
+pub fn apply_curl_line(request: &RequestArgs, line: &str) -> Result<(RequestArgs, Option<BodyInput>), Failure> {
     let CurlInput { curl, url, headers, body } = CurlInput::read(line, &request.headers)?;
     let mut asked = request.clone();
     asked.headers = headers.into_iter().chain(request.headers.iter().cloned()).collect();

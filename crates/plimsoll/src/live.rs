@@ -2,7 +2,7 @@
 //! lines now and then. Standard output contains only the result.
 
 use plimsoll_model::steering::lines;
-use plimsoll_report::text::broken;
+use plimsoll_report::text::wrap;
 use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
@@ -39,7 +39,7 @@ impl Live {
     }
 
     /// Shows the current progress in place of the previous one.
-    pub fn passing(&mut self, progress: &Progress) {
+    pub fn show_progress(&mut self, progress: &Progress) {
         if self.quiet {
             return;
         }
@@ -57,15 +57,15 @@ impl Live {
         }
         // The text is written at once, so that no partial update is visible. Wrapping is off: after
         // the terminal becomes narrower, wrapped lines could not be removed.
-        let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines.join("\n"));
+        let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), lines.join("\n"));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = lines.len();
     }
 
     /// Shows one line in place of the previous progress, on a terminal only.
-    pub fn word(&mut self, line: &str) {
+    pub fn show_line(&mut self, line: &str) {
         if self.terminal && !self.quiet {
-            let text = format!("{}\x1b[?7l{}\x1b[?7h", self.back(), lines(line));
+            let text = format!("{}\x1b[?7l{}\x1b[?7h", self.clear_sequence(), lines(line));
             let _ = std::io::stderr().write_all(text.as_bytes());
             self.shown = 1;
         }
@@ -100,7 +100,7 @@ impl Live {
 
     /// Writes a permanent line even with `--quiet`, such as paths of files and warnings.
     pub fn note(&mut self, line: &str) {
-        let text = format!("{}{}\n", self.back(), broken(&lines(line), self.columns(), 2));
+        let text = format!("{}{}\n", self.clear_sequence(), wrap(&lines(line), self.columns(), 2));
         let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = 0;
     }
@@ -108,14 +108,14 @@ impl Live {
     /// Removes the progress lines from the terminal; permanent lines stay.
     pub fn clear(&mut self) {
         if self.shown > 0 {
-            let text = self.back();
+            let text = self.clear_sequence();
             let _ = std::io::stderr().write_all(text.as_bytes());
             self.shown = 0;
         }
     }
 
     /// Returns the control sequence that removes the progress lines.
-    fn back(&self) -> String {
+    fn clear_sequence(&self) -> String {
         match self.shown {
             0 => String::new(),
             1 => "\r\x1b[J".into(),

@@ -15,11 +15,11 @@ mod live;
 mod pictures;
 mod plan_from_args;
 mod quantity;
-mod refused;
 mod results;
 mod run_door;
 mod secrets;
 mod study_screen;
+mod usage_error;
 mod version;
 
 use args::{Cli, Command, help};
@@ -28,32 +28,32 @@ use commands::experiment;
 use plimsoll_compat::{ab, hey, vegeta, wrk};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
-use plimsoll_report::text::broken;
+use plimsoll_report::text::wrap;
 use plimsoll_script::Dialect;
 use plimsoll_study::message::{SecretReplacements, presentable};
 use plimsoll_study::{build_keeper, output, part, pauser};
 use run_door::RunDoor;
-use secrets::hidden_of;
+use secrets::secrets_of;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    build_keeper::keep_if_asked();
-    part::carry_out_if_asked();
-    pauser::stop_if_asked();
+    build_keeper::run_keeper_if_requested();
+    part::run_part_if_requested();
+    pauser::run_pauser_if_requested();
     plimsoll_sys::process::raise_files_max();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
-    if let Some(result) = front_door(std::env::args_os().collect()) {
-        return ExitCode::from(ended(result));
+    if let Some(result) = run_other_tool(std::env::args_os().collect()) {
+        return ExitCode::from(exit_code(result));
     }
     if std::env::args_os().len() < 2 {
         let _ = write!(std::io::stderr(), "{}", version::GREETING);
         return ExitCode::from(exit::USAGE);
     }
-    let result = match understood(std::env::args_os()) {
+    let result = match parse_with_secrets(std::env::args_os()) {
         Err(error) => return ExitCode::from(explain(&error)),
         Ok((cli, hidden)) => {
             hidden.remember();
@@ -61,11 +61,11 @@ fn main() -> ExitCode {
             carry_out(&cli)
         }
     };
-    ExitCode::from(ended(result))
+    ExitCode::from(exit_code(result))
 }
 
 /// Returns the exit code of a finished command, and prints its error and remaining warnings.
-fn ended(result: Result<u8, Failure>) -> u8 {
+fn exit_code(result: Result<u8, Failure>) -> u8 {
     let code = result.unwrap_or_else(|failure| match (complain(&failure), plimsoll_sys::signal::interrupted()) {
         (_, true) => exit::INTERRUPTED,
         (code, false) => code,
@@ -77,7 +77,7 @@ fn ended(result: Result<u8, Failure>) -> u8 {
              (128 MiB). Use fewer connections"
         ));
     }
-    match (told_unwritten(), code) {
+    match (report_unwritten(), code) {
         (true, _) => exit::USAGE,
         // A server that ran until it was told to end has succeeded, unless the signal was SIGHUP.
         (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
@@ -87,11 +87,11 @@ fn ended(result: Result<u8, Failure>) -> u8 {
 
 /// Runs another tool's command line: `plimsoll wrk ...`, or this executable under that tool's name.
 /// Returns `None` for any other command line.
-fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
+fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
     let called = Path::new(words.first()?).file_name()?.to_str().unwrap_or_default();
     let (name, words) = match words.get(1).and_then(|word| word.to_str()) {
-        _ if is_door(called) => (called, &words[1..]),
-        Some(name) if is_door(name) => (name, &words[2..]),
+        _ if is_other_tool(called) => (called, &words[1..]),
+        Some(name) if is_other_tool(name) => (name, &words[2..]),
         _ => return None,
     };
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
@@ -109,7 +109,7 @@ fn front_door(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
 }
 
 /// Whether this is the name of another tool whose command line plimsoll supports.
-fn is_door(name: &str) -> bool {
+fn is_other_tool(name: &str) -> bool {
     ["wrk", "wrk2", "vegeta", "ab", "hey"].contains(&name)
 }
 
@@ -177,14 +177,14 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
 }
 
 /// Parses the arguments. Also returns the secrets in them, which messages must not contain.
-fn understood(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, SecretReplacements), clap::Error> {
+fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(Cli, SecretReplacements), clap::Error> {
     let matches = parse(with_default_command(arguments))?;
     let cli = Cli::from_arg_matches(&matches)?;
     let mut commands = Cli::command();
     commands.build();
     let hidden = match matches.subcommand().and_then(|(name, matches)| Some((commands.find_subcommand(name)?, matches)))
     {
-        Some((command, matches)) => hidden_of(command, matches),
+        Some((command, matches)) => secrets_of(command, matches),
         None => SecretReplacements::default(),
     };
     Ok((cli, hidden))
@@ -255,7 +255,7 @@ fn explain(error: &clap::Error) -> u8 {
     match error.kind() {
         ErrorKind::DisplayVersion if std::env::args_os().any(|word| word == "--verbose") => {
             output::print(&version::verbose());
-            if told_unwritten() { exit::USAGE } else { exit::DONE }
+            if report_unwritten() { exit::USAGE } else { exit::DONE }
         }
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
@@ -263,18 +263,18 @@ fn explain(error: &clap::Error) -> u8 {
                 true => output::print_as_it_is(&text.ansi().to_string()),
                 false => output::print(&text.to_string()),
             }
-            if told_unwritten() { exit::USAGE } else { exit::DONE }
+            if report_unwritten() { exit::USAGE } else { exit::DONE }
         }
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
             let _ = error.print();
             exit::USAGE
         }
-        _ => complain(&Failure::usage(refused::sentence(&Cli::command(), error))),
+        _ => complain(&Failure::usage(usage_error::sentence(&Cli::command(), error))),
     }
 }
 
 /// Prints what could not be written. Returns whether anything could not.
-fn told_unwritten() -> bool {
+fn report_unwritten() -> bool {
     let failures = output::failures();
     failures.iter().for_each(|sentence| _ = complain(&Failure::start(sentence.as_str())));
     !failures.is_empty()
@@ -286,7 +286,7 @@ fn complain(failure: &Failure) -> u8 {
     let _ = writeln!(
         std::io::stderr(),
         "{}",
-        broken(&format!("plimsoll: {}", presentable(&failure.to_string())), columns, 2)
+        wrap(&format!("plimsoll: {}", presentable(&failure.to_string())), columns, 2)
     );
     exit::USAGE
 }
@@ -299,7 +299,7 @@ mod tests {
     /// Parses a command line. Returns the target, and the values of `--pprof` and `--metrics`.
     fn understood(line: &str) -> Result<(String, Option<String>, Option<String>), String> {
         let words = std::iter::once("plimsoll").chain(line.split(' ')).map(OsString::from);
-        let (cli, _) = super::understood(words).map_err(|error| error.kind().to_string())?;
+        let (cli, _) = super::parse_with_secrets(words).map_err(|error| error.kind().to_string())?;
         Ok(match cli.command {
             Command::Find(FindArgs { search, .. }) => {
                 (search.request.url.unwrap_or_default(), search.profiles.pprof, search.probes.metrics)

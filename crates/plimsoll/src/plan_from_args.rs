@@ -22,7 +22,7 @@ use plimsoll_model::{
     Terms, TlsSpec, Traffic, WatchTerms, completion, redact,
 };
 use plimsoll_study::fields::{body, header, path_text, tag};
-use plimsoll_study::file_traffic::{asked_of, http_choice, make_call, push_authorization};
+use plimsoll_study::file_traffic::{http_choice, make_call, push_authorization, traffic_from_parsed};
 use plimsoll_study::script_run;
 use plimsoll_study::target::host_and_port;
 use plimsoll_study::traffic_file;
@@ -42,7 +42,7 @@ pub fn plans(
 ) -> Result<(Vec<Plan>, Terms<String>, FileLoad), Failure> {
     let (of_curl, curl_body) = match &request.curl {
         None => (None, None),
-        Some(line) => curl::applied(request, line).map(|(request, body)| (Some(request), body))?,
+        Some(line) => curl::apply_curl_line(request, line).map(|(request, body)| (Some(request), body))?,
     };
     let request = of_curl.as_ref().unwrap_or(request);
     let timeout_ns = positive_time("--timeout", &request.timeout)?;
@@ -96,7 +96,7 @@ pub fn plans(
         Some(mix) => {
             let file = traffic_file::read(mix.file.as_ref())?;
             file_load.clone_from(file.load());
-            asked_of(&file, mix, redaction(request.redact, request.keep_failed_bodies))?
+            traffic_from_parsed(&file, mix, redaction(request.redact, request.keep_failed_bodies))?
         }
         None => {
             let of_url = |url: &&String| {

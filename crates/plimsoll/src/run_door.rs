@@ -6,7 +6,7 @@
 use crate::args::{Cli, Command};
 use crate::commands::run::{self, MeasuredRun};
 use crate::results::Results;
-use crate::secrets::hidden_of;
+use crate::secrets::secrets_of;
 use clap::{CommandFactory, FromArgMatches};
 use plimsoll_analysis::Summary;
 use plimsoll_compat::{FinishedLoad, PrintResults, RunVerb, WrkScript};
@@ -26,12 +26,12 @@ pub struct RunDoor;
 impl RunVerb for RunDoor {
     /// From here on, messages hide the secrets of the parsed line.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-        let refused = |error: clap::Error| Failure::usage(crate::refused::sentence(&Cli::command(), &error));
+        let refused = |error: clap::Error| Failure::usage(crate::usage_error::sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
         let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
         let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
         if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
-            hidden_of(command, matches).remember();
+            secrets_of(command, matches).remember();
         }
         let Command::Run(args) = &cli.command else {
             return Err(Failure::usage("another tool's command line becomes a command line of plimsoll run"));

@@ -13,7 +13,7 @@ use plimsoll_study::value_class::ValueClass;
 use std::ffi::OsStr;
 
 /// Returns the class of a value by its name in the flag's declaration; `None` for an unknown name.
-fn of_value(name: &str) -> Option<ValueClass> {
+fn class_of_value_name(name: &str) -> Option<ValueClass> {
     Some(match name {
         // Numbers, times, and combinations of these.
         "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => ValueClass::Plain,
@@ -50,7 +50,7 @@ pub fn class_of(command: &str, arg: &Arg) -> Option<ValueClass> {
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),
         ("diff", "a" | "b") | ("gate", "run") => Some(ValueClass::Path),
         ("profile", "diff") => Some(ValueClass::Url),
-        _ => of_value(arg.get_value_names()?.first()?.as_str()),
+        _ => class_of_value_name(arg.get_value_names()?.first()?.as_str()),
     }
 }
 
@@ -66,7 +66,7 @@ fn argument_values<'a>(matches: &'a ArgMatches, arg: &Arg) -> Vec<&'a OsStr> {
 }
 
 /// Returns the secrets of a parsed command line with their replacements.
-pub fn hidden_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
+pub fn secrets_of(command: &Command, matches: &ArgMatches) -> SecretReplacements {
     SecretReplacements::new(hidden(command, matches))
 }
 

@@ -27,7 +27,7 @@ pub struct StudyScreen {
 }
 
 /// Describes the phase of a load, such as warming up.
-fn in_phase(phase: Phase, load: &str) -> String {
+fn phase_text(phase: Phase, load: &str) -> String {
     match phase {
         Phase::Preparing => format!("opening connections for {load}"),
         Phase::Warmup => format!("warming up with {load}: not measured"),
@@ -64,14 +64,14 @@ impl Output for StudyScreen {
             self.meter.push(tick.interval, tick.phase == Phase::Measured);
         }
         let StudyStatus { doing, why, total_s } = self.status.clone();
-        self.live.passing(&Progress {
-            doing: if self.alone { in_phase(tick.phase, &doing) } else { doing },
+        self.live.show_progress(&Progress {
+            doing: if self.alone { phase_text(tick.phase, &doing) } else { doing },
             why,
             elapsed_s: self.began_s + tick.end_ns as f64 / 1e9,
             total_s,
             rates_rps: self.meter.rates_rps().to_vec(),
             now: self.meter.now(),
-            bad: self.meter.bad(),
+            bad: self.meter.failed_or_unsent(),
             server_cores,
         });
     }

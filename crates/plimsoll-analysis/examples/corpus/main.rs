@@ -105,7 +105,7 @@ fn causes(said: &[CorpusAnswer]) -> Vec<Cause> {
 
 fn expect() -> Result<(), String> {
     let cases = cases();
-    let said: Vec<Cause> = cases.iter().map(CorpusCase::product_says).collect();
+    let said: Vec<Cause> = cases.iter().map(CorpusCase::named_cause).collect();
     println!("{}", confusion(&cases, &said));
     std::fs::write(folder().join("expected.tsv"), expected_text(&cases, &said)).map_err(|error| error.to_string())
 }
@@ -142,11 +142,11 @@ fn show(name: &str) -> Result<(), String> {
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
     let likelihoods = fit(&others, fitted.temperature, fitted.named_from);
     let posterior = Posterior::compute(&likelihoods, &Answers::from_contrast(&case.case), &case.changes.effects());
-    println!("truth {:?}, said {}", case.truth, case.product_says());
+    println!("truth {:?}, said {}", case.truth, case.named_cause());
     for (feature, value) in Answers::from_contrast(&case.case).observed().filter(|(_, value)| *value > 0) {
         println!("  {}: {}", feature.card().word, feature.card().values[value].word);
     }
-    println!("effects {:?}, served {:?}", case.changes.effects(), case.case.at_a_time());
+    println!("effects {:?}, served {:?}", case.changes.effects(), case.case.requests_in_service());
     for it in posterior.candidates.iter().take(5) {
         println!("{} {:.3}", it.way.word, it.probability);
         for term in it.terms.iter().take(6) {

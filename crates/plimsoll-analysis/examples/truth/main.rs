@@ -54,7 +54,7 @@ fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
         let findings = simulator::search(model, seed, budget_s * SECOND, None);
         println!("{model_name}: capacity for half an hour {sustained}/s");
         if name.is_some() {
-            println!("{}", simulator::tell(&findings, capacity));
+            println!("{}", simulator::format_search(&findings, capacity));
         }
         let line = findings.load_line_rps;
         println!(
@@ -63,11 +63,11 @@ fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
             line.lower,
             line.upper,
             if line.confirmed { "" } else { " not confirmed" },
-            findings.met_slo_s,
+            findings.longest_pass_at_line_s,
             findings.stopped_by,
             findings.elapsed_s
         );
-        for doubt in findings.doubts.beside().chain(findings.doubts.above()) {
+        for doubt in findings.doubts.inline_texts().chain(findings.doubts.banner_texts()) {
             println!("  - {doubt:?}");
         }
     }
@@ -99,7 +99,7 @@ fn main() {
                     let model = model.seeded(seed);
                     let findings = simulator::search(model, seed, budget_s * SECOND, None);
                     let truth = truths::line_rps(kind, model.capacity);
-                    println!("truth {truth}\n{}", simulator::tell(&findings, truth.max(1e-9)));
+                    println!("truth {truth}\n{}", simulator::format_search(&findings, truth.max(1e-9)));
                     continue;
                 }
                 let coverage = truths::Coverage::of(model, 0..seeds, budget_s);

@@ -56,7 +56,7 @@ const LOW: f64 = 0.4;
 impl<'a> Loads<'a> {
     /// Selects the trials of a search that are nearest to the loads of an explanation. `runs`: the
     /// runs of the trials, in order.
-    pub fn of_search(findings: &Findings, runs: &[&'a Run]) -> Loads<'a> {
+    pub fn from_search(findings: &Findings, runs: &[&'a Run]) -> Loads<'a> {
         let line = level_of(findings);
         let open = || {
             let whole = findings.trials.iter().zip(runs).filter(|(trial, _)| {
@@ -256,14 +256,14 @@ impl Contrast {
         // Above the line, the kernel may interrupt a thread to serve waiting connections, so the
         // thread's own share is too low. The closed-loop load has fewer connections.
         let threads = matches!(signal, Signal::FullestThread | Signal::FullThreads);
-        let closed = self.answers_most().filter(|_| threads).and_then(|sight| sight.get(signal));
+        let closed = self.best_closed_load().filter(|_| threads).and_then(|sight| sight.get(signal));
         self.line.get(signal).into_iter().chain(self.past.get(signal)).chain(closed).reduce(f64::max)
     }
 
     /// Returns the signals of the closed-loop load if its goodput is at least that of the load
     /// above the line. Above the line, thousands of waiting requests and their connections use part
     /// of the resources. `None`: the closed-loop load has less goodput, or requests failed in it.
-    pub fn answers_most(&self) -> Option<&LoadSignals> {
+    pub fn best_closed_load(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // A user whose request is rejected sends the next request immediately.
         let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= FAILS);
@@ -291,13 +291,13 @@ impl Contrast {
     /// is the highest throughput times the service time of a single request. A resource that serves
     /// k requests at once gives k. A result below 1 means that no part is always busy. `None`:
     /// there is no load above the line, so the peak is not known.
-    pub fn at_a_time(&self) -> Option<f64> {
+    pub fn requests_in_service(&self) -> Option<f64> {
         self.past.get(Signal::Goodput)?;
-        (self.best_rps > 0.0).then_some(self.best_rps * self.taken_ns()? / 1e9)
+        (self.best_rps > 0.0).then_some(self.best_rps * self.worker_time_ns()? / 1e9)
     }
 
     /// Returns the time for which a single request occupies its worker, ns.
-    pub fn taken_ns(&self) -> Option<f64> {
+    pub fn worker_time_ns(&self) -> Option<f64> {
         // A worker is free once it has written a response. It does not wait until the kernel sends
         // the rest.
         let written_ns = self.held_back_ns.and_then(|_| self.low.get(Signal::FirstByte)).unwrap_or(f64::INFINITY);
@@ -314,14 +314,14 @@ impl Contrast {
     /// search. In a closed loop fewer requests compete, so a ratio slightly above 1 means nothing.
     /// `None`: requests failed in the closed loop, or one of the loads is missing.
     pub fn answers_more(&self) -> Option<f64> {
-        Some(self.answers_most()?.get(Signal::Goodput)? / self.saturated_rps?)
+        Some(self.best_closed_load()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
     /// Returns whether the load above the line gave no higher throughput than the line. Requests
     /// that fail at any rate do not count as missing throughput.
     pub fn plateau(&self) -> Option<bool> {
         let (offered_rps, goodput_rps) = (self.past.answerable_rps(self.alone_ns)?, self.past.get(Signal::Goodput)?);
-        let offered_rps = offered_rps * (1.0 - self.fails_anyhow().unwrap_or(0.0));
+        let offered_rps = offered_rps * (1.0 - self.constant_failure_share().unwrap_or(0.0));
         let line = self.line.get(Signal::Goodput).unwrap_or(self.lower_rps);
         // The load may exceed the line, or the highest rate tried above it, only slightly. Without
         // a line, or if some queues fill long before other queues, any rate counts.
@@ -381,13 +381,13 @@ impl Contrast {
     /// Returns whether the server may use only one core of a machine with more cores. Then a
     /// saturated thread is no evidence for the cause one thread: a second thread would have no
     /// core.
-    pub fn bound_to_one(&self) -> bool {
+    pub fn is_bound_to_one_core(&self) -> bool {
         self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
 
     /// Returns whether the server has idle cores that it may use, at the load line and above.
     pub fn cores_spare(&self) -> Option<bool> {
-        let closed = self.answers_most().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
+        let closed = self.best_closed_load().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
         let (idle, cores) = (self.bottom(Signal::Idle)?.max(closed), self.top(Signal::Cores)?);
         Some(idle >= (SPARE_IDLE * cores).min(MOST) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
     }
@@ -448,8 +448,8 @@ impl Contrast {
 
     /// Returns whether more requests are in service than the server uses cores. Then its workers
     /// wait for something else than a core.
-    pub fn served_and_not_worked_on(&self) -> Option<bool> {
-        let served_ns = self.taken_ns()? - WAKING_NS;
+    pub fn is_waiting_in_service(&self) -> Option<bool> {
+        let served_ns = self.worker_time_ns()? - WAKING_NS;
         Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
     }
 
@@ -482,7 +482,7 @@ impl Contrast {
         let in_use = |peer: &&String| self.asks(peer) != Some(false);
         let in_use: BTreeSet<&String> = self.line.peers.keys().chain(self.past.peers.keys()).filter(in_use).collect();
         let counts = |(peer, _): &(&String, &f64)| in_use.is_empty() || in_use.contains(peer);
-        let served = self.at_a_time().unwrap_or(0.0);
+        let served = self.requests_in_service().unwrap_or(0.0);
         let is_fixed = |(peer, past): &(&String, &f64)| self.line.peers.get(*peer).is_some_and(|line| line == *past);
         let as_many = |(_, count): &(&String, &f64)| **count >= 1.5 && (0.75..=1.33).contains(&(served / **count));
         let alike = self.past.peers.iter().filter(counts).filter(is_fixed).filter(as_many);
@@ -503,14 +503,14 @@ impl Contrast {
 
     /// Returns the dependency with the most open calls above the line: its address, and the mean
     /// number of open calls.
-    pub fn asked_most(&self) -> Option<(&str, f64)> {
+    pub fn most_called_dependency(&self) -> Option<(&str, f64)> {
         let most = self.past.calls_to_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         (*most.1 > 0.0).then_some((most.0.as_str(), *most.1))
     }
 
     /// Returns the address of the dependency that accepts connections most slowly: above the line,
     /// most connections wait there to be accepted. Only dependencies that the server calls count.
-    pub fn queued_most(&self) -> Option<&str> {
+    pub fn slowest_accepting_dependency(&self) -> Option<&str> {
         let most = self.past.queued_at_peers.iter().max_by(|a, b| a.1.total_cmp(b.1))?;
         Some(most.0.as_str())
     }
@@ -524,7 +524,7 @@ impl Contrast {
 
     /// Returns the name of the dependency that its CPU quota throttled most, by the process in its
     /// control group.
-    pub fn held_back_behind(&self) -> Option<&str> {
+    pub fn throttled_dependency(&self) -> Option<&str> {
         [&self.past, &self.line].into_iter().find_map(|sight| sight.held_back_behind.as_deref())
     }
 
@@ -559,7 +559,7 @@ impl Contrast {
 
     /// Returns the share of requests that fail at any load, 0..=1, if this share alone breaks the
     /// SLO. Requests do not queue at a low load, so no saturated resource causes these failures.
-    pub fn fails_anyhow(&self) -> Option<f64> {
+    pub fn constant_failure_share(&self) -> Option<f64> {
         let failed: u64 = self.low.failures.iter().map(|(_, times)| times).sum();
         let share = failed as f64 / (self.low.get(Signal::Offered)? * self.low.seconds).max(1.0);
         // Very few failures may be chance.
@@ -570,7 +570,7 @@ impl Contrast {
     /// Returns the goodput at the low load, 1/s, if an overload has broken the server. The sign is
     /// a goodput below half of the offered rate, although the search sustained that rate. Then the
     /// loads after the search show no limit of a working server.
-    pub fn broken_since(&self) -> Option<f64> {
+    pub fn goodput_if_broken_rps(&self) -> Option<f64> {
         let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
         (offered_rps * self.low.seconds >= 10.0 && goodput_rps < MOST * offered_rps && self.lower_rps >= offered_rps)
             .then_some(goodput_rps)
@@ -588,7 +588,7 @@ impl Contrast {
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
             let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);
             let low = late(&self.low).or_else(alone)? && late(&self.half).unwrap_or(true);
-            Some(low || signal == Signal::P99 && self.late_alike(bound_ns).unwrap_or(false))
+            Some(low || signal == Signal::P99 && self.is_equally_late(bound_ns).unwrap_or(false))
         });
         broken.reduce(|a, b| a || b)
     }
@@ -603,7 +603,7 @@ impl Contrast {
     /// Returns whether some responses are late by an equal time at half the line and above the
     /// line. The other responses must be as fast as before, and evenly spread, not in batches as
     /// after a stall. In a queue, requests would wait longer with more load.
-    fn late_alike(&self, bound_ns: f64) -> Option<bool> {
+    fn is_equally_late(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];
         let late = half_ns.min(line_ns).min(past_ns) > bound_ns;

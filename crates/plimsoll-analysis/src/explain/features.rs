@@ -7,11 +7,11 @@
 use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::queues::{
-    allowed_full, calls_are_few, calls_as_served, calls_pile_up, collects_in_spare_time, comes_in_for_long,
-    connects_late, database_locks, dependency_full, each_has_one, fixed_connections, held_by_our_connections,
-    holds_more, in_turns, interpreter, is_proxy, leaves_unsent, locked, on_the_way, plimsoll_limited, polls,
-    ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others, thread_each, waits_for_data,
-    waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
+    allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
+    collects_in_spare_time, connects_late, database_locks, dependency_full, each_has_one, fixed_connections,
+    holds_more, in_turns, interpreter, is_limited_by_own_connections, is_proxy, leaves_unsent, locked, on_the_way,
+    plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others,
+    thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
 };
 use super::signals::Signal;
 use super::thresholds::{
@@ -104,7 +104,7 @@ features! {
         ["no": "plimsoll had room",
          "yes": "plimsoll could not make the load, or takes responses later than the server sends them"],
         [Generator, ClientCores, InFlight, WindowLimited],
-        |case| yes(Some(plimsoll_limited(case) || held_by_our_connections(case) == Some(true)));
+        |case| yes(Some(plimsoll_limited(case) || is_limited_by_own_connections(case) == Some(true)));
     /// Whether the highest allowed rate met the SLO, so that the search found no limit.
     HighestRateMet: "highest_rate_met", true,
         ["no": "the search did not end at the highest rate allowed",
@@ -295,7 +295,7 @@ features! {
          "one": "one request is in service at once",
          "below_one": "less than one request is in service at once"],
         [Service, Goodput],
-        |case| match case.at_a_time()? {
+        |case| match case.requests_in_service()? {
             count if count < BELOW_ONE => Some(2),
             count if ONE_AT_A_TIME.contains(&count) => Some(1),
             count if count >= MORE_THAN_ONE => Some(0),
@@ -311,7 +311,7 @@ features! {
         |case| {
             let (_, count) = case.peer().unwrap_or_default();
             match fixed_connections(case) {
-                Some(true) => Some(1 + usize::from(case.at_a_time()? < (1.0 - FELT) * count)),
+                Some(true) => Some(1 + usize::from(case.requests_in_service()? < (1.0 - FELT) * count)),
                 answer => watched(case, answer),
             }
         };
@@ -334,7 +334,7 @@ features! {
         |case| {
             let few = (FAILS * AS_FAST * case.past.get(Signal::InFlight)?).max(1.0);
             let waits = risen(case, Signal::Unaccepted, RISEN, few)?;
-            yes(Some(waits && case.at_a_time()? >= BELOW_ONE && case.served_and_not_worked_on()?))
+            yes(Some(waits && case.requests_in_service()? >= BELOW_ONE && case.is_waiting_in_service()?))
         };
     /// Whether the server has one thread for each connection.
     ThreadEach: "thread_each", false,
@@ -354,7 +354,7 @@ features! {
             let waiting = case.past.get(Signal::InLock)?;
             let same = case.past.get(Signal::InSameLock).unwrap_or(waiting);
             let line = !parks && waiting >= SEVERAL && same <= FELT * waiting;
-            let several = case.at_a_time().is_some_and(|count| count >= MORE_THAN_ONE);
+            let several = case.requests_in_service().is_some_and(|count| count >= MORE_THAN_ONE);
             Some(if !locked(case)? { 0 } else { 1 + usize::from(line && several) })
         };
     /// Whether threads poll: they sleep for short times and check again whether they may run.
@@ -439,7 +439,7 @@ features! {
                 let much = case.top(Signal::SendQueue) >= case.top(Signal::BytesIn).map(|bytes| LOSSY * bytes);
                 queued && much && case.reaches(Signal::WindowLimited, MOST) != Some(true)
             });
-            let behind = [on_the_way(case), comes_in_for_long(case)].into_iter().flatten().reduce(|a, b| a || b);
+            let behind = [on_the_way(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
             let overflows = risen(case, Signal::ListenOverflows, QUEUED, MOST) == Some(true);
             let lossy = risen(case, Signal::Retransmits, RISEN, LOSSY)
                 .map(|lossy| lossy && !overflows && reads_late(case) != Some(true));

@@ -97,7 +97,7 @@ impl ServerConcurrency {
     /// Computes the concurrency of the server from these loads; `None` if no experiment can use it.
     pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
         let case = Contrast::from_loads(findings, loads);
-        let (served, alone_ns) = (case.at_a_time()?, case.alone_ns?);
+        let (served, alone_ns) = (case.requests_in_service()?, case.alone_ns?);
         let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
         can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
     }

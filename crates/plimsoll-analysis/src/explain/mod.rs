@@ -169,12 +169,12 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
 
 /// Returns whether a cause may be named for a server in this state. The state is restricted if the
 /// server has not recovered from the search, or if requests fail at any load.
-fn may_be_told(case: &Contrast, cause: Cause) -> bool {
+fn may_be_named(case: &Contrast, cause: Cause) -> bool {
     // A server that used up a resource cannot recover, so the used-up resource may be named. Other
     // causes would describe a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
-    (is_used_up || case.broken_since().is_none()) && (by_itself || case.fails_anyhow().is_none())
+    (is_used_up || case.goodput_if_broken_rps().is_none()) && (by_itself || case.constant_failure_share().is_none())
 }
 
 /// Computes the explanation from the facts of a case and the results of its experiments.
@@ -186,7 +186,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let seen = case.is_seen() && case.target_loss.is_none();
     // If the server process ended, the kernel may report that it killed the process for lack of
     // memory.
-    let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_told(case, cause);
+    let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
     let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
     let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(SHOWN)] };
@@ -372,7 +372,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
             true => format!("steady loads were disturbed, too ({names})"),
             false => {
                 let all: Vec<&Interference> = disturbed.iter().map(|(_, others)| others).collect();
-                format!("steady loads were disturbed ({names}): {}", Interference::blame(&all))
+                format!("steady loads were disturbed ({names}): {}", Interference::mean_disturbance_text(&all))
             }
         };
         doubts.add(DoubtKind::Others, text);

@@ -13,7 +13,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");
     }
-    if let Some(answered_rps) = case.broken_since() {
+    if let Some(answered_rps) = case.goodput_if_broken_rps() {
         return format!(
             "not known: the server has not recovered from the search: its line was {}, and {} of {} succeed now",
             case.offered_text(case.lower_rps),
@@ -24,7 +24,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(failing) = &case.constant_failure {
         return format!("not known: {}: this breaks the SLO at any load", failing.text);
     }
-    if let Some(share) = case.fails_anyhow() {
+    if let Some(share) = case.constant_failure_share() {
         let most = case.low.failures.iter().max_by_key(|(_, times)| *times).map_or("", |(how, _)| how.as_str());
         return format!(
             "not known: {} of the requests fail even at a low load ({most}), where no request queues: this \
@@ -51,13 +51,13 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
 
 /// Returns advice on the observations that would show the cause, as sentences without a full stop.
 pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
-    if case.broken_since().is_some() {
+    if case.goodput_if_broken_rps().is_some() {
         return vec![Sentence::from(
             "restart the server and load it below its line: plimsoll overload shows how it fails and whether it \
              recovers",
         )];
     }
-    if case.fails_anyhow().is_some() {
+    if case.constant_failure_share().is_some() {
         return vec![Sentence::from("the failures of a low load: plimsoll run at a low rate shows them")];
     }
     if case.best_rps <= 0.0 {

@@ -53,7 +53,7 @@ fn crowded_out(sight: &LoadSignals) -> Option<bool> {
 /// in service equals the allowed number in flight. The other sign: requests were not sent, although
 /// the sent ones were as fast as single requests. Random arrivals find all connections in use long
 /// before all are always in use (Erlang's loss formula).
-pub(super) fn held_by_our_connections(case: &Contrast) -> Option<bool> {
+pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
     let all = in_flight >= (1.0 - FEW) * most && agree(case.best_rps * case.alone_ns? / 1e9, most, AGREE);
@@ -129,7 +129,7 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let alone_ns = case.alone_ns.or(case.low.get(Signal::Service));
     let service_ns = case.past.get(Signal::Service).or(case.line.get(Signal::Service));
     let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= AS_FAST * alone_ns);
-    let is_idle = case.at_a_time().is_some_and(|count| count < BELOW_ONE);
+    let is_idle = case.requests_in_service().is_some_and(|count| count < BELOW_ONE);
     let is_busy = case.reaches(Signal::FullestThread, 1.0 - FELT).unwrap_or(false)
         || case.cores_full().unwrap_or(false)
         || case.quota_full().unwrap_or(false)
@@ -142,7 +142,7 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
 pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
     let in_flight = case.past.get(Signal::InFlight)?;
-    Some(past >= SEVERAL && past >= MOST * in_flight && low <= FEW * past && case.at_a_time()? < BELOW_ONE)
+    Some(past >= SEVERAL && past >= MOST * in_flight && low <= FEW * past && case.requests_in_service()? < BELOW_ONE)
 }
 
 /// Returns whether a low load breaks the SLO although no thread of the server is busy.
@@ -162,7 +162,7 @@ pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
 fn held_to_cores(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
     let whole = |used: f64| used.round() >= 1.0 && agree(used, used.round(), FEW);
-    let most = case.answers_most().and_then(|sight| sight.get(Signal::ServerCores));
+    let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
     let waiting = case.top(Signal::RunQueue)?;
     let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = in_turns(case)? && interpreter(case);
@@ -278,7 +278,7 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
 /// dependency with the most connections.
 pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
     let (_, connections) = case.peer()?;
-    let served = case.at_a_time()?;
+    let served = case.requests_in_service()?;
     let threads = none_left_idle(case).unwrap_or(false) && connections >= (1.0 - AGREE) * served;
     let workers = case.worker_processes()?;
     let processes = workers > 1.0 && connections >= workers && agree(served, workers, AGREE);
@@ -288,7 +288,7 @@ pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
 
 /// Returns whether the server has one worker process or worker thread for each request in service.
 pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
-    let served = case.at_a_time()?;
+    let served = case.requests_in_service()?;
     let processes = case.worker_processes().map(|workers| {
         let all = case.top(Signal::Processes).unwrap_or(workers);
         let alone = workers > 1.0 || case.top(Signal::Threads).is_some_and(|threads| threads <= AS_FAST);
@@ -336,7 +336,7 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
 
 /// Returns the mean number of requests in service in a load, by Little's law.
 fn served(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
-    Some(sight.get(Signal::Goodput)? * case.taken_ns()? / 1e9)
+    Some(sight.get(Signal::Goodput)? * case.worker_time_ns()? / 1e9)
 }
 
 /// Returns whether all threads that wait for work at a low load serve a request above the load
@@ -379,7 +379,7 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
     // Requests beyond the number of threads have no thread yet, so they cannot poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
-    let many = beyond >= SEVERAL && beyond >= RISEN * case.at_a_time()?;
+    let many = beyond >= SEVERAL && beyond >= RISEN * case.requests_in_service()?;
     Some(many && beyond >= MOST * with_thread && beyond <= (1.0 + PART) * in_flight && locked(case) != Some(true))
 }
 
@@ -435,7 +435,7 @@ pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
 pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
     let calls = calls(case)?;
     let rise = calls >= super::thresholds::MORE_THAN_ONE && calls >= AS_FAST * case.low.get(Signal::PeerWaiting)?;
-    let as_many = agree(calls, case.at_a_time()?, AGREE_ROUGHLY);
+    let as_many = agree(calls, case.requests_in_service()?, AGREE_ROUGHLY);
     Some(rise && as_many && case.past.get(Signal::InFlight)? >= AS_FAST * calls)
 }
 
@@ -451,7 +451,7 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
         return Some(true);
     }
     let (line, past) = case.peer_counts()?;
-    let (waiting, served) = (case.past.get(Signal::InFlight)?, case.at_a_time()?);
+    let (waiting, served) = (case.past.get(Signal::InFlight)?, case.requests_in_service()?);
     let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER * low);
     // Idle connections stay open, so their number alone does not show calls.
     let peer_waiting = case.past.get(Signal::PeerWaiting);
@@ -466,7 +466,7 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
 
 fn calls_exceed(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
-    Some(past >= RISEN * low + RISEN && case.at_a_time()? < BELOW_ONE * past)
+    Some(past >= RISEN * low + RISEN && case.requests_in_service()? < BELOW_ONE * past)
 }
 
 /// Returns whether a dependency has saturated its cores while the server has not. A dependency with
@@ -512,9 +512,9 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
         return Some(true);
     }
     let idle = case.top(Signal::DownstreamCores)? < BELOW_ONE && case.reaches(Signal::IoPressure, FELT) != Some(true);
-    let (address, calls) = case.asked_most()?;
+    let (address, calls) = case.most_called_dependency()?;
     let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
-    let piled_up = calls >= RISEN * low + RISEN && case.at_a_time()? < BELOW_ONE * calls;
+    let piled_up = calls >= RISEN * low + RISEN && case.requests_in_service()? < BELOW_ONE * calls;
     Some(idle && address == database && piled_up)
 }
 
@@ -526,7 +526,7 @@ pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BELOW_ONE);
     let idle = is_idle && case.reaches(Signal::IoPressure, FELT) != Some(true);
     let threads = more(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
-    let served = case.at_a_time()?;
+    let served = case.requests_in_service()?;
     titles.into_iter().chain(threads).find(|count| *count >= RISEN && *count >= SLOWER * served)
 }
 
@@ -570,7 +570,7 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
 
 /// Returns whether responses of a dependency arrive piece by piece for many of the requests in
 /// flight. The dependency must have idle cores, and the server must read the responses in time.
-pub(super) fn comes_in_for_long(case: &Contrast) -> Option<bool> {
+pub(super) fn arrives_slowly_from_dependency(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
     let most = past >= RISEN * low + RISEN && past >= PART * case.past.get(Signal::InFlight)?;
     let much = case.past.get(Signal::PeerReceived)? >= WINDOW;

@@ -45,38 +45,38 @@ const PRIOR_OPEN: f64 = 0.15;
 /// Prior probability of the direct account: bad requests grow as a power of the rate.
 const PRIOR_DIRECT: f64 = 0.15;
 /// Prior probability that a trial is disturbed by something that no probe observed.
-const DISTURBED: f64 = 0.1;
+const DISTURBED_PRIOR: f64 = 0.1;
 /// The likelihood of a disturbed trial, relative to the likelihood under the account (model of the
 /// server) that explains the trial best.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
 /// Number of random draws from the distribution of the capacity account's parameters.
 const DRAWS: usize = 1024;
 /// The grid of the direct account: number of candidate load lines, and number of candidate powers
-/// (see [`POWER`]).
+/// (see [`POWER_RANGE`]).
 const GRID: (usize, usize) = (64, 24);
 /// How often the grid of the direct account is refined to the region with most of the likelihood.
 const ZOOMS: usize = 4;
 /// The range of powers in the direct account: the share of bad requests grows as this power of the
 /// rate. The lowest power is a latency that hardly depends on the rate, the highest is a cliff.
-const POWER: (f64, f64) = (1.5, 400.0);
+const POWER_RANGE: (f64, f64) = (1.5, 400.0);
 /// Each refinement of the grid keeps the points whose log likelihood is at most this much below the
 /// maximum.
-const WITHIN: f64 = 9.0;
+const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
 /// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
 /// this share of the arrivals.
-const BEHIND_SHARE: f64 = 0.03;
+const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
 /// The growth of that backlog must also exceed this number of standard deviations.
-const BEHIND_DEVIATIONS: f64 = 4.0;
+const BACKLOG_GROWTH_DEVIATIONS_MIN: f64 = 4.0;
 /// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial, in units
 /// of sqrt(variance). It is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a
 /// Brownian motion B.
-const FROM_EMPTY: f64 = 0.258;
+const EMPTY_START_RISE: f64 = 0.258;
 /// Prior probability that the server has no floor: a constant share of late (or failed) requests at
 /// every rate.
-const NO_FLOOR: f64 = 0.8;
+const NO_FLOOR_PRIOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
-const FLOOR: (f64, f64) = (0.03, 0.95);
+const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
 /// The largest burst of a rejecting server: the requests that it accepts at its capacity in this
 /// time, s. The smallest burst is one request. The logarithm of the burst is the square of a
 /// uniform variable, so that half of the prior probability lies at small bursts. A search at a low
@@ -98,9 +98,9 @@ const SHARE_MIN: f64 = 1e-6;
 /// The expected number of late requests in one excursion of the queue is multiplied by this.
 /// Excursions of exponential length double the number, and excursions that return soon double it
 /// again.
-const BUNCHED: f64 = 4.0;
+const BUNCH_SIZE_FACTOR: f64 = 4.0;
 /// An account (model of the server) with a smaller share of the weight than this counts as refuted.
-const CONTESTED: f64 = 0.03;
+const REFUTED_WEIGHT: f64 = 0.03;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
 /// logarithm). From comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
@@ -126,9 +126,9 @@ pub(super) struct Belief {
     draws: Vec<(f64, f64)>,
     /// The rate of a trial that would decide between the accounts, 1/s. `None` unless several
     /// accounts have a large weight and their lines differ.
-    pub contested: Option<f64>,
+    pub decisive_rate_rps: Option<f64>,
     /// Share of the variance of the load line that comes from the error of the capacity, 0..=1.
-    pub from_capacity: f64,
+    pub capacity_variance_share: f64,
 }
 
 /// The data that an account needs to compute its distribution of the load line.
@@ -137,7 +137,7 @@ struct AccountTerms<'a> {
     arrivals_dispersion: f64,
     /// Mean service time of a request of a single user, s.
     service_s: f64,
-    refuses: bool,
+    rejects: bool,
     /// Latency bounds of the SLO: time in s, and the share of requests that may exceed the time.
     bounds: Vec<(f64, f64)>,
     /// The share of requests that may fail.
@@ -155,13 +155,13 @@ impl Belief {
         arrivals_dispersion: f64,
         service_s: f64,
     ) -> Belief {
-        let sights = sights(history);
+        let sights = open_trials(history);
         let mut bounds: Vec<(f64, f64)> = Vec::new();
         for allowance in slo.allowances() {
             let bound = allowance.request_bound_ns().map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
-        let refuses = capacity.is_some_and(|capacity| capacity.refuses);
+        let refuses = capacity.is_some_and(|capacity| capacity.rejects);
         // A server that rejects requests keeps its queue short. Its overloads show which latency
         // bounds the queue can exceed.
         let overloads = history.iter().filter(|trial| is_rejecting_overload(trial));
@@ -169,11 +169,12 @@ impl Belief {
         bounds.retain(|(bound_s, _)| slowest_s <= 0.0 || *bound_s < slowest_s);
         let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
         let failed_share = failed.map(|allowance| allowance.share.max(SHARE_MIN)).fold(1.0, f64::min);
-        let terms = AccountTerms { sights: &sights, arrivals_dispersion, service_s, refuses, bounds, failed_share };
+        let terms =
+            AccountTerms { sights: &sights, arrivals_dispersion, service_s, rejects: refuses, bounds, failed_share };
         let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
-            let (evidence, draws) = terms.by_capacity(capacity.rps, capacity.error_rps, capacity);
+            let (evidence, draws) = terms.capacity_account(capacity.rps, capacity.error_rps, capacity);
             from_capacity = variance_share(&draws, capacity.error_rps);
             accounts.push((PRIOR_CAPACITY.ln() + evidence, draws));
         }
@@ -186,7 +187,7 @@ impl Belief {
                 ..capacity.copied().unwrap_or(Capacity::NONE)
             };
             let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
-            let (evidence, draws) = terms.by_capacity(rps, error_rps, &own);
+            let (evidence, draws) = terms.capacity_account(rps, error_rps, &own);
             // The centre of this prior comes from the same trials that the account explains. The
             // penalty for that choice is the ratio of the error to 10 % of the rate.
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
@@ -210,7 +211,7 @@ impl Belief {
         }
         draws.retain(|draw| draw.0.is_finite() && draw.1 > 0.0);
         draws.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Belief { draws, contested, from_capacity: from_capacity * (1.0 - direct) }
+        Belief { draws, decisive_rate_rps: contested, capacity_variance_share: from_capacity * (1.0 - direct) }
     }
 
     /// Returns the rate, 1/s, that the load line is below with probability `p`. Returns 0 if
@@ -242,7 +243,7 @@ impl Capacity {
         trials: 0,
         set_aside: 0,
         seconds: 0.0,
-        refuses: false,
+        rejects: false,
     };
 }
 
@@ -256,7 +257,7 @@ fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64
         let belief = Belief { draws, ..Belief::default() };
         [LOW, 0.5, HIGH].map(|p| belief.quantile(p))
     };
-    let strong = weights.iter().zip(accounts).filter(|(weight, _)| **weight > CONTESTED * sum);
+    let strong = weights.iter().zip(accounts).filter(|(weight, _)| **weight > REFUTED_WEIGHT * sum);
     let found: Vec<[f64; 3]> = strong.map(|(_, account)| of(&account.1)).collect();
     let highest = found.iter().copied().reduce(|a, b| if a[1] >= b[1] { a } else { b })?;
     let apart = found.iter().any(|other| other[2] < highest[0]);
@@ -277,7 +278,7 @@ fn variance_share(draws: &[(f64, f64)], error_rps: f64) -> f64 {
 
 /// Returns the open-loop trials that count as evidence. With at least three undisturbed trials, a
 /// disturbed trial counts only if it met the SLO.
-fn sights(history: &[TrialOutcome]) -> Vec<OpenTrial> {
+fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
     let open = || {
         history.iter().filter(|trial| {
             matches!(trial.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm)
@@ -308,7 +309,8 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
     let shown = |sight: &OpenTrial| {
         let half_s = sight.seconds / 2.0;
         let walk = ((arrivals_dispersion + dispersion) * sight.rate * half_s + sight.in_flight + 1.0).sqrt();
-        let behind = sight.growth > BEHIND_SHARE * sight.rate * half_s && sight.growth > BEHIND_DEVIATIONS * walk;
+        let behind = sight.growth > BACKLOG_GROWTH_SHARE_MIN * sight.rate * half_s
+            && sight.growth > BACKLOG_GROWTH_DEVIATIONS_MIN * walk;
         let rps = sight.rate - sight.growth / half_s;
         (behind && rps > 0.0).then(|| (rps, (walk / half_s).max(0.003 * rps)))
     };
@@ -412,13 +414,13 @@ fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
 }
 
 /// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
-fn robust(ln_likelihood: f64) -> f64 {
-    ((1.0 - DISTURBED) * ln_likelihood.exp() + DISTURBED * DISTURBED_LIKELIHOOD).ln()
+fn with_chance_of_disturbance(ln_likelihood: f64) -> f64 {
+    ((1.0 - DISTURBED_PRIOR) * ln_likelihood.exp() + DISTURBED_PRIOR * DISTURBED_LIKELIHOOD).ln()
 }
 
 /// Returns coordinate `dimension` of point `at` of a quasirandom sequence, which fills the unit
 /// cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").
-fn even(at: usize, dimension: usize) -> f64 {
+fn quasirandom_coordinate(at: usize, dimension: usize) -> f64 {
     const STEP: [f64; 6] = [
         0.898_653_712_628_699_2,
         0.807_578_495_213_944_8,
@@ -441,7 +443,7 @@ impl AccountTerms<'_> {
         let mut walk = both * served * half_s;
         // The mean length of a queue that starts empty grows, because the length cannot be
         // negative.
-        let mut rise = FROM_EMPTY * (both * served * sight.seconds).sqrt();
+        let mut rise = EMPTY_START_RISE * (both * served * sight.seconds).sqrt();
         if sight.rate < capacity_rps {
             // In steady state the length of the queue varies by no more than its own mean length.
             let length = both / (2.0 * (1.0 - sight.rate / capacity_rps));
@@ -456,17 +458,18 @@ impl AccountTerms<'_> {
 
     /// Computes the capacity account: the log of its mean likelihood, and the load lines of its
     /// draws with their weights.
-    fn by_capacity(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
+    fn capacity_account(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
-            let capacity = rps + error_rps * normal_quantile(even(at, 0));
+            let capacity = rps + error_rps * normal_quantile(quasirandom_coordinate(at, 0));
             // The variance of a sample has a chi-squared distribution (approximation: Wilson and
             // Hilferty's cube).
-            let cube = 1.0 - 2.0 / (9.0 * freedom) + normal_quantile(even(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
+            let cube = 1.0 - 2.0 / (9.0 * freedom)
+                + normal_quantile(quasirandom_coordinate(at, 1)) * (2.0 / (9.0 * freedom)).sqrt();
             let dispersion = of.dispersion / cube.max(0.2).powi(3);
             let both = (self.arrivals_dispersion + dispersion).max(1e-3);
-            let (error, place) = (normal_quantile(even(at, 2)), even(at, 3));
+            let (error, place) = (normal_quantile(quasirandom_coordinate(at, 2)), quasirandom_coordinate(at, 3));
             // theta / (C - rate): how fast waiting times decay for each request/s of headroom. The
             // second value is the part of the bound `t` that is left for waiting.
             let kappa = |t: f64, a: f64| {
@@ -477,17 +480,21 @@ impl AccountTerms<'_> {
                 let left = (t - place * self.service_s.min(t / 2.0)).max(t / 4.0);
                 (2.0 / both / off, left)
             };
-            let [late_floor, failed_floor] = [even(at, 4), even(at, 5)].map(|u| match u {
-                u if u < NO_FLOOR => 0.0,
-                u => FLOOR.0 * (FLOOR.1 / FLOOR.0).powf((u - NO_FLOOR) / (1.0 - NO_FLOOR)),
-            });
+            let [late_floor, failed_floor] =
+                [quasirandom_coordinate(at, 4), quasirandom_coordinate(at, 5)].map(|u| match u {
+                    u if u < NO_FLOOR_PRIOR => 0.0,
+                    u => {
+                        FLOOR_RANGE.0
+                            * (FLOOR_RANGE.1 / FLOOR_RANGE.0).powf((u - NO_FLOOR_PRIOR) / (1.0 - NO_FLOOR_PRIOR))
+                    }
+                });
             // A server that rejects requests has room for a burst of unknown size: one request, or
             // many. Its failures follow from that size, and not from a constant share.
-            let burst = (BURST_S_MAX * capacity.max(1.0)).powf(even(at, 5).powi(2));
+            let burst = (BURST_S_MAX * capacity.max(1.0)).powf(quasirandom_coordinate(at, 5).powi(2));
             let room_for = 2.0 * burst / both * (error * FORMULA_ERROR_ROOM).exp();
-            let failed_floor = if self.refuses { 0.0 } else { failed_floor };
+            let failed_floor = if self.rejects { 0.0 } else { failed_floor };
             let mut line = capacity;
-            if self.refuses {
+            if self.rejects {
                 line = line.min(capacity / headroom_for(self.failed_share, room_for));
             }
             for (t, a) in &self.bounds {
@@ -504,7 +511,7 @@ impl AccountTerms<'_> {
                     let floor = bound.share * if bound.bound_ns.is_some() { late_floor } else { failed_floor };
                     let beyond = (sight.rate / capacity - 1.0).max(0.0);
                     let (q, bunch) = match bound.bound_ns {
-                        None if self.refuses => {
+                        None if self.rejects => {
                             let terms = Rejecting { capacity, both, room: room_for, burst };
                             terms.share_and_bunch(sight)
                         }
@@ -530,8 +537,8 @@ impl AccountTerms<'_> {
                             let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
                             // The mean number of late requests in one excursion of the queue beyond
                             // the bound is rate / (theta (1 - rho)). Excursions vary in length and
-                            // come in groups, hence the factor BUNCHED.
-                            let bunch = BUNCHED * sight.rate * capacity / (kappa * room * room).max(1e-9);
+                            // come in groups, hence the factor BUNCH_SIZE_FACTOR.
+                            let bunch = BUNCH_SIZE_FACTOR * sight.rate * capacity / (kappa * room * room).max(1e-9);
                             (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
                         }
                     };
@@ -539,16 +546,16 @@ impl AccountTerms<'_> {
                     let bunch = bunch.clamp(1.0, scheduled.max(1.0));
                     worst = worst.min(ln_share(q, scheduled, bound.bad as f64, bunch));
                 }
-                ln += robust(growth + worst);
+                ln += with_chance_of_disturbance(growth + worst);
             }
             logs.push((line, ln));
         }
-        weigh(logs, DRAWS as f64)
+        normalise_weights(logs, DRAWS as f64)
     }
 
     /// Returns the index of the SLO bound that the trials violated most. The direct account models
     /// only this bound.
-    fn binding(&self) -> usize {
+    fn most_violated_bound(&self) -> usize {
         let bounds = self.sights.iter().map(|sight| sight.bounds.len()).max().unwrap_or(0);
         let excess = |at: usize| -> f64 {
             let of = |sight: &OpenTrial| {
@@ -568,7 +575,10 @@ impl AccountTerms<'_> {
         let rates = || self.sights.iter().map(|sight| sight.rate);
         let known = capacity.map(|it| it.rps);
         // No load line is above the capacity, unless trials above the measured capacity kept up.
-        let met = self.sights.iter().filter(|sight| sight.growth <= BEHIND_SHARE * sight.rate * sight.seconds / 2.0);
+        let met = self
+            .sights
+            .iter()
+            .filter(|sight| sight.growth <= BACKLOG_GROWTH_SHARE_MIN * sight.rate * sight.seconds / 2.0);
         let met = met.map(|sight| sight.rate).fold(0.0, f64::max);
         let high = match capacity {
             Some(it) => (it.rps + 3.0 * it.error_rps).max(met * 1.05),
@@ -578,7 +588,7 @@ impl AccountTerms<'_> {
         if !low.is_finite() || high <= 0.0 {
             return (0.0, Vec::new());
         }
-        let at = self.binding();
+        let at = self.most_violated_bound();
         // The size of bunches is a property of the server, so the size from one trial also holds
         // for trials without late requests.
         let bunch = self.sights.iter().filter_map(|s| Some(s.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
@@ -590,17 +600,17 @@ impl AccountTerms<'_> {
                 // capacity.
                 let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
                 let Some(bound) = sight.bounds.get(at) else {
-                    ln += robust(growth);
+                    ln += with_chance_of_disturbance(growth);
                     continue;
                 };
                 let q = (bound.share.max(SHARE_MIN) * (sight.rate / line).powf(power)).min(0.999);
                 let scheduled = bound.scheduled as f64;
                 let bunch = bunch.clamp(1.0, scheduled.max(1.0));
-                ln += robust(growth + ln_share(q, scheduled, bound.bad as f64, bunch));
+                ln += with_chance_of_disturbance(growth + ln_share(q, scheduled, bound.bad as f64, bunch));
             }
             ln
         };
-        let mut area = ((low.ln(), high.ln()), (POWER.0.ln(), POWER.1.ln()));
+        let mut area = ((low.ln(), high.ln()), (POWER_RANGE.0.ln(), POWER_RANGE.1.ln()));
         let whole = (area.0.1 - area.0.0) * (area.1.1 - area.1.0);
         let mut logs = Vec::new();
         for zoom in 0..=ZOOMS {
@@ -620,7 +630,7 @@ impl AccountTerms<'_> {
             if zoom == ZOOMS {
                 break;
             }
-            let near = || found.iter().filter(|it| it.2 > best - WITHIN);
+            let near = || found.iter().filter(|it| it.2 > best - LN_LIKELIHOOD_MARGIN);
             let range = |of: &dyn Fn(&(f64, f64, f64)) -> f64, step: f64, limits: (f64, f64)| {
                 let (from, to) =
                     near().fold((f64::INFINITY, f64::NEG_INFINITY), |r, it| (r.0.min(of(it)), r.1.max(of(it))));
@@ -633,14 +643,14 @@ impl AccountTerms<'_> {
             area = next;
         }
         let share = (area.0.1 - area.0.0) * (area.1.1 - area.1.0) / whole;
-        let (evidence, draws) = weigh(logs.clone(), logs.len() as f64);
+        let (evidence, draws) = normalise_weights(logs.clone(), logs.len() as f64);
         (evidence + share.ln(), draws)
     }
 }
 
 /// Returns the logarithm of the mean likelihood, and each value with a weight; the weights sum to
 /// 1.
-fn weigh(logs: Vec<(f64, f64)>, count: f64) -> (f64, Vec<(f64, f64)>) {
+fn normalise_weights(logs: Vec<(f64, f64)>, count: f64) -> (f64, Vec<(f64, f64)>) {
     let best = logs.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
     let weighed: Vec<(f64, f64)> = logs.into_iter().map(|(value, ln)| (value, (ln - best).exp())).collect();
     let sum: f64 = weighed.iter().map(|it| it.1).sum();

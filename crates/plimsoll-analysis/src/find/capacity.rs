@@ -21,26 +21,26 @@ use plimsoll_model::Purpose;
 /// Prior probability that a trial is disturbed although no probe observed interference. A disturbed
 /// trial may have any rate from zero to the capacity, all equally probable. With a positive
 /// minimum, a trial below the minimum would pull the estimate of the capacity down.
-const DISTURBED: f64 = 0.1;
+const DISTURBED_PRIOR: f64 = 0.1;
 /// Prior probability that a trial is disturbed if probes observed interference.
-const DISTURBED_SEEN: f64 = 0.5;
+const DISTURBED_PRIOR_WITH_INTERFERENCE: f64 = 0.5;
 /// The share of disturbed trials that are faster than the capacity, because the server then had
 /// another capacity. The speed-up factor has no upper bound (Pareto distribution, exponent 1).
-const FASTER: f64 = 0.2;
+const FASTER_SHARE: f64 = 0.2;
 /// If a larger share of the trials is set aside as disturbed, the server itself varies. Then the
 /// estimate and its error come from all trials.
 const SET_ASIDE_MAX: f64 = 0.34;
 /// Trials differ by more than chance if Cochran's Q exceeds its mean by this number of standard
 /// deviations (one-sided 0.1 %).
-const WANDERS: f64 = 3.1;
+const COCHRAN_Q_DEVIATIONS: f64 = 3.1;
 /// If trials were set aside as disturbed, other trials were probably disturbed too little to be
 /// detected. The relative increase of the error is this multiple of the share of trials set aside.
-const UNSEEN: f64 = 0.5;
+const UNDETECTED_DISTURBANCE_FACTOR: f64 = 0.5;
 /// With fewer saturated trials than this, the variation of the server between trials is not known.
-const FEW: usize = 4;
-/// The relative variation between trials that is assumed with fewer than [`FEW`] trials. Usual
-/// servers vary this much (docs/explanation/how-find-searches.md).
-const WANDER_USUAL: f64 = 0.01;
+const FEW_TRIALS: usize = 4;
+/// The relative variation between trials that is assumed with fewer than [`FEW_TRIALS`] trials.
+/// Usual servers vary this much (docs/explanation/how-find-searches.md).
+const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
@@ -74,20 +74,20 @@ pub struct Capacity {
     /// Total length of all saturated trials, s.
     pub seconds: f64,
     /// Whether the server rejects surplus requests, so that some completions are failures.
-    pub refuses: bool,
+    pub rejects: bool,
 }
 
 /// One saturated trial: its rate, the standard error of the rate (both 1/s), and the prior
 /// probability that the trial was disturbed.
 #[derive(Clone, Copy)]
-struct SaturatedBlock {
+struct SaturatedTrial {
     found: Saturation,
     rps: f64,
     error_rps: f64,
     disturbed: f64,
 }
 
-impl SaturatedBlock {
+impl SaturatedTrial {
     /// Returns the likelihoods of the trial's rate if the capacity is `rps`: of an undisturbed
     /// trial, and of a disturbed one. Each is multiplied by its prior probability. `extra`:
     /// variance between trials.
@@ -99,7 +99,7 @@ impl SaturatedBlock {
         let above = upper_tail(-z(rps));
         let slower = (upper_tail(z(rps)) - upper_tail(z(0.0))).max(0.0) / rps.max(1e-12);
         let faster = above * rps / self.rps.max(rps / 2.0).powi(2).max(1e-12);
-        let disturbed = (1.0 - FASTER) * slower + FASTER * faster;
+        let disturbed = (1.0 - FASTER_SHARE) * slower + FASTER_SHARE * faster;
         ((1.0 - self.disturbed) * quiet, self.disturbed * disturbed)
     }
 }
@@ -118,7 +118,7 @@ impl Capacity {
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
         capacity.error_rps = capacity.error_rps.hypot(edge_rps).hypot(ERROR_SHARE_MIN * capacity.rps);
-        capacity.refuses = history.iter().any(|trial| {
+        capacity.rejects = history.iter().any(|trial| {
             is_rejecting_overload(trial) || trial.purpose == Purpose::Saturate && trial.evidence.rejecting
         });
         Some(capacity)
@@ -134,13 +134,13 @@ impl Capacity {
         if seconds <= 0.0 || completed <= 0.0 {
             return None;
         }
-        let blocks = |dispersion: f64| -> Vec<SaturatedBlock> {
-            let block = |(it, interfered): &(Saturation, bool)| SaturatedBlock {
+        let blocks = |dispersion: f64| -> Vec<SaturatedTrial> {
+            let block = |(it, interfered): &(Saturation, bool)| SaturatedTrial {
                 found: *it,
                 rps: it.completed / it.seconds,
                 // A count is a whole number, so its error is at least half a completion.
                 error_rps: (dispersion * completed / seconds * it.seconds).sqrt().max(0.5) / it.seconds,
-                disturbed: if *interfered && !usual { DISTURBED_SEEN } else { DISTURBED },
+                disturbed: if *interfered && !usual { DISTURBED_PRIOR_WITH_INTERFERENCE } else { DISTURBED_PRIOR },
             };
             found.iter().map(block).collect()
         };
@@ -151,8 +151,8 @@ impl Capacity {
         dispersions.sort_by(f64::total_cmp);
         let first = dispersions.get(dispersions.len() / 2).copied().unwrap_or(1.0);
         let (rps, _) = posterior(&blocks(first), 0.0)?;
-        let quiet = |blocks: &[SaturatedBlock], rps: f64| -> Vec<SaturatedBlock> {
-            let is_quiet = |block: &&SaturatedBlock| {
+        let quiet = |blocks: &[SaturatedTrial], rps: f64| -> Vec<SaturatedTrial> {
+            let is_quiet = |block: &&SaturatedTrial| {
                 let (quiet, disturbed) = block.likelihoods(rps, 0.0);
                 quiet >= disturbed
             };
@@ -170,17 +170,17 @@ impl Capacity {
         };
         let blocks = blocks(dispersion);
         let kept = quiet(&blocks, rps);
-        let between = wander(&kept);
+        let between = variance_between_trials(&kept);
         let (mut rps, mut error_rps) = posterior(&blocks, between)?;
         if blocks.len() > 2 && (blocks.len() - kept.len()) as f64 > SET_ASIDE_MAX * blocks.len() as f64 {
             let n = blocks.len() as f64;
             rps = blocks.iter().map(|block| block.rps).sum::<f64>() / n;
             error_rps = (blocks.iter().map(|block| (block.rps - rps).powi(2)).sum::<f64>() / (n - 1.0)).sqrt();
         }
-        if blocks.len() < FEW {
-            error_rps = error_rps.hypot(WANDER_USUAL * rps / (blocks.len() as f64).sqrt());
+        if blocks.len() < FEW_TRIALS {
+            error_rps = error_rps.hypot(USUAL_VARIATION * rps / (blocks.len() as f64).sqrt());
         }
-        error_rps *= 1.0 + UNSEEN * (blocks.len() - kept.len()) as f64 / blocks.len() as f64;
+        error_rps *= 1.0 + UNDETECTED_DISTURBANCE_FACTOR * (blocks.len() - kept.len()) as f64 / blocks.len() as f64;
         let each_s = seconds / blocks.len() as f64;
         Some(Capacity {
             rps,
@@ -191,7 +191,7 @@ impl Capacity {
             trials: kept.len(),
             set_aside: blocks.len() - kept.len(),
             seconds,
-            refuses: false,
+            rejects: false,
         })
     }
 }
@@ -222,13 +222,13 @@ pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).
 /// Returns 0 if chance explains the differences.
-fn wander(blocks: &[SaturatedBlock]) -> f64 {
+fn variance_between_trials(blocks: &[SaturatedTrial]) -> f64 {
     let freedom = blocks.len() as f64 - 1.0;
     let weights: Vec<f64> = blocks.iter().map(|block| block.error_rps.powi(-2)).collect();
     let sum: f64 = weights.iter().sum();
     let mean = blocks.iter().zip(&weights).map(|(block, weight)| weight * block.rps).sum::<f64>() / sum;
     let q: f64 = blocks.iter().map(|block| ((block.rps - mean) / block.error_rps).powi(2)).sum();
-    if freedom < 1.0 || q <= freedom + WANDERS * (2.0 * freedom).sqrt() {
+    if freedom < 1.0 || q <= freedom + COCHRAN_Q_DEVIATIONS * (2.0 * freedom).sqrt() {
         return 0.0;
     }
     let squares: f64 = weights.iter().map(|weight| weight * weight).sum();
@@ -237,7 +237,7 @@ fn wander(blocks: &[SaturatedBlock]) -> f64 {
 
 /// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. Each trial
 /// may be disturbed. `between`: variance between trials.
-fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
+fn posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
     let low = (rates().fold(f64::INFINITY, f64::min) - GRID_ERRORS * error).max(1e-9);
@@ -248,7 +248,7 @@ fn posterior(blocks: &[SaturatedBlock], between: f64) -> Option<(f64, f64)> {
     for _ in 0..3 {
         let at = |point: usize| area.0 + (area.1 - area.0) * point as f64 / (GRID - 1) as f64;
         let ln = |rps: f64| -> f64 {
-            let one = |block: &SaturatedBlock| {
+            let one = |block: &SaturatedTrial| {
                 let (quiet, disturbed) = block.likelihoods(rps, between);
                 (quiet + disturbed).max(1e-300).ln()
             };
@@ -277,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_tell_the_capacity_and_its_error() {
+    fn capacity_and_error_follow_from_completions() {
         let check = |rates: &[f64], dispersion: f64, expect: (f64, f64, usize)| {
             let found: Vec<(Saturation, bool)> =
                 rates.iter().map(|rps| (saturation(*rps, 2.0, dispersion), false)).collect();
@@ -292,7 +292,7 @@ mod tests {
         check(&[1000.0, 1010.0, 990.0, 1000.0], 1.0, (1000.0, (1000.0f64 / 8.0).sqrt(), 0));
         // One disturbed trial has no effect, however large its difference.
         for other in [700.0, 400.0, 20.0, 2000.0] {
-            let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNSEEN / 4.0);
+            let error = (1000.0f64 / 6.0).sqrt() * (1.0 + UNDETECTED_DISTURBANCE_FACTOR / 4.0);
             check(&[1000.0, 1000.0, 1000.0, other], 1.0, (1000.0, error, 1));
         }
         assert_eq!(Capacity::pool(&[]), None);

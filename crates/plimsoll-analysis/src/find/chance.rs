@@ -1,32 +1,33 @@
 //! Whether a trial broke the SLO by more than chance would, at a rate that meets the SLO. The
-//! answer is evidence that confirms a load line ([`confirmed`]) or contradicts it ([`breaks`]).
+//! answer is evidence that confirms a load line ([`confirmed`]) or contradicts it
+//! ([`breaks_beyond_chance`]).
 //!
 //! Not here: the estimate of the line ([`super::belief`]).
 
 use super::capacity::Capacity;
-use super::so_far::SearchState;
+use super::search_state::SearchState;
 use super::terms::limited;
 use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
 /// Number of standard deviations (one-sided 1 %) by which a trial may exceed the SLO's allowance
 /// and still count as chance.
-const BY_CHANCE: f64 = 2.33;
+const CHANCE_DEVIATIONS: f64 = 2.33;
 /// A confirming trial supports the lower end of the load line's interval if its rate is at least
 /// this share of that end.
-const CONFIRMS_NEAR: f64 = 0.98;
+const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
 
 /// Returns whether confirming trials support `low` as the lower end of the load line's interval. A
 /// trial at `low` or above (or at most 2 % below) supports `low` if chance explains its bad
 /// requests and backlog. More trials must support `low` than contradict it. For a server that
 /// stalls, only trials of sufficient length count.
 pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
-    let dispersion = walk_dispersion(known, capacity);
-    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_ns());
+    let dispersion = backlog_dispersion(known, capacity);
+    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.needed_confirm_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-    let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMS_NEAR * low));
+    let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
     let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !limited(trial));
-    let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || by_chance(trial, dispersion);
+    let meets = |trial: &&TrialOutcome| trial.verdict == Verdict::Pass || is_within_chance(trial, dispersion);
     let broke = whole.clone().filter(|trial| is_at_most(trial, low) && !meets(trial)).count();
     whole.filter(meets).count() > broke
 }
@@ -34,23 +35,23 @@ pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f
 /// Returns whether the rate of a confirming trial is at most 2 % above `low`. Only such a trial can
 /// contradict the line.
 pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
-    trial.offered_rps().is_some_and(|rate| rate * CONFIRMS_NEAR <= low)
+    trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
 }
 
 /// Returns the sum of the dispersions of arrivals and completions. A backlog varies with it.
-pub(super) fn walk_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
+pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
 /// Returns whether a load after the search broke the SLO by more than chance. A disturbed load also
 /// counts: the rate was not sustained, even if the server was not the reason. `dispersion`: from
-/// [`walk_dispersion`] of the search.
-pub(super) fn breaks(trial: &TrialOutcome, dispersion: f64) -> bool {
+/// [`backlog_dispersion`] of the search.
+pub(super) fn breaks_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
 }
 
 /// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
-pub(super) fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
+pub(super) fn is_within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
 }
 
@@ -58,13 +59,13 @@ pub(super) fn by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
 /// meets the SLO. Late and failed requests are bad.
 fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
-    trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= BY_CHANCE * walk + 1.0
+    trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= CHANCE_DEVIATIONS * walk + 1.0
 }
 
 /// Returns whether the number of bad requests exceeds the allowed number by no more than chance.
 fn is_allowed(bound: &BoundEvidence) -> bool {
     let mean = bound.share * bound.scheduled as f64;
-    bound.bad as f64 <= mean + BY_CHANCE * (mean * bound.bunch_size).sqrt() + bound.bunch_size
+    bound.bad as f64 <= mean + CHANCE_DEVIATIONS * (mean * bound.bunch_size).sqrt() + bound.bunch_size
 }
 
 /// Returns whether chance explains the bad requests of several trials together.

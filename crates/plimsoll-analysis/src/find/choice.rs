@@ -4,14 +4,14 @@
 
 use super::belief::{HIGH, LOW};
 use super::capacity::is_rejecting_overload;
-use super::chance::{by_chance, confirmed, is_at_most, walk_dispersion};
+use super::chance::{backlog_dispersion, confirmed, is_at_most, is_within_chance};
 use super::era::Era;
-use super::line_so_far::LineEstimate;
-use super::pace::{ANSWERS_IN_TURN, Pace};
+use super::line_estimate::LineEstimate;
+use super::pace::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::peak;
 use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
 use super::quota::QuotaEstimate;
-use super::so_far::SearchState;
+use super::search_state::SearchState;
 use super::target_loss::TargetLoss;
 use super::terms::{Measure, StopReason, limited, near_line};
 use crate::judge::{TrialOutcome, Verdict};
@@ -77,12 +77,12 @@ impl<'a> LoadChoice<'a> {
         if let Some(measure) = self.peak() {
             return measure;
         }
-        if self.known.stalls.as_ref().is_some_and(|stalls| stalls.forbids.is_some()) {
+        if self.known.stalls.as_ref().is_some_and(|stalls| stalls.impossible_bound.is_some()) {
             return Err(StopReason::Stalls);
         }
         if self.saturations_missing() {
-            let measure = self.saturate();
-            if self.plans.affords(&measure) {
+            let measure = self.saturated_trial();
+            if self.plans.fits_budget(&measure) {
                 return Ok(measure);
             }
         }
@@ -104,13 +104,13 @@ impl<'a> LoadChoice<'a> {
             return Some(Err(StopReason::NothingSucceeds));
         }
         let users_max = self.users_max();
-        if peak::answer_ns(self.history).is_none() {
+        if peak::single_user_response_ns(self.history).is_none() {
             return Some(self.first_load());
         }
         let users = peak::next(self.history, self.known.pace.users_factor, users_max)?;
         let (p50_ns, planned_ns) = self.history.last().map_or((0, 0), |t| (t.p50_ns, t.planned_ns));
         // Responses to many users take longer than the responses to fewer users in the last trial.
-        let least_ns = p50_ns.saturating_mul(ANSWERS_IN_TURN).min(planned_ns.saturating_mul(2));
+        let least_ns = p50_ns.saturating_mul(TRIAL_RESPONSE_TIMES_MIN).min(planned_ns.saturating_mul(2));
         let shown_ns = p50_ns.saturating_mul(8).min(SECOND);
         let length_ns = shown_ns.max(least_ns).max(self.known.pace.peak_ns) / Plan::TICK_NS * Plan::TICK_NS;
         if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
@@ -141,7 +141,7 @@ impl<'a> LoadChoice<'a> {
     }
 
     fn affordable(&self, measure: Measure) -> Result<Measure, StopReason> {
-        if self.plans.affords(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
+        if self.plans.fits_budget(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
     /// Returns the number of most recent trials near the load line that exceeded plimsoll's
@@ -175,13 +175,13 @@ impl<'a> LoadChoice<'a> {
         made < first && self.can_saturate() && !self.history.iter().any(near_line)
     }
 
-    fn saturate(&self) -> Measure {
+    fn saturated_trial(&self) -> Measure {
         let peak = peak::highest(self.history);
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
         // If the goodput still grew with the number of users, the trial needs more users than the
         // best trial of the climb.
-        let best = peak.filter(|_| peak::still_growing(self.history)).map_or(1, |peak| peak.concurrency);
+        let best = peak.filter(|_| peak::is_still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
         // A failed request waits for its timeout at most, and for half of the timeout on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
@@ -216,38 +216,41 @@ impl<'a> LoadChoice<'a> {
             return self.affordable(self.line_trial(rate, self.known.pace.line_ns));
         }
         let narrow = high <= low * WIDTH_GOAL && low > 0.0;
-        let topped = line.is_topped();
+        let topped = line.is_above_rate_max();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
-        let ended_by = if topped { line.topped_by } else { StopReason::Width };
+        let ended_by = if topped { line.rate_max_reason } else { StopReason::Width };
         // A trial that contradicts the line may have been disturbed. If the budget permits, more
         // trials at that rate decide.
-        let dispersion = walk_dispersion(self.known, line.capacity.as_ref());
+        let dispersion = backlog_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
-            let fails = trial.verdict == Verdict::Fail && !by_chance(trial, dispersion);
+            let fails = trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion);
             fails && trial.offered_rps().is_some_and(|rate| rate <= high)
         };
         let disputed = tried().any(|trial| contradicts(&trial));
         if (narrow || topped) && is_confirmed {
             let again = self.line_trial(low, self.known.pace.line_ns);
-            return if disputed && self.plans.affords(&again) { Ok(again) } else { Err(ended_by) };
+            return if disputed && self.plans.fits_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
         let confirms = confirms.filter(|trial| is_at_most(trial, low)).count();
-        let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirm(low)).flatten();
+        let confirm =
+            (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirming_trial(low)).flatten();
         if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
         if Era::is_suspected(self.history) && self.can_saturate() {
-            let measure = self.saturate();
-            if self.plans.affords(&measure) {
+            let measure = self.saturated_trial();
+            if self.plans.fits_budget(&measure) {
                 return Ok(measure);
             }
         }
-        let contested = line.belief.contested.map(|rate| rate.min(line.rate_max));
-        let saturate =
-            contested.is_none() && line.belief.from_capacity > 0.5 && self.can_saturate() && tried().next().is_some();
+        let contested = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
+        let saturate = contested.is_none()
+            && line.belief.capacity_variance_share > 0.5
+            && self.can_saturate()
+            && tried().next().is_some();
         let next = if saturate {
-            self.saturate()
+            self.saturated_trial()
         } else {
             // Half of the trials are in the middle of the possible range, and the other half at its
             // ends. While no trial has failed, the rate increases.
@@ -278,7 +281,7 @@ impl<'a> LoadChoice<'a> {
     /// Returns a trial that confirms the lower end of the interval. Its length is the usual one, or
     /// up to twice that if the budget allows. For a server that stalls, the trial is long compared
     /// with the time between stalls. Returns `None` if the budget is too small.
-    fn confirm(&self, low: f64) -> Option<Measure> {
+    fn confirming_trial(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
@@ -287,7 +290,7 @@ impl<'a> LoadChoice<'a> {
         let rate = round_rate(low * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {
-            return self.plans.affords(&least).then_some(least);
+            return self.plans.fits_budget(&least).then_some(least);
         }
         let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
         let longer_ns = spare_ns.min(pace.line_ns) / Plan::TICK_NS * Plan::TICK_NS;

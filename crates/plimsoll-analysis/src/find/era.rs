@@ -31,10 +31,10 @@ const BEFORE_MIN: usize = 1;
 const AFTER_MIN: usize = 3;
 /// The minimum number of trials before a change that is reported: a single trial may have been
 /// disturbed.
-const TOLD_BEFORE_MIN: usize = 2;
+const REPORTED_BEFORE_MIN: usize = 2;
 /// The minimum share of the trials before a change whose capacities lie on one side of the
 /// midpoint, and of the trials after it on the other side.
-const ON_ITS_SIDE: f64 = 0.8;
+const SIDE_SHARE_MIN: f64 = 0.8;
 
 /// The trials that measured the server with its present capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -103,7 +103,7 @@ impl Era {
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
-            let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= TOLD_BEFORE_MIN) else { return false };
+            let Some(at) = shown.len().checked_sub(last).filter(|at| *at >= REPORTED_BEFORE_MIN) else { return false };
             let (before, after) = shown.split_at(at);
             let ratio = |it: &TrialCapacity| (it.rps / median(before, |it| it.rps)).ln();
             let beyond =
@@ -128,8 +128,8 @@ impl Era {
 
     /// Returns whether the change is reported. A change after a single trial is not, because that
     /// trial may have been disturbed.
-    pub(super) fn is_told(&self) -> bool {
-        self.trials_before >= TOLD_BEFORE_MIN
+    pub(super) fn is_reported(&self) -> bool {
+        self.trials_before >= REPORTED_BEFORE_MIN
     }
 
     /// Returns whether the capacity changed at least twice in one direction.
@@ -187,7 +187,7 @@ fn splits(shown: &[TrialCapacity]) -> Vec<usize> {
     let after = splits(&shown[at..]).into_iter().map(|more| at + more);
     let mut all: Vec<usize> = splits(&shown[..at]).into_iter().chain([at]).chain(after).collect();
     for place in (1..all.len()).rev() {
-        if all[place] - all[place - 1] < TOLD_BEFORE_MIN {
+        if all[place] - all[place - 1] < REPORTED_BEFORE_MIN {
             all.remove(place - 1);
         }
     }
@@ -207,7 +207,7 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
         let is_beyond = change.abs() > CHANGE_MIN.max(CHANGE_ERRORS * error(before).hypot(error(after)));
         let middle = (from * to).sqrt();
         let on_side = |side: &[TrialCapacity], high: bool| {
-            side.iter().filter(|it| (it.rps > middle) == high).count() as f64 >= ON_ITS_SIDE * side.len() as f64
+            side.iter().filter(|it| (it.rps > middle) == high).count() as f64 >= SIDE_SHARE_MIN * side.len() as f64
         };
         if !(is_beyond && on_side(after, change > 0.0) && on_side(before, change < 0.0)) {
             continue;
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_is_told_from_chance_and_from_disturbances() {
+    fn change_differs_from_chance_and_disturbance() {
         const SAME: [f64; 6] = [1000.0; 6];
         check(&SAME, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));

@@ -17,15 +17,15 @@ const FAILED_MIN: f64 = 5.0;
 /// rejects at most this share rejects at least three times the share at twice the load.
 const SHARE_MAX: f64 = 0.2;
 /// Two loads count as different if the rate of one is at least this multiple of the other rate.
-const OTHER: f64 = 2.0;
+const DIFFERENT_RATE_FACTOR: f64 = 2.0;
 /// A load has the same failure if its share of failures is at most this multiple of the share at
 /// low loads.
-const LIKE: f64 = 2.0;
+const LIKE_SHARE_FACTOR: f64 = 2.0;
 /// Lower loads without failures rule out a constant failure if this number of failures was expected
 /// in them.
-const SPARED_MAX: f64 = 4.0;
+const SPARED_FAILURES_MAX: f64 = 4.0;
 /// The number of standard deviations (one-sided 1 %) that chance may explain.
-const SURE: f64 = 2.33;
+const CHANCE_DEVIATIONS: f64 = 2.33;
 
 /// Requests that fail or are late at low loads as often as at high loads.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,7 +85,8 @@ impl ConstantFailure {
         let from_rps = loads[0].rps;
         // Collects the lowest loads that together have enough failures.
         let (mut low, mut failed) = (0.0, 0.0);
-        let sure = |low: f64, failed: f64| failed >= FAILED_MIN && failed - SURE * failed.sqrt() > allowed * low;
+        let sure =
+            |low: f64, failed: f64| failed >= FAILED_MIN && failed - CHANCE_DEVIATIONS * failed.sqrt() > allowed * low;
         for (at, load) in loads.iter().enumerate() {
             if sure(low, failed) && load.rps > loads[at - 1].rps {
                 break;
@@ -94,16 +95,16 @@ impl ConstantFailure {
         }
         let share = failed / low;
         // Lower loads without a failure had too few requests to expect one.
-        let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_MAX;
+        let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_FAILURES_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
         }
         let alike = |load: &&LoadFailures| {
-            let at_most = LIKE * share * load.requests;
-            load.failed > 0.0 && load.failed <= at_most + SURE * at_most.sqrt()
+            let at_most = LIKE_SHARE_FACTOR * share * load.requests;
+            load.failed > 0.0 && load.failed <= at_most + CHANCE_DEVIATIONS * at_most.sqrt()
         };
         let to_rps = loads.iter().filter(alike).map(|load| load.rps).fold(0.0, f64::max);
-        (to_rps >= OTHER * from_rps).then_some(ConstantFailure { how, share, from_rps, to_rps })
+        (to_rps >= DIFFERENT_RATE_FACTOR * from_rps).then_some(ConstantFailure { how, share, from_rps, to_rps })
     }
 }
 
@@ -136,7 +137,7 @@ impl LoadFailures {
             }
         };
         // Unanswered and late requests are part of the backlog, so they may raise its growth.
-        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE * failed / requests;
+        let keeps_up = evidence.growth <= GROWTH_MAX + LIKE_SHARE_FACTOR * failed / requests;
         (counts && requests > 0.0 && keeps_up && evidence.unsent == 0).then_some(LoadFailures { rps, requests, failed })
     }
 }
@@ -148,7 +149,7 @@ mod tests {
     use plimsoll_model::TimeMeasure;
 
     #[test]
-    fn what_fails_whatever_the_load_is_told_from_a_limit() {
+    fn constant_failure_is_distinct_from_a_limiter() {
         // Each load: (rate, requests, failed requests).
         type Loads = &'static [(f64, f64, f64)];
         const SHARE: Loads = &[(250.0, 500.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
@@ -179,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_late_whatever_the_load_is_counted_of_those_that_could_be() {
+    fn constant_lateness_ignores_unfinished_requests() {
         let bound = LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 };
         let slo = Slo { success_min: 0.999, latency: vec![bound], by_route: Vec::new() };
         // Each load: (rate, seconds, whether it was stopped early, late requests, growth).
@@ -203,7 +204,7 @@ mod tests {
             let history: Vec<TrialOutcome> = loads
                 .iter()
                 .map(|&(rps, seconds, stopped, bad, growth)| {
-                    let mut trial = TrialOutcome::of_a_second(Purpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
+                    let mut trial = TrialOutcome::one_second(Purpose::Climb, OfferedLoad::Rate(rps), Verdict::Fail);
                     (trial.stopped, trial.duration_ns) = (stopped, (seconds * 1e9) as u64);
                     trial.evidence.scheduled = (rps * seconds) as u64;
                     (trial.evidence.bad, trial.evidence.bad_bound_ns) = (bad, Some(bound.bound_ns));

@@ -3,16 +3,16 @@
 
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
-use super::chance::{by_chance, confirmed, walk_dispersion};
+use super::chance::{backlog_dispersion, confirmed, is_within_chance};
 use super::era::Era;
 use super::failing::{ConstantFailure, SloBreakKind};
-use super::line_so_far::LineEstimate;
+use super::line_estimate::LineEstimate;
 use super::log_rate::LogRate;
 use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
 use super::quota::{Quota, QuotaEstimate};
 use super::rejecting::rejections;
-use super::so_far::SearchState;
+use super::search_state::SearchState;
 use super::stalls::Stalls;
 use super::target_loss::TargetLoss;
 use super::terms::{Settings, StopReason, disturbed, near_line, sound};
@@ -38,7 +38,7 @@ const VOID_SHARE_MAX: f64 = 0.2;
 const DRIFT_MAX: f64 = 0.05;
 /// A trial counts as a trial at the load line if its rate is at least this share of the lower end
 /// of the line's interval.
-const SEEN_NEAR: f64 = 0.98;
+const AT_LINE_SHARE_MIN: f64 = 0.98;
 
 /// The load line with its uncertainty. The load line is the highest mean arrival rate at which the
 /// server meets the SLO in steady state, under the arrivals of the search.
@@ -108,7 +108,7 @@ pub struct Findings {
     /// The time when the server stopped accepting connections, if that ended the search.
     pub target_loss: Option<TargetLoss>,
     /// The length of the longest trial that met the SLO at the load line or above, s.
-    pub met_slo_s: f64,
+    pub longest_pass_at_line_s: f64,
     /// The budget that would probably make the interval narrow enough for an estimate, s. `None` if
     /// the present interval is.
     pub provable_in_s: Option<f64>,
@@ -217,8 +217,10 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let met = load_line.confirmed
         || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
     // A single trial that met no stall by chance does not outweigh frequent stalls.
-    let stalling =
-        known.stalls.as_ref().is_some_and(|s| s.forbids.is_some() || s.too_many || s.recur && !load_line.confirmed);
+    let stalling = known
+        .stalls
+        .as_ref()
+        .is_some_and(|s| s.impossible_bound.is_some() || s.too_many || s.recur && !load_line.confirmed);
     let quota = QuotaEstimate::from_history(all).quota();
     // A trial that met no failure by chance is no evidence for a line.
     let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
@@ -240,9 +242,9 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         };
     }
     // The budget ran out, and the line is above the highest rate that can be tried.
-    let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_topped();
+    let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_above_rate_max();
     let stopped_by = match stopped_by {
-        StopReason::Budget if is_topped => line.topped_by,
+        StopReason::Budget if is_topped => line.rate_max_reason,
         other => other,
     };
     if is_topped || matches!(stopped_by, StopReason::Client | StopReason::MaxRate) {
@@ -250,11 +252,11 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     }
     load_line.upper = load_line.upper.filter(|upper| *upper > load_line.lower);
     let (lower, capacity) = (load_line.rps, line.capacity);
-    let dispersion = walk_dispersion(&known, capacity.as_ref());
+    let dispersion = backlog_dispersion(&known, capacity.as_ref());
     let meets = history.iter().filter(|t| {
-        (t.verdict == Verdict::Pass || near_line(t) && by_chance(t, dispersion))
+        (t.verdict == Verdict::Pass || near_line(t) && is_within_chance(t, dispersion))
             && t.purpose != Purpose::Settle
-            && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * SEEN_NEAR)
+            && t.offered_rps().is_some_and(|rate| rate >= load_line.lower * AT_LINE_SHARE_MIN)
     });
     let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
@@ -271,29 +273,29 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         stalls: known.stalls.clone(),
         constant_failure: failing.filter(|_| lower <= 0.0),
         target_loss,
-        met_slo_s,
+        longest_pass_at_line_s: met_slo_s,
         provable_in_s: provable_in_s(&load_line, elapsed_ns),
         elapsed_s: elapsed_ns as f64 / 1e9,
         doubts: Doubts::default(),
-        interference: Interference::over(measured().map(|trial| &trial.interference), "trials"),
+        interference: Interference::combine(measured().map(|trial| &trial.interference), "trials"),
     };
     let mut doubts: Doubts = findings.interference.doubt().into_iter().collect();
-    doubts.extend(of_the_end(&findings));
+    doubts.extend(end_doubts(&findings));
     if lower > 0.0 && !findings.load_line_rps.confirmed {
-        let seen = match findings.met_slo_s {
+        let seen = match findings.longest_pass_at_line_s {
             s if s > 0.0 => format!("the longest trial there took {} s", format_number((s * 10.0).round() / 10.0)),
             _ => "no trial at that rate met the SLO".to_owned(),
         };
         doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
     }
-    doubts.extend(of_trials(settings, &findings, quota, era));
+    doubts.extend(trial_doubts(settings, &findings, quota, era));
     findings.doubts = doubts;
     findings
 }
 
 impl Findings {
     /// Returns the trials before the server stopped accepting connections.
-    fn attended(&self) -> &[TrialOutcome] {
+    fn trials_before_loss(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
@@ -312,7 +314,7 @@ fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
 }
 
 /// Collects the doubts that follow from the reason why the search ended.
-fn of_the_end(findings: &Findings) -> Doubts {
+fn end_doubts(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
         StopReason::Client => {
@@ -383,11 +385,11 @@ fn of_the_end(findings: &Findings) -> Doubts {
 
 /// Collects the doubts that follow from the trials: stalls, void trials, rejections, drift and
 /// unproven bounds.
-fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
+fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &sound(findings.attended());
+    let trials = &sound(findings.trials_before_loss());
     if let Some(stalls) = &findings.stalls {
-        let then = match (&stalls.forbids, findings.load_line_rps.rps > 0.0) {
+        let then = match (&stalls.impossible_bound, findings.load_line_rps.rps > 0.0) {
             (Some(bound), _) => format!("no rate meets {bound}"),
             (None, true) => "the line includes them".to_owned(),
             (None, false) => {
@@ -439,7 +441,7 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
         ),
         Some(_) | None => {}
     }
-    if quota.is_none() && peak::still_growing(trials) {
+    if quota.is_none() && peak::is_still_growing(trials) {
         doubts.add(
             DoubtKind::Beyond,
             "Goodput was still growing with the number of users when the climb ended; the peak is higher.",
@@ -455,10 +457,10 @@ fn of_trials(settings: &Settings, findings: &Findings, quota: Option<Quota>, era
             ),
         );
     }
-    if let Some(era) = era.filter(|era| quota.is_none() && era.is_told()) {
+    if let Some(era) = era.filter(|era| quota.is_none() && era.is_reported()) {
         let (kind, text) = era.doubt();
         doubts.add(kind, text);
-    } else if let Some(drift) = drift(trials) {
+    } else if let Some(drift) = capacity_drift(trials) {
         doubts.add(
             DoubtKind::Server,
             format!("The server's capacity drifted by {} during the search.", format::rough_share(drift)),
@@ -499,7 +501,7 @@ const PROVABLE_MARGIN: f64 = 1.3;
 
 /// Returns the relative change of the capacity from the first to the last third of the saturated
 /// trials. Returns `None` if the capacities of the two thirds overlap.
-fn drift(trials: &[TrialOutcome]) -> Option<f64> {
+fn capacity_drift(trials: &[TrialOutcome]) -> Option<f64> {
     let saturated = trials.iter().filter_map(|trial| trial.evidence.saturation);
     let capacities: Vec<f64> = saturated.map(|it| it.completed / it.seconds).collect();
     if capacities.len() < 6 {

@@ -102,7 +102,7 @@ impl Demand {
     }
 
     /// Returns whether the demand compares the load line with the rate of an access log.
-    pub fn is_of_log(&self) -> bool {
+    pub fn compares_with_log(&self) -> bool {
         self.figure == DemandFigure::Scale
     }
 
@@ -144,7 +144,7 @@ impl Demand {
     /// Returns the measured figure in words if the demand's condition is true, so that the gate
     /// fails. A missing figure also fails the gate: without evidence, a gate must not pass.
     /// `cpu_ns`: the server's CPU time for each request at the load line, ns, if it was observed.
-    pub fn crossed(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
+    pub fn failure_text(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
             DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),
             DemandFigure::Peak => findings.peak.as_ref().map(|peak| peak.rps),
@@ -189,7 +189,7 @@ mod tests {
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
 
     #[test]
-    fn demands_are_read_and_judged() {
+    fn demands_are_parsed_and_evaluated() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         let slo = crate::Slo::default();
         let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
@@ -212,7 +212,7 @@ mod tests {
             ("line<fast", Err("not a number")),
             ("cpu<fast", Err("not a time")),
         ] {
-            match (Demand::parse(text).map(|demand| demand.crossed(&found, Some(2e6))), expect) {
+            match (Demand::parse(text).map(|demand| demand.failure_text(&found, Some(2e6))), expect) {
                 (Ok(got), Ok(expect)) => assert_eq!(got.as_deref(), expect, "{text}"),
                 (Err(error), Err(part)) => assert!(error.to_string().contains(part), "{text}: {error}"),
                 (got, want) => panic!("{text}: {got:?}, expected {want:?}"),
@@ -224,7 +224,11 @@ mod tests {
         found.log = Some(log);
         for (text, expect) in [("scale<5x", Some("the line was 4.00 times the log")), ("scale<4", None)] {
             let demand = Demand::parse(text).expect("read");
-            assert_eq!((demand.crossed(&found, None).as_deref(), demand.is_of_log()), (expect, true), "{text}");
+            assert_eq!(
+                (demand.failure_text(&found, None).as_deref(), demand.compares_with_log()),
+                (expect, true),
+                "{text}"
+            );
         }
         // A value inside the interval is undecided. For a value outside the interval, the estimate
         // decides.

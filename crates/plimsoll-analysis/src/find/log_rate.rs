@@ -55,7 +55,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, Plan, ReplayFacts, RequestListRecord, SessionsFacts};
 
     #[test]
-    fn a_rate_is_so_many_times_that_of_the_log() {
+    fn rate_as_multiple_of_log_rate() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         assert_eq!(LogRate::from_plan(&plan), None);
         for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {

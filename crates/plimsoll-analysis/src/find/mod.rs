@@ -25,7 +25,7 @@ mod era;
 mod failing;
 mod findings;
 mod gate;
-mod line_so_far;
+mod line_estimate;
 mod log_rate;
 mod normal;
 mod pace;
@@ -33,7 +33,7 @@ mod peak;
 mod plans;
 mod quota;
 mod rejecting;
-mod so_far;
+mod search_state;
 mod soak;
 mod stalls;
 mod target_loss;
@@ -54,7 +54,7 @@ pub use terms::{Measure, Settings, StopReason};
 
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
-use so_far::SearchState;
+use search_state::SearchState;
 use terms::sound;
 
 /// The next step of a search: another trial, or the result.
@@ -84,8 +84,8 @@ pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutco
     let present = Era::present(&all, Era::current(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
-    let dispersion = chance::walk_dispersion(&known, known.capacity().as_ref());
-    line.lower > 0.0 && at_most && chance::breaks(later, dispersion)
+    let dispersion = chance::backlog_dispersion(&known, known.capacity().as_ref());
+    line.lower > 0.0 && at_most && chance::breaks_beyond_chance(later, dispersion)
 }
 
 /// Computes the result of a recorded or interrupted search from its trials, without a further

@@ -26,12 +26,12 @@ pub(super) struct Pace {
 }
 
 /// Minimum length of every trial, as a multiple of the response time of a single user.
-pub(super) const ANSWERS_IN_TURN: u64 = 3;
+pub(super) const TRIAL_RESPONSE_TIMES_MIN: u64 = 3;
 impl Pace {
     /// Computes the pace for this budget and for a server whose response takes `answer_ns` without
     /// load.
     pub(super) fn for_budget(budget_ns: u64, answer_ns: u64) -> Pace {
-        let least_ns = (answer_ns.min(TIME_MAX_NS) * ANSWERS_IN_TURN).next_multiple_of(Plan::TICK_NS);
+        let least_ns = (answer_ns.min(TIME_MAX_NS) * TRIAL_RESPONSE_TIMES_MIN).next_multiple_of(Plan::TICK_NS);
         let small = budget_ns < 25 * SECOND || least_ns > budget_ns / 30;
         let line_ns = match budget_ns {
             b if b >= 600 * SECOND => 10 * SECOND,
@@ -51,8 +51,10 @@ impl Pace {
     /// Computes the pace after the trials in `history`. The response time comes from the first
     /// load; before the first load, it comes from the test request.
     pub(super) fn after(settings: &Settings, history: &[TrialOutcome], stalls: Option<&Stalls>) -> Pace {
-        let mut pace =
-            Pace::for_budget(settings.budget_ns, peak::answer_ns(history).unwrap_or(settings.first_answer_ns));
+        let mut pace = Pace::for_budget(
+            settings.budget_ns,
+            peak::single_user_response_ns(history).unwrap_or(settings.first_answer_ns),
+        );
         if let Some(stalls) = stalls {
             pace.line_ns = pace.line_ns.max(stalls.line_ns(settings.budget_ns) / Plan::TICK_NS * Plan::TICK_NS);
         }

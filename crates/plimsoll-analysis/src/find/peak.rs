@@ -6,7 +6,7 @@ use crate::judge::TrialOutcome;
 use plimsoll_model::Purpose;
 
 /// Goodput counts as grown if it exceeds the previous maximum by this factor.
-const GROWN: f64 = 1.03;
+const GROWTH_FACTOR_MIN: f64 = 1.03;
 /// The knee is the lowest number of users whose goodput is at least this share of the peak.
 const KNEE_SHARE: f64 = 0.95;
 /// The search tries more numbers of users around the knee until neighbours differ by at most this
@@ -63,18 +63,18 @@ fn goodput(trial: &TrialOutcome) -> f64 {
 
 /// Returns the response time of a single user, ns: the median of the first load that got a
 /// response. Returns `None` before such a load.
-pub fn answer_ns(history: &[TrialOutcome]) -> Option<u64> {
-    history.iter().find(|t| t.purpose == Purpose::Peak && answered(t)).map(|t| t.p50_ns)
+pub fn single_user_response_ns(history: &[TrialOutcome]) -> Option<u64> {
+    history.iter().find(|t| t.purpose == Purpose::Peak && has_response(t)).map(|t| t.p50_ns)
 }
 
 /// Returns whether any request of a trial got a response, of any status.
-fn answered(trial: &TrialOutcome) -> bool {
+fn has_response(trial: &TrialOutcome) -> bool {
     trial.success_rate > 0.0 || trial.evidence.failed_count() > 0
 }
 
 /// Returns whether all responses of the first load with responses were failures.
 pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
-    let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak && answered(t));
+    let mut closed = history.iter().filter(|t| t.purpose == Purpose::Peak && has_response(t));
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }
 
@@ -87,7 +87,7 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {
-        flat = if goodput > best * GROWN { 0 } else { flat + 1 };
+        flat = if goodput > best * GROWTH_FACTOR_MIN { 0 } else { flat + 1 };
         best = best.max(goodput);
     }
     if flat < 2 && users < users_max {
@@ -119,7 +119,7 @@ pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
 
 /// With fewer responses at the peak, the scatter of goodput hides which concurrencies are equally
 /// good.
-const TELLING_ANSWERS: f64 = 30.0;
+const PEAK_RESPONSES_MIN: f64 = 30.0;
 
 /// Returns the minimum number of users that saturate the server: the lowest number whose goodput
 /// equals the peak within chance. If the peak has few responses, it is the number of users at the
@@ -129,7 +129,7 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
     let trial = history.iter().find(|trial| trial.concurrency() == Some(users));
     let answers = trial.map_or(1.0, |trial| rps * trial.duration_ns as f64 / 1e9);
-    if answers < TELLING_ANSWERS {
+    if answers < PEAK_RESPONSES_MIN {
         return users;
     }
     let least = (KNEE_SHARE - 2.0 / answers.max(1.0).sqrt()) * rps;
@@ -152,7 +152,7 @@ pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
 }
 
 /// Returns whether goodput still grew by more than 10 % in the last step of the climb.
-pub fn still_growing(history: &[TrialOutcome]) -> bool {
+pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
     let points = points(history);
     match points.as_slice() {
         [.., before, last] => last.1 > before.1 * 1.1,

@@ -2,7 +2,7 @@
 
 use super::peak;
 use super::rejecting::rejecting_rps;
-use super::so_far::SearchState;
+use super::search_state::SearchState;
 use super::terms::{Measure, Settings, TIME_MAX_NS};
 use crate::judge::{TrialOutcome, Verdict};
 use crate::watch::{Watch, judged_window_ns};
@@ -36,14 +36,14 @@ const PRIMED_LEVEL_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
 const NEAR_LIMIT: f64 = 0.95;
 /// If the server processes its backlog within this time, s, no drain is needed.
-const DRAIN_FROM_S: f64 = 0.03;
+const DRAIN_MIN_S: f64 = 0.03;
 /// Maximum number of consecutive drains: low loads that wait until the server has processed a
 /// backlog.
 const DRAINS_MAX: usize = 2;
 /// Minimum length of an open trial, as a multiple of the mean interval between arrivals.
 pub(super) const ARRIVALS_MIN: f64 = 3.0;
 /// Rate, 1/s, of the load that waits until a server that rejects all requests serves again.
-const SERVED_RATE: f64 = 10.0;
+const UNTIL_SERVED_RPS: f64 = 10.0;
 /// Maximum number of connections that plimsoll opens before a trial.
 const READY_MAX: u64 = 2048;
 
@@ -79,7 +79,7 @@ impl<'a> Planner<'a> {
     /// If all users started at once, the server would serve them in step, and a count over a short
     /// interval would depend on its start. `ramp_answers`: length of the ramp, in response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
-        let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
+        let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
         let stage = |from: f64, duration_ns| Stage { from, to: users as f64, duration_ns: Some(duration_ns) };
         let load =
@@ -106,12 +106,12 @@ impl<'a> Planner<'a> {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
         let Some(limit) = rejecting_rps(self.history) else {
-            let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS }.max(self.filling_ns());
+            let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS }.max(self.filling_warmup_ns());
             let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, warmup_ns, ready);
             return self.measure(purpose, plan);
         };
         if !self.bucket_empty(limit) {
-            return self.prime(limit.max(rate * 0.7));
+            return self.token_emptying_load(limit.max(rate * 0.7));
         }
         let stage = |level, ns| Stage { from: level, to: level, duration_ns: Some(ns) };
         let high = self.capped(limit.max(rate) * PRIMED_STAGE_FACTOR);
@@ -139,11 +139,11 @@ impl<'a> Planner<'a> {
             Verdict::Pass => 0.0,
         };
         let drain_s = (last.evidence.unanswered as f64 / capacity).max(grown / last.achieved_rps.max(1.0));
-        if last.evidence.rejecting || drain_s < DRAIN_FROM_S {
+        if last.evidence.rejecting || drain_s < DRAIN_MIN_S {
             return None;
         }
         let left_s = self.settings.budget_ns.saturating_sub(self.elapsed_ns) as f64 / 1e9;
-        let answer_s = peak::answer_ns(self.history).unwrap_or(0) as f64 / 1e9;
+        let answer_s = peak::single_user_response_ns(self.history).unwrap_or(0) as f64 / 1e9;
         let rate = self.capped(round_rate((peak * 0.02).clamp(20.0, 100.0).min(peak * 0.2).max(1.0)));
         // The length covers the time to process the backlog, and then some more requests.
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
@@ -151,15 +151,15 @@ impl<'a> Planner<'a> {
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
         let mut plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
         plan.load.grace_ns = plan.load.grace_ns.min(100 * MS);
-        let watch = Watch::until_calm(&plan, &self.settings.slo, self.calm_ns());
+        let watch = Watch::until_calm(&plan, &self.settings.slo, self.recovered_response_ns());
         let measure = Measure { purpose: Purpose::Settle, plan, watch };
-        self.affords(&measure).then_some(measure)
+        self.fits_budget(&measure).then_some(measure)
     }
 
     /// Creates a low load that lasts until one request succeeds, or until the budget ends. Returns
     /// `None` if less than a second is left.
-    pub fn until_served(&self) -> Option<Measure> {
-        let rate = self.capped(SERVED_RATE);
+    pub fn load_until_served(&self) -> Option<Measure> {
+        let rate = self.capped(UNTIL_SERVED_RPS);
         let plan = |length_ns| {
             // Evenly spaced requests locate the moment best at which the server serves again.
             let shape = LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: Arrivals::Constant };
@@ -172,7 +172,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns whether a trial fits into the rest of the budget even if it takes its maximum time.
-    pub fn affords(&self, measure: &Measure) -> bool {
+    pub fn fits_budget(&self, measure: &Measure) -> bool {
         self.elapsed_ns.saturating_add(cost_ns(&measure.plan)) <= self.settings.budget_ns
     }
 
@@ -181,7 +181,7 @@ impl<'a> Planner<'a> {
         self.settings.budget_ns.saturating_sub(self.elapsed_ns)
     }
 
-    fn prime(&self, limit: f64) -> Measure {
+    fn token_emptying_load(&self, limit: f64) -> Measure {
         let rate = self.capped(round_rate(limit * PRIME_FACTOR));
         let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, PRIME_NS);
         let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
@@ -254,14 +254,14 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the response time up to which a server counts as recovered from an overload, ns.
-    fn calm_ns(&self) -> u64 {
+    fn recovered_response_ns(&self) -> u64 {
         self.low_load().map_or(100 * MS, |t| t.p99_ns.saturating_mul(3).saturating_add(5 * MS))
     }
 
     /// Returns the warm-up in which the number in flight reaches its level, ns. Without this
     /// warm-up a slow server would seem to fall behind. For a fast server it is 0.
-    fn filling_ns(&self) -> u64 {
-        let filling_ns = WARMUP_ANSWERS * peak::answer_ns(self.history).unwrap_or(0);
+    fn filling_warmup_ns(&self) -> u64 {
+        let filling_ns = WARMUP_ANSWERS * peak::single_user_response_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
     }
 
@@ -269,7 +269,7 @@ impl<'a> Planner<'a> {
     /// response, ns.
     fn arrivals_ns(&self, rate: f64) -> u64 {
         let few_s = ARRIVALS_MIN / rate.max(1e-9);
-        let answer_ns = peak::answer_ns(self.history).unwrap_or(0);
+        let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         // For a fast server at a usual rate this is less than the length of any trial.
         (((few_s * 1e9) as u64).min(TIME_MAX_NS) + answer_ns).next_multiple_of(Plan::TICK_NS)
     }

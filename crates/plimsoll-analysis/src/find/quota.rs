@@ -18,28 +18,28 @@ use plimsoll_model::{Arrivals, Purpose, RequestFailure};
 
 /// A trial without success found the quota exhausted if at least this share of its responses are
 /// rejections.
-const SHUT_SHARE: f64 = 0.9;
+const EXHAUSTED_REJECTED_SHARE_MIN: f64 = 0.9;
 /// Minimum time, ns, for which a low load is rejected when a quota is exhausted. A server that was
 /// only overloaded serves a low load sooner.
-const SHUT_NS_MIN: u64 = SECOND;
+const EXHAUSTED_NS_MIN: u64 = SECOND;
 /// Number of users of the load that uses up a quota.
 const SPENDING_USERS: u64 = 8;
 /// Maximum length of the load that uses up a quota, ns.
 const SPENDING_NS: u64 = SECOND;
 /// After a window has opened, a trial with this share of rejected responses found the quota
 /// exhausted. A smaller share of requests may fail for other reasons.
-const SPENT_SHARE: f64 = 0.2;
+const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
 /// The smallest share of requests that may exceed a quota. An SLO that allows no failure is treated
 /// as one in a million, because random arrivals sometimes exceed any quota.
 const EXCEEDING_MIN: f64 = 1e-6;
 /// If a server later grants more than this multiple of the first quota, there is no quota: the
 /// server was unavailable for a time.
-const GIVEN_MAX: f64 = 3.0;
+const GRANTED_FACTOR_MAX: f64 = 3.0;
 /// Maximum error of the time at which a window opens, s. The load that waits for the opening sends
 /// a request every 0.1 s, its tick is 0.1 s, and edges of trials add 0.1 s.
 const OPENING_ERROR_S: f64 = 0.3;
 /// The search stops once the relative error of the window's length is at most this.
-const KNOWN: f64 = 0.01;
+const WINDOW_ERROR_MAX: f64 = 0.01;
 
 /// A quota: the number of requests that a server grants in each time window.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,7 +48,7 @@ pub struct Quota {
     /// were rejected.
     pub granted: f64,
     /// How long a low load was rejected until the next window, s; the maximum.
-    pub refused_s: f64,
+    pub rejected_s: f64,
     /// Length of a window: time from one opening to the next, s. `None`: no complete window was
     /// observed.
     pub window_s: Option<f64>,
@@ -65,11 +65,11 @@ pub(super) struct QuotaEstimate {
     /// Number of successful requests since the last time window opened.
     served: f64,
     /// Whether the server rejected all requests of the last trial.
-    is_shut: bool,
+    is_exhausted: bool,
     /// How long a low load has waited for the next window to open, ns.
     waited_ns: u64,
     /// The longest wait for a window to open, ns.
-    refused_ns: u64,
+    longest_wait_ns: u64,
     /// Each opening of a window: its time in ns since the start of the search, and the successes
     /// since the opening before.
     openings: Vec<(u64, f64)>,
@@ -86,15 +86,15 @@ impl QuotaEstimate {
 
     fn push(&mut self, trial: &TrialOutcome) {
         let good = trial.achieved_rps * trial.duration_ns as f64 / 1e9;
-        if self.is_shut {
+        if self.is_exhausted {
             self.waited_ns += if trial.purpose == Purpose::Settle { trial.duration_ns } else { 0 };
-            self.refused_ns = self.refused_ns.max(self.waited_ns);
+            self.longest_wait_ns = self.longest_wait_ns.max(self.waited_ns);
             if trial.success_rate > 0.0 {
-                if self.waited_ns >= SHUT_NS_MIN {
+                if self.waited_ns >= EXHAUSTED_NS_MIN {
                     self.openings.push((trial.start_ns.saturating_add(trial.duration_ns), self.served));
                     self.served = 0.0;
                 }
-                (self.is_shut, self.waited_ns) = (false, 0);
+                (self.is_exhausted, self.waited_ns) = (false, 0);
                 self.served += good;
             }
             return;
@@ -102,11 +102,12 @@ impl QuotaEstimate {
         self.served += good;
         let refused = trial.evidence.failed[RequestFailure::Status as usize] as f64;
         let answered = trial.evidence.scheduled.saturating_sub(trial.evidence.unanswered) as f64;
-        let all = trial.success_rate == 0.0 && refused > 0.0 && refused >= SHUT_SHARE * answered;
-        self.is_shut = self.served > 0.0 && (all || !self.openings.is_empty() && refused > SPENT_SHARE * answered);
+        let all = trial.success_rate == 0.0 && refused > 0.0 && refused >= EXHAUSTED_REJECTED_SHARE_MIN * answered;
+        self.is_exhausted =
+            self.served > 0.0 && (all || !self.openings.is_empty() && refused > EXHAUSTED_AGAIN_SHARE_MIN * answered);
         if let [(_, before)] = self.openings[..]
-            && !self.is_shut
-            && self.served > GIVEN_MAX * before
+            && !self.is_exhausted
+            && self.served > GRANTED_FACTOR_MAX * before
         {
             *self = QuotaEstimate { served: self.served, ..QuotaEstimate::default() };
         }
@@ -115,14 +116,14 @@ impl QuotaEstimate {
     /// Returns the next trial that gives more information about a quota, or the reason to stop.
     /// Returns `None` if the trials show no quota.
     pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StopReason>> {
-        if self.is_shut {
-            return Some(plans.until_served().ok_or(StopReason::Budget));
+        if self.is_exhausted {
+            return Some(plans.load_until_served().ok_or(StopReason::Budget));
         }
         match self.openings.len() {
             0 => None,
             1 => {
                 let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
-                Some(if plans.affords(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
+                Some(if plans.fits_budget(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
             }
             _ if self.is_known() => Some(Err(StopReason::Width)),
             _ => {
@@ -144,28 +145,29 @@ impl QuotaEstimate {
     /// Returns whether the relative error of the window's length is at most 1 %.
     fn is_known(&self) -> bool {
         let windows = self.openings.len().saturating_sub(1) as f64;
-        self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= KNOWN * window_s * windows)
+        self.window_s().is_some_and(|window_s| OPENING_ERROR_S <= WINDOW_ERROR_MAX * window_s * windows)
     }
 
     /// Returns the quota that the trials show; `None` without a quota. The length of its window is
     /// known after two openings.
     pub(super) fn quota(&self) -> Option<Quota> {
-        let refused_s = self.refused_ns as f64 / 1e9;
-        let unseen = |granted, rps_max| Some(Quota { granted, refused_s, window_s: None, windows: 0, rps_max });
+        let refused_s = self.longest_wait_ns as f64 / 1e9;
+        let unseen =
+            |granted, rps_max| Some(Quota { granted, rejected_s: refused_s, window_s: None, windows: 0, rps_max });
         let whole = self.openings.get(1..).unwrap_or_default();
         if let Some(window_s) = self.window_s() {
             let windows = whole.len();
             let granted = whole.iter().map(|it| it.1).sum::<f64>() / windows as f64;
             let rps_max = Some(granted / window_s);
-            return Some(Quota { granted, refused_s, window_s: Some(window_s), windows, rps_max });
+            return Some(Quota { granted, rejected_s: refused_s, window_s: Some(window_s), windows, rps_max });
         }
         match self.openings[..] {
             // The quota was exhausted, and no window opened while the search waited.
-            [_] if self.is_shut && self.waited_ns >= SHUT_NS_MIN => {
+            [_] if self.is_exhausted && self.waited_ns >= EXHAUSTED_NS_MIN => {
                 unseen(self.served, Some(self.served / (self.waited_ns as f64 / 1e9)))
             }
             [.., (_, granted)] => unseen(granted, None),
-            [] if self.is_shut && self.refused_ns >= SHUT_NS_MIN => unseen(self.served, None),
+            [] if self.is_exhausted && self.longest_wait_ns >= EXHAUSTED_NS_MIN => unseen(self.served, None),
             [] => None,
         }
     }
@@ -183,7 +185,7 @@ impl Quota {
             None => Sentence::from(format!(
                 "The server refused all requests for {} after {granted} requests, as with a quota per time \
                  window. The search saw no whole window. A larger ",
-                format::duration(self.refused_s * 1e9)
+                format::duration(self.rejected_s * 1e9)
             ))
             .remedy(Remedy::Budget)
             .words(" shows one."),
@@ -195,7 +197,7 @@ impl Quota {
     /// window was observed.
     pub(super) fn line(&self, slo: &Slo, arrivals: Arrivals) -> Option<(f64, f64, f64)> {
         let arrivals_max = match arrivals {
-            Arrivals::Poisson => arrivals_of(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
+            Arrivals::Poisson => arrivals_mean_within_quota(self.granted, (1.0 - slo.success_min).max(EXCEEDING_MIN)),
             Arrivals::Constant | Arrivals::Replayed => self.granted,
         };
         let window_s = self.window_s?;
@@ -209,7 +211,7 @@ impl Quota {
 /// Returns the mean number of Poisson arrivals in a window of which the share `allowed` exceeds
 /// `granted`. It follows from the loss function of the normal distribution, and is at most
 /// `granted`.
-fn arrivals_of(granted: f64, allowed: f64) -> f64 {
+fn arrivals_mean_within_quota(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
         let spread = mean.sqrt().max(1e-9);
         let z = (granted - mean) / spread;
@@ -244,7 +246,7 @@ mod tests {
                     duration_ns: ms * MS,
                     achieved_rps: rps,
                     success_rate,
-                    ..TrialOutcome::of_a_second(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
+                    ..TrialOutcome::one_second(purpose, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }
             })
             .collect();
@@ -253,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn an_allowance_is_told_from_an_overload() {
+    fn quota_is_distinct_from_overload() {
         const SPENT: TrialRow = (Purpose::Peak, 0, 500, 6000.0, 0.2);
         const SHUT: TrialRow = (Purpose::Peak, 500, 500, 0.0, 0.0);
         const OPENS: TrialRow = (Purpose::Settle, 1000, 9000, 0.2, 0.02);
@@ -274,11 +276,11 @@ mod tests {
     }
 
     #[test]
-    fn arrivals_leave_room_for_chance() {
+    fn random_arrivals_stay_below_quota() {
         // The number of arrivals is 1 000 +- 32: on average 0.4 x 32 of 1 000 arrivals exceed 1
         // 000.
-        assert!((arrivals_of(1000.0, 0.0126) / 1000.0 - 1.0).abs() < 0.002);
-        assert!((0.93..0.97).contains(&(arrivals_of(1000.0, 0.001) / 1000.0)));
-        assert!(arrivals_of(1e6, 0.001) > 0.998e6);
+        assert!((arrivals_mean_within_quota(1000.0, 0.0126) / 1000.0 - 1.0).abs() < 0.002);
+        assert!((0.93..0.97).contains(&(arrivals_mean_within_quota(1000.0, 0.001) / 1000.0)));
+        assert!(arrivals_mean_within_quota(1e6, 0.001) > 0.998e6);
     }
 }

@@ -58,7 +58,7 @@ mod tests {
     type TrialCase = (Purpose, f64, u64, u64, f64, bool);
 
     #[test]
-    fn what_waits_at_a_higher_rate_is_not_rejected() {
+    fn queueing_at_a_higher_rate_is_no_rejection() {
         const MANY: TrialCase = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
         const FEW: TrialCase = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
         let cases: [(&str, &[TrialCase], usize); 7] = [
@@ -86,6 +86,6 @@ mod tests {
         };
         evidence.failed[RequestFailure::Reset as usize] = *failed;
         let verdict = if failed + unanswered > 0 { Verdict::Fail } else { Verdict::Pass };
-        TrialOutcome { evidence, ..TrialOutcome::of_a_second(*purpose, OfferedLoad::Rate(*rate), verdict) }
+        TrialOutcome { evidence, ..TrialOutcome::one_second(*purpose, OfferedLoad::Rate(*rate), verdict) }
     }
 }

@@ -9,35 +9,35 @@
 //! Not here: the rate and the plans of the segments ([`crate::study::search`]); whether a single
 //! trial breaks the SLO ([`super::chance`]).
 
-use super::chance::{all_within_chance, breaks, walk_dispersion};
-use super::so_far::SearchState;
+use super::chance::{all_within_chance, backlog_dispersion, breaks_beyond_chance};
+use super::search_state::SearchState;
 use super::terms::{Settings, limited, sound};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// A segment is the soak divided by this number, within the limits of [`PIECE_NS`].
-const PIECES: u64 = 30;
+/// A segment is the soak divided by this number, within the limits of [`SEGMENT_NS`].
+const SEGMENTS: u64 = 30;
 /// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
-const PIECE_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
+const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// This number of consecutive segments that break the SLO cannot be chance or a single disturbance.
 const BREAKS_IN_A_ROW: usize = 2;
 /// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
 const LONE_BREAK_PIECES_MAX: usize = 2;
 /// Response times rose gradually if the median grew by at least this factor before the violation.
-const ROSE: f64 = 1.2;
+const RISE_FACTOR_MIN: f64 = 1.2;
 /// A gradual rise also needs at least this share of segments whose median exceeds that of the
 /// segment before.
 const ROSE_STEPS: f64 = 0.75;
 /// The server completes less than is sent if a segment's backlog grows by more than this share of
 /// its arrivals.
-const BEHIND: f64 = 0.02;
+const BACKLOG_GROWTH_MAX: f64 = 0.02;
 
 /// Returns the length of a segment of a soak of `soak_ns`, ns, and the number of segments.
 pub fn soak_pieces(soak_ns: u64) -> (u64, u64) {
-    let piece_ns = (soak_ns / PIECES).clamp(*PIECE_NS.start(), *PIECE_NS.end()).min(soak_ns.max(1));
+    let piece_ns = (soak_ns / SEGMENTS).clamp(*SEGMENT_NS.start(), *SEGMENT_NS.end()).min(soak_ns.max(1));
     (piece_ns, soak_ns.div_ceil(piece_ns))
 }
 
@@ -105,8 +105,8 @@ impl Soak {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
-        let dispersion = walk_dispersion(&known, known.capacity().as_ref());
-        let broken: Vec<bool> = valid.iter().map(|piece| breaks(piece, dispersion)).collect();
+        let dispersion = backlog_dispersion(&known, known.capacity().as_ref());
+        let broken: Vec<bool> = valid.iter().map(|piece| breaks_beyond_chance(piece, dispersion)).collect();
         let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
         let planned = soak_pieces(asked_ns).1 as usize;
         let lone_break_last = broken.last() == Some(&true) && at.is_none();
@@ -207,13 +207,14 @@ fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let p50s: Vec<u64> = met.iter().map(|piece| piece.p50_ns).chain(broken.first().map(|piece| piece.p50_ns)).collect();
     let rises = p50s.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
     let last = met.last().map_or(0, |piece| piece.p50_ns);
-    let rose =
-        met.len() >= 3 && rises >= ROSE_STEPS * (p50s.len() - 1) as f64 && last as f64 >= ROSE * met[0].p50_ns as f64;
+    let rose = met.len() >= 3
+        && rises >= ROSE_STEPS * (p50s.len() - 1) as f64
+        && last as f64 >= RISE_FACTOR_MIN * met[0].p50_ns as f64;
     if failing && refused >= all / 2.0 && refused > 0.0 {
         SoakBreakManner::Refuses(refused)
     } else if rose {
         SoakBreakManner::SlowedDown(met[0].p50_ns, last)
-    } else if broken.iter().any(|piece| piece.evidence.growth > BEHIND) {
+    } else if broken.iter().any(|piece| piece.evidence.growth > BACKLOG_GROWTH_MAX) {
         SoakBreakManner::CompletesLess
     } else if failing {
         SoakBreakManner::Fails(all)
@@ -244,7 +245,7 @@ mod tests {
             (false, true) => Verdict::Void,
             (false, false) => Verdict::Fail,
         };
-        let mut trial = TrialOutcome::of_a_second(Purpose::Soak, OfferedLoad::Rate(100.0), verdict);
+        let mut trial = TrialOutcome::one_second(Purpose::Soak, OfferedLoad::Rate(100.0), verdict);
         trial.duration_ns = 10 * SECOND;
         trial.interference.disturbed = disturbed;
         trial.evidence.scheduled = 1000;
@@ -264,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_soak_breaks_by_two_pieces_in_a_row() {
+    fn soak_breaks_after_two_broken_segments() {
         check("++", (20.0, false, 0, false));
         check("++++++", (60.0, false, 0, true));
         check("++--", (20.0, true, 0, true));

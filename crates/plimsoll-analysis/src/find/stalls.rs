@@ -13,7 +13,7 @@ use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
 /// A silence longer than this multiple of the usual response time is a stall of the server.
-const BEYOND_ANSWERS: u64 = 3;
+const STALL_RESPONSE_TIMES_MIN: u64 = 3;
 /// Length of a trial that confirms the load line of a server that stalls, as a multiple of the
 /// longest gap between stalls.
 const CONFIRM_GAPS: u64 = 3;
@@ -60,12 +60,12 @@ pub struct Stalls {
     /// Length of the longest stall, ns.
     pub longest_ns: u64,
     /// Measured time divided by the number of stalls, ns.
-    pub every_ns: u64,
+    pub mean_interval_ns: u64,
     /// The longest measured time without a stall, ns.
     pub gap_ns_max: u64,
     /// The first bound of the SLO that no rate meets because of the stalls, such as `p99 <= 500
     /// ms`.
-    pub forbids: Option<String>,
+    pub impossible_bound: Option<String>,
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
     /// than a disturbance explains. In a small budget, half of the allowed requests suffice.
     pub too_many: bool,
@@ -87,15 +87,15 @@ pub enum Silences {
 
 /// Loads without a stall count as evidence only if this number of stalls was expected in their
 /// time. Then the absence of stalls is hardly chance.
-const EXPECTED_MIN: f64 = 6.0;
+const EXPECTED_STALLS_MIN: f64 = 6.0;
 /// The minimum frequency of silences, 1/s, of a limiter that admits requests periodically.
-const OFTEN_RPS: f64 = 1.0;
+const SILENCES_RPS_MIN: f64 = 1.0;
 /// A stall is visible only if at least this number of responses is missing in it.
 const MISSED_MIN: f64 = 8.0;
 
 /// Returns whether stalls occur only above a certain rate, although the loads below it were long
 /// enough for some. `stalls`: start in measured time, ns; stall; index of its trial.
-fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
+fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
     let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
     let Some(stalled_rps) = stalled_rps else { return false };
     let mut lengths: Vec<u64> = stalls.iter().map(|(_, stall, _)| stall.length_ns).collect();
@@ -114,15 +114,15 @@ fn only_when_full(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> b
         }
     }
     let often_rps = stalls.len() as f64 / other_s.max(1e-9);
-    often_rps >= OFTEN_RPS && often_rps * below_s >= EXPECTED_MIN
+    often_rps >= SILENCES_RPS_MIN && often_rps * below_s >= EXPECTED_STALLS_MIN
 }
 
 impl Stalls {
     /// Classifies the periods without any response in these trials.
     pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
         let traffic = &settings.base.traffic;
-        let quickest_ns = quickest_ns(history, traffic.routes.len() > 1);
-        let least_ns = quickest_ns.saturating_mul(BEYOND_ANSWERS).max(natural_ns(history));
+        let quickest_ns = queueless_response_ns(history, traffic.routes.len() > 1);
+        let least_ns = quickest_ns.saturating_mul(STALL_RESPONSE_TIMES_MIN).max(service_silence_ns_max(history));
         // Users whose sessions start together send equal requests together. They all wait at the
         // same time because of the load, not because of a stall.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
@@ -130,16 +130,17 @@ impl Stalls {
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
         for (trial, outcome) in history.iter().enumerate() {
-            let left_ns = trial.checked_sub(1).map_or(0, |before| drained_ns(&history[before]));
-            let is_stall =
-                |s: &&Stall| s.length_ns > least_ns && s.at_ns >= left_ns && of_server(outcome, s) && !in_step(outcome);
+            let left_ns = trial.checked_sub(1).map_or(0, |before| drain_time_ns(&history[before]));
+            let is_stall = |s: &&Stall| {
+                s.length_ns > least_ns && s.at_ns >= left_ns && is_of_server(outcome, s) && !in_step(outcome)
+            };
             let long = outcome.evidence.stalls.iter().filter(is_stall);
             stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
             trials += usize::from(outcome.purpose != Purpose::Settle);
         }
         let Some(longest_ns) = stalls.iter().map(|s| s.1.length_ns).max() else { return Silences::None };
-        if only_when_full(history, &stalls) {
+        if is_only_above_capacity(history, &stalls) {
             return Silences::WhenFull;
         }
         let hit = |bound_ns: u64| {
@@ -148,7 +149,7 @@ impl Stalls {
             trials.len()
         };
         let few = settings.budget_ns < FEW_NS;
-        let own = |hits: usize| hits >= 2 && (few || no_disturbance(hits, trials, DISTURBED_BY_STALLS, ERROR));
+        let own = |hits: usize| hits >= 2 && (few || exceeds_disturbances(hits, trials, DISTURBED_BY_STALLS, ERROR));
         let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
         let recur = own(hit(0)) && (!few || stalled_ns as f64 > FEW_SHARE * time_ns as f64);
         // The time before the first stall and after the last one is also part of a gap.
@@ -163,8 +164,8 @@ impl Stalls {
             let hits = hit(bound.bound_ns);
             too_many |= if few { seen > share * STALLING_PART } else { recur && seen > share };
             let enough = hits >= if few { FORBID_TRIALS_FEW } else { FORBID_TRIALS };
-            let own = few || no_disturbance(hits, trials, DISTURBED_BY_STALLS, ERROR_FORBIDS);
-            if enough && own && seen * sure(hits) > share && forbids.is_none() {
+            let own = few || exceeds_disturbances(hits, trials, DISTURBED_BY_STALLS, ERROR_FORBIDS);
+            if enough && own && seen * certain_share(hits) > share && forbids.is_none() {
                 let bound_text = format::duration(bound.bound_ns as f64);
                 forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
             }
@@ -172,9 +173,9 @@ impl Stalls {
         Silences::Stalls(Stalls {
             count: stalls.len(),
             longest_ns,
-            every_ns: time_ns / stalls.len() as u64,
+            mean_interval_ns: time_ns / stalls.len() as u64,
             gap_ns_max: gaps.max().unwrap_or(time_ns),
-            forbids,
+            impossible_bound: forbids,
             too_many,
             recur,
         })
@@ -189,21 +190,23 @@ impl Stalls {
     /// Returns the length of a trial that can confirm the load line of a server that stalls, ns. If
     /// this length exceeds the budget, no line can be confirmed. It is 0 if the server does not
     /// stall repeatedly.
-    pub fn confirming_ns(&self) -> u64 {
+    pub fn needed_confirm_ns(&self) -> u64 {
         if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS) } else { 0 }
     }
 
     /// Returns the length of the confirming trial within this budget, ns.
     pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
-        self.confirming_ns().min(budget_ns / CONFIRM_PART)
+        self.needed_confirm_ns().min(budget_ns / CONFIRM_PART)
     }
 
     /// Formats the stalls in a few words: `stalls of up to 1 s about every 1.2 s`.
     pub fn text(&self) -> String {
         let longest = format::duration(two_digits(self.longest_ns));
         match self.count {
-            1 => format!("a stall of {longest} in {} measured", format::duration(two_digits(self.every_ns))),
-            _ => format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.every_ns))),
+            1 => format!("a stall of {longest} in {} measured", format::duration(two_digits(self.mean_interval_ns))),
+            _ => {
+                format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.mean_interval_ns)))
+            }
         }
     }
 }
@@ -213,8 +216,8 @@ impl Stalls {
 /// the stall must also be longer than they keep a core. In a closed-loop trial all users may wait
 /// for something else, such as the lost first packet of a connection. Then a request already sent
 /// must have been answered late.
-fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
-    let certain = stall.ended && stall.had_left;
+fn is_of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
+    let certain = stall.ended && stall.request_was_sent;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
@@ -229,7 +232,7 @@ fn of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
 /// Returns how long a server with one queue needs to process the backlog that a trial left, ns.
 /// Until then, no request of the next trial gets a response. Returns 0 if no request of the trial
 /// succeeded.
-fn drained_ns(trial: &TrialOutcome) -> u64 {
+fn drain_time_ns(trial: &TrialOutcome) -> u64 {
     let answered_rps = trial.evidence.saturated_rps.unwrap_or(trial.achieved_rps);
     let left = trial.evidence.unanswered as f64 * SECOND as f64;
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
@@ -238,7 +241,7 @@ fn drained_ns(trial: &TrialOutcome) -> u64 {
 /// Returns the response time without a queue, ns. It is the minimum median of all trials, because
 /// the first trial may have met a stall. With several routes (`several`) it is the minimum p99,
 /// because slow requests delay other requests.
-fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
+fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
@@ -247,7 +250,7 @@ fn quickest_ns(history: &[TrialOutcome], several: bool) -> u64 {
 /// single user's p99 is at most twice the mean, it is three times the p99. Otherwise it comes from
 /// an exponential tail with that mean (or through that p99). One in a hundred such searches exceeds
 /// it by chance. Fewer than fifty service times show no tail.
-fn natural_ns(history: &[TrialOutcome]) -> u64 {
+fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;
     let answered = |trial: &TrialOutcome| trial.achieved_rps * trial.duration_ns as f64 / 1e9;
@@ -270,7 +273,7 @@ fn two_digits(ns: u64) -> f64 {
 /// Returns the share of the observed frequency of `count` stalls that is certain with 80 %
 /// probability. It is the 20 % quantile of a gamma distribution with shape `count`, divided by its
 /// mean.
-fn sure(count: usize) -> f64 {
+fn certain_share(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
@@ -278,7 +281,7 @@ fn sure(count: usize) -> f64 {
 /// Returns whether stalls in `hits` of `trials` trials are more than chance disturbances explain.
 /// `share`: share of trials that a disturbance may hit. `error`: probability of error. The test
 /// uses the upper tail of a binomial distribution.
-fn no_disturbance(hits: usize, trials: usize, share: f64, error: f64) -> bool {
+fn exceeds_disturbances(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
         below += term;
@@ -308,18 +311,19 @@ mod tests {
         TrialOutcome {
             p99_ns: 60 * MS,
             interference: Interference { disturbed, steal_share: Some(0.0), ..Interference::default() },
-            ..TrialOutcome::of_a_second(purpose, OfferedLoad::Users(16), verdict)
+            ..TrialOutcome::one_second(purpose, OfferedLoad::Users(16), verdict)
         }
     }
 
     /// Neither sessions that begin together nor slow requests among fast ones are stalls.
     #[test]
-    fn what_scenarios_wait_for_is_no_stall() {
+    fn common_wait_of_sessions_is_no_stall() {
         let mut base = base();
         base.traffic.routes.push(base.traffic.routes[0].clone());
         let silent = |purpose, ms: u64| {
             let mut trial = outcome(purpose, Verdict::Pass, false);
-            trial.evidence.stalls = vec![Stall { at_ns: 100 * MS, length_ns: ms * MS, ended: true, had_left: true }];
+            trial.evidence.stalls =
+                vec![Stall { at_ns: 100 * MS, length_ns: ms * MS, ended: true, request_was_sent: true }];
             trial
         };
         for (choice, trial, expect) in [
@@ -336,7 +340,7 @@ mod tests {
 
     /// A server that serves in order first answers the requests that the load before left waiting.
     #[test]
-    fn what_a_load_left_behind_is_no_stall_of_the_next() {
+    fn backlog_of_earlier_load_is_no_stall() {
         let settings = settings(base(), SECOND);
         // Each row: unanswered requests, their rate, and the start of the next load's silence, ms.
         for (left, rps, at_ms, expect) in [
@@ -349,7 +353,7 @@ mod tests {
         ] {
             let [mut over, mut next] = [(); 2].map(|()| outcome(Purpose::Climb, Verdict::Fail, false));
             (over.evidence.unanswered, over.achieved_rps) = (left, rps);
-            let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, had_left: true };
+            let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, request_was_sent: true };
             next.evidence.stalls = vec![stall];
             let stalls = matches!(Stalls::detect(&settings, &[over, next]), Silences::Stalls(_));
             assert_eq!(stalls, expect, "{left} {rps} {at_ms}");
@@ -359,7 +363,7 @@ mod tests {
     /// A limiter that admits requests periodically is silent in between only while the offered rate
     /// exceeds the limit.
     #[test]
-    fn who_is_silent_only_when_full_does_not_stall() {
+    fn silence_only_above_capacity_is_no_stall() {
         let settings = settings(base(), 60 * SECOND);
         // Each load: the rate, whether it passed, and its number of stalls in a second.
         type Loads = &'static [(f64, bool, usize)];
@@ -387,7 +391,7 @@ mod tests {
                 let mut trial = outcome(Purpose::Climb, verdict, false);
                 trial.load = OfferedLoad::Rate(*rate);
                 let starts = (0..*stalls as u64).map(|n| n * 400 * MS);
-                let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, had_left: true };
+                let stall = |at_ns| Stall { at_ns, length_ns: 250 * MS, ended: true, request_was_sent: true };
                 trial.evidence.stalls = starts.map(stall).collect();
                 trial
             };
@@ -416,8 +420,8 @@ mod tests {
             ((Climb, Void, true), (true, true, 600), true),
         ] {
             let ((purpose, verdict, disturbed), (ended, had_left, ms)) = (trial, silence);
-            let stall = Stall { at_ns: 100 * MS, length_ns: ms * MS, ended, had_left };
-            let seen = of_server(&outcome(purpose, verdict, disturbed), &stall);
+            let stall = Stall { at_ns: 100 * MS, length_ns: ms * MS, ended, request_was_sent: had_left };
+            let seen = is_of_server(&outcome(purpose, verdict, disturbed), &stall);
             assert_eq!(seen, expect, "{purpose:?} {verdict:?} {silence:?}");
         }
     }

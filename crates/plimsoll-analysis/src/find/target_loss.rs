@@ -13,9 +13,9 @@ use plimsoll_model::units::SECOND;
 const LOADS_MIN: usize = 3;
 /// The minimum time without connections before the server counts as lost, ns: a restarted server
 /// is available sooner.
-const GONE_NS_MIN: u64 = 5 * SECOND;
+const LOSS_NS_MIN: u64 = 5 * SECOND;
 /// The minimum share of sent requests that find no connection, in each of these loads.
-const REFUSED_MIN: f64 = 0.98;
+const REFUSED_SHARE_MIN: f64 = 0.98;
 
 /// The moment since which the server accepts no connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,14 +34,14 @@ impl TargetLoss {
             let evidence = &trial.evidence;
             let failed = evidence.failed[RequestFailure::Connect as usize];
             let sent = evidence.scheduled.saturating_sub(evidence.unsent);
-            sent > 0 && trial.success_rate <= 0.0 && failed as f64 >= REFUSED_MIN * sent as f64
+            sent > 0 && trial.success_rate <= 0.0 && failed as f64 >= REFUSED_SHARE_MIN * sent as f64
         };
         let loads = history.iter().rev().take_while(refused).count();
         let (before, since) = history.split_at(history.len() - loads);
         let (first, last) = (since.first()?, since.last()?);
         let gone_ns = last.start_ns.saturating_add(last.duration_ns).saturating_sub(first.start_ns);
         let answered = before.iter().any(|trial| trial.success_rate > 0.0);
-        (answered && loads >= LOADS_MIN && gone_ns >= GONE_NS_MIN)
+        (answered && loads >= LOADS_MIN && gone_ns >= LOSS_NS_MIN)
             .then_some(TargetLoss { before: before.len(), under: first.load })
     }
 
@@ -63,7 +63,7 @@ mod tests {
     use plimsoll_model::Purpose;
 
     #[test]
-    fn who_is_gone_is_told_from_who_comes_back() {
+    fn lost_server_is_distinct_from_restarted_one() {
         // Each load: its start in s, and of 100 requests the number of successes and of failed
         // connections.
         type Loads = &'static [(u64, u64, u64)];
@@ -85,7 +85,7 @@ mod tests {
                     achieved_rps: succeeded as f64,
                     success_rate: succeeded as f64 / 100.0,
                     evidence,
-                    ..TrialOutcome::of_a_second(Purpose::Climb, OfferedLoad::Rate(100.0), Verdict::Fail)
+                    ..TrialOutcome::one_second(Purpose::Climb, OfferedLoad::Rate(100.0), Verdict::Fail)
                 }
             };
             let history: Vec<TrialOutcome> = loads.iter().map(trial).collect();

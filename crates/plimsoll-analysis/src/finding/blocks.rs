@@ -93,7 +93,7 @@ impl<'a> MeasuredBlocks<'a> {
             arms: spec.arms.iter().map(|arm| arm.name.clone()).collect(),
             plan,
             loads: prove::reading::block_plans(&experiment.trials, count),
-            interference: Interference::over(readings.map(|reading| &reading.interference), "loads"),
+            interference: Interference::combine(readings.map(|reading| &reading.interference), "loads"),
             blocks,
             elapsed_ns: elapsed_ns(experiment),
         };

@@ -7,10 +7,10 @@ use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::interventions::worth_making;
 use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, standing};
 use crate::find::{LoadLine, refutes};
-use crate::format::{self, unheld};
+use crate::format::{self, skip_reason};
 use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
-use crate::study::explain::{changed, is_unheld, loads};
+use crate::study::explain::{changed, is_skipped, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
@@ -39,18 +39,18 @@ pub(super) fn conclude<'a>(
     spec: &ExplainSpec,
 ) -> Result<Assessment<ExplainFinding<'a>>, NoFinding> {
     let searched = search::conclude(experiment, &spec.search)?;
-    let loads = loads(&experiment.trials, &searched.open().1.settings.slo);
+    let loads = loads(&experiment.trials, &searched.doubts_and_figures().1.settings.slo);
     let experiments = changed(&experiment.trials, &spec.setting_values);
     let explained = explained(&searched, &loads, &experiments);
-    let (doubts, found) = explained.open();
-    let (found, refuted) = unless_refuted(found.clone(), &loads);
+    let (doubts, found) = explained.doubts_and_figures();
+    let (found, refuted) = withdraw_if_refuted(found.clone(), &loads);
     let worth = worth_making(
-        &standing(&searched.open().1.findings, &loads),
+        &standing(&searched.doubts_and_figures().1.findings, &loads),
         &spec.interventions,
         &spec.requested_interventions,
     );
     let untried = untried(experiment, spec, &experiments, &worth);
-    let doubts = doubts.clone().into_iter().chain(refuted).chain(unmade(experiment, spec)).chain(untried);
+    let doubts = doubts.clone().into_iter().chain(refuted).chain(skipped_load_doubts(experiment, spec)).chain(untried);
     Ok(Assessment::new(doubts.collect(), found))
 }
 
@@ -62,7 +62,7 @@ pub(super) fn conclude<'a>(
 pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::conclude(experiment, &spec.search)?;
-    let found = searched.open().1;
+    let found = searched.doubts_and_figures().1;
     let loads = loads(&experiment.trials, &found.settings.slo);
     let changes = InterventionOutcomes::from_loads(&changed(&experiment.trials, &spec.setting_values));
     Ok(Some((Contrast::from_loads(&found.findings, &loads), changes)))
@@ -71,7 +71,7 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, Intervention
 /// Withdraws the load line if a steady load at the line or below broke the SLO by more than chance.
 /// Such a load is longer than any trial of the search, so it decides. Returns the finding, and the
 /// doubt with the reason if the line was withdrawn.
-fn unless_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
+fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
     let later = steady.map(|run| judge(Purpose::Line, 0, run, &settings.slo));
@@ -103,7 +103,7 @@ fn untried(
     if experiment.elapsed_ns.is_none() {
         return doubts;
     }
-    let unheld = |tag: Tag| is_unheld(&experiment.remarks, tag);
+    let unheld = |tag: Tag| is_skipped(&experiment.remarks, tag);
     let was_made = |it: Intervention| experiments.changed.iter().any(|(other, _)| *other == it) || unheld(it.tag());
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
@@ -125,7 +125,7 @@ fn untried(
 }
 
 /// Returns doubts that name the experiments and settings whose loads could not be made, and why.
-fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
+fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
         let value = varied_number(&tag).and_then(|number| spec.setting_values.get(number));
@@ -134,24 +134,24 @@ fn unmade(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
             (None, Some(value)) => format!("the setting at {value}"),
             (None, None) => continue,
         };
-        doubts.add(DoubtKind::Unmeasured, Sentence::from(format!("{what} was not tried: ")).then(&unheld(reason)));
+        doubts.add(DoubtKind::Unmeasured, Sentence::from(format!("{what} was not tried: ")).then(&skip_reason(reason)));
     }
     doubts
 }
 
 /// Explains the load line of a search from the trials of that search, without further loads.
-pub fn of_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
-    let found = searched.open().1;
-    let loads = Loads::of_search(&found.findings, &found.server.runs);
+pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessment<ExplainFinding<'a>> {
+    let found = searched.doubts_and_figures().1;
+    let loads = Loads::from_search(&found.findings, &found.server.runs);
     explained(searched, &loads, &ExperimentLoads::default())
 }
 
 /// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
 /// if the trials do not show a bottleneck of the server, or without a line.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
-    let loads = Loads::of_search(&found.findings, &found.server.runs);
+    let loads = Loads::from_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());
-    let (_, explanation) = explained.open();
+    let (_, explanation) = explained.doubts_and_figures();
     let how = explanation.how.clone().filter(|_| found.findings.load_line_rps.rps > 0.0)?;
     let first = explanation.causes.first()?;
     Some(Bottleneck { cause: explanation.cause, subject: first.subject.clone(), how })
@@ -162,9 +162,9 @@ fn explained<'a>(
     loads: &Loads,
     experiments: &ExperimentLoads,
 ) -> Assessment<ExplainFinding<'a>> {
-    let (of_search, found) = searched.open();
+    let (of_search, found) = searched.doubts_and_figures();
     let explained = explain(&found.findings, loads, experiments);
-    let (own, explanation) = explained.open();
+    let (own, explanation) = explained.doubts_and_figures();
     let mut doubts = of_search.clone();
     for doubt in own.clone() {
         match doubt.kind {

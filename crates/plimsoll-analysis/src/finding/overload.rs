@@ -4,7 +4,7 @@ use super::recording::{NoFinding, cut_off};
 use super::search;
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::find::StopReason;
-use crate::overload::{OverloadResult, level_to_pass};
+use crate::overload::{OverloadResult, overload_base_rps};
 use crate::server_view::ServerView;
 use crate::slo::Slo;
 use crate::study::overload::overload_tag;
@@ -37,9 +37,9 @@ pub(super) fn conclude<'a>(
     // The offered rates are multiples of the load line that was known when the overload began.
     let searched = match spec.line_rps {
         Some(_) => None,
-        None => Some(search::conclude(experiment, &spec.search)?.open().1.findings.clone()),
+        None => Some(search::conclude(experiment, &spec.search)?.doubts_and_figures().1.findings.clone()),
     };
-    let line_rps = spec.line_rps.or(searched.as_ref().map(level_to_pass)).unwrap_or(0.0);
+    let line_rps = spec.line_rps.or(searched.as_ref().map(overload_base_rps)).unwrap_or(0.0);
     let trial = of(false).ok_or(match &searched {
         _ if experiment.trials.is_empty() => NoFinding::NoLoad,
         Some(findings) if findings.stopped_by == StopReason::Interrupted => NoFinding::NoEnd,

@@ -24,13 +24,13 @@ pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<
     let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
     let doubts = server.doubt().into_iter().chain(cut_off(experiment));
-    let doubts = doubts.chain(with_noted(&summary, &experiment.start_notes.warnings)).collect();
+    let doubts = doubts.chain(ordered_doubts(&summary, &experiment.start_notes.warnings)).collect();
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }
 
 /// Returns the evidence against the figures of a load. Doubts whether the figures describe the
 /// server come first, then the warnings from before the load, then all other doubts.
-fn with_noted(summary: &Summary, noted: &[String]) -> Doubts {
+fn ordered_doubts(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =
         summary.doubts.clone().into_iter().partition(|doubt| no_figures(doubt.kind));

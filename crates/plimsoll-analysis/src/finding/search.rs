@@ -94,10 +94,10 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
 /// Applies the result of a soak (a long load at the load line) to the findings. A soak that met the
 /// SLO confirms the line. A soak that broke the SLO from the start withdraws the line. If the SLO
 /// was broken later, the line is not confirmed. Returns a doubt if the SLO was broken.
-fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
+fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
-            findings.met_slo_s = findings.met_slo_s.max(soak.met_s);
+            findings.longest_pass_at_line_s = findings.longest_pass_at_line_s.max(soak.met_s);
             findings.load_line_rps.confirmed = true;
         }
         return None;
@@ -106,7 +106,7 @@ fn heed_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.met_s <= 0.0 {
         findings.load_line_rps = LoadLine { upper: Some(soak.rate_rps), ..LoadLine::NONE };
     }
-    findings.met_slo_s = soak.met_s;
+    findings.longest_pass_at_line_s = soak.met_s;
     Some(Doubt { kind: DoubtKind::Contradicted, text: format!("the soak broke the SLO: {}", soak.text()).into() })
 }
 
@@ -134,7 +134,7 @@ pub(super) fn conclude<'a>(
     let mut findings = find::conclude(&settings, &history, elapsed_ns);
     let pieces: Vec<_> = experiment.trials.iter().filter_map(|trial| soak_outcome(trial, &settings.slo)).collect();
     let soak = spec.planning.soak_ns.and_then(|asked_ns| Soak::new(&settings, &history, &pieces, asked_ns));
-    let soaked = soak.as_ref().and_then(|soak| heed_soak(&mut findings, soak));
+    let soaked = soak.as_ref().and_then(|soak| apply_soak(&mut findings, soak));
     let runs: Vec<&Run> = whole.iter().map(|trial| &trial.run).collect();
     let (used, from) = match ServerUseAtLine::from_findings(&findings, &runs) {
         Ok(at) => (Ok(at.usage), Some(at.from)),

@@ -6,7 +6,7 @@ use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::format;
 use crate::interference::Interference;
-use crate::levels::{ERROR_WANTED, Level, LoadUnit, MeasuredLoad, knee, of_level, peak};
+use crate::levels::{ERROR_WANTED, Level, LoadUnit, MeasuredLoad, knee, peak, visits_of_level};
 use crate::sentence::{Remedy, Sentence};
 use crate::series::{goodput_error, visits_error};
 use crate::server::ServerUse;
@@ -96,7 +96,7 @@ impl<'a> SweepFinding<'a> {
     /// Combines these levels into the result of a sweep.
     pub fn from_levels(levels: Vec<SweepLevel<'a>>) -> SweepFinding<'a> {
         let others = |levels: &[SweepLevel]| {
-            Interference::over(
+            Interference::combine(
                 levels.iter().filter_map(SweepLevel::figures).map(|figures| &figures.summary.interference),
                 "levels",
             )
@@ -133,7 +133,7 @@ impl<'a> SweepFinding<'a> {
         }
         for SweepLevel { concurrency, outcome } in &self.levels {
             if let Err(reason) = outcome {
-                let (users, reason) = (format::count(*concurrency), format::unheld(reason));
+                let (users, reason) = (format::count(*concurrency), format::skip_reason(reason));
                 let text = Sentence::from(format!("concurrency {users} was not measured: ")).then(&reason);
                 doubts.add(DoubtKind::Unmeasured, text);
             }
@@ -159,7 +159,7 @@ impl<'a> SweepFinding<'a> {
 
 pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Assessment<SweepFinding<'a>> {
     let of_turn = |(turn, users): (u32, &u64)| {
-        let load = of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
+        let load = visits_of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
             let mut unheld = experiment.remarks.iter().filter_map(Remark::unheld);
             let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;

@@ -25,9 +25,9 @@
 //! [`RUNS_MIN`] prevent most of these false alarms.
 //!
 //! An outlier shows that something was wrong with its run, and would hide changes. Such a run is
-//! moved to [`FAR_OUT`] standard deviations of the noise from the median of its neighbours. The
-//! noise is estimated from the differences of neighbours, which a change of the level hardly
-//! affects.
+//! moved to [`OUTLIER_DEVIATIONS`] standard deviations of the noise from the median of its
+//! neighbours. The noise is estimated from the differences of neighbours, which a change of the
+//! level hardly affects.
 //!
 //! Not here: which runs belong to one series (`lanes`).
 
@@ -43,7 +43,7 @@ pub const RUNS_MIN: usize = 2;
 /// The minimum length of a series: fewer runs have too few permutations for the false-alarm rate.
 pub const SERIES_MIN: usize = 8;
 /// A run is an outlier beyond this number of standard deviations of the noise, as in `prove`.
-const FAR_OUT: f64 = 4.0;
+const OUTLIER_DEVIATIONS: f64 = 4.0;
 /// Standard deviation of a normal distribution, divided by its median absolute deviation.
 const DEVIATIONS: f64 = 1.4826;
 /// Number of neighbours on each side whose median is compared with a run.
@@ -79,7 +79,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
         // The range between the neighbouring points, where both parts have one level.
         let from = number.checked_sub(1).map_or(0, |before| places[before]);
         let to = places.get(number + 1).copied().unwrap_or(logs.len());
-        let (at, _) = greatest(&logs[from..to])?;
+        let (at, _) = best_split(&logs[from..to])?;
         let (before, after) = (&logs[from..from + at], &logs[from + at..to]);
         let (shift, half) = difference(before, after);
         let interval = ConfidenceInterval { lower: shift - half, upper: shift + half }.map(f64::exp);
@@ -98,7 +98,7 @@ pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     let near = |at: usize| &logs[at.saturating_sub(NEIGHBOURS)..(at + NEIGHBOURS + 1).min(logs.len())];
     let brought = |(at, log): (usize, &f64)| {
         let middle = median(near(at)).unwrap_or(*log);
-        log.clamp(middle - FAR_OUT * noise, middle + FAR_OUT * noise)
+        log.clamp(middle - OUTLIER_DEVIATIONS * noise, middle + OUTLIER_DEVIATIONS * noise)
     };
     logs.iter().enumerate().map(brought).collect()
 }
@@ -109,7 +109,7 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
     if logs.len() < SERIES_MIN {
         return;
     }
-    let Some((at, size)) = greatest(logs) else { return };
+    let Some((at, size)) = best_split(logs) else { return };
     let p = chance(logs, size, rng);
     if p > FALSE_ALARM {
         return;
@@ -121,7 +121,7 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
 
 /// Returns the index of the split with the maximum S (the weighted difference of the means of both
 /// parts), and S; `None` if all values are equal.
-fn greatest(logs: &[f64]) -> Option<(usize, f64)> {
+fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
     let n = logs.len();
     let total: f64 = logs.iter().sum();
     let mut sum = 0.0;
@@ -153,7 +153,7 @@ fn chance(logs: &[f64], size: f64, rng: &mut Rng) -> f64 {
             order.swap(last, rng.below(last as u64 + 1) as usize);
         }
         // Sums in a different order differ in their last digits.
-        if greatest(&order).is_some_and(|(_, other)| other >= size * (1.0 - 1e-9)) {
+        if best_split(&order).is_some_and(|(_, other)| other >= size * (1.0 - 1e-9)) {
             as_great += 1;
             if as_great >= most {
                 break;
@@ -230,7 +230,7 @@ mod tests {
 
     /// A series of 200 runs of an unchanged build with occasional outliers.
     #[test]
-    fn runs_far_out_are_no_change_points() {
+    fn outliers_are_no_change_points() {
         let mut rng = Rng::new(5);
         let mut alarms = 0;
         for seed in 0..20 {
@@ -243,7 +243,7 @@ mod tests {
 
     /// One outlier, at any place, hides no change.
     #[test]
-    fn a_run_far_out_hides_no_change() {
+    fn an_outlier_hides_no_change() {
         let mut rng = Rng::new(6);
         for at in [0, 1, 10, 19, 20, 38, 39] {
             let mut values = series(&mut rng, 40, 0.01, Some(20));
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn two_changes_are_told_apart_with_their_sizes() {
+    fn two_changes_are_found_with_their_sizes() {
         let mut rng = Rng::new(3);
         let mut values = series(&mut rng, 60, 0.01, None);
         values[20..].iter_mut().for_each(|value| *value *= 0.9);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_said_of_little() {
+    fn short_series_have_no_change_points() {
         assert!(change_points(&[], 1).is_empty());
         assert!(change_points(&[1.0; 50], 1).is_empty());
         assert!(change_points(&[2000.0, 2000.0, 1000.0, 1000.0], 1).is_empty());

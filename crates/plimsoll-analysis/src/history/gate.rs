@@ -76,7 +76,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         .filter(|run| {
             run.service == candidate.service
                 && incomparability(run, candidate).is_empty()
-                && run.followed_rps().is_some()
+                && run.series_value_rps().is_some()
         })
         .collect();
     known.sort_by_key(|run| run.started_unix_ms);
@@ -84,7 +84,7 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
         run.revision.as_ref().is_some_and(|it| it.branch.as_deref() == Some(branch) && it.dirty != Some(true))
     };
     let logs = |runs: Vec<&HistoryRun>| -> Vec<f64> {
-        runs.iter().filter_map(|run| run.followed_rps()).map(f64::ln).collect()
+        runs.iter().filter_map(|run| run.series_value_rps()).map(f64::ln).collect()
     };
     let (mut candidates, mut before) = (Vec::new(), Vec::new());
     for run in known {
@@ -94,8 +94,8 @@ pub fn gate(runs: &[HistoryRun], candidate: &HistoryRun, branch: &str) -> GateFi
             (false, false) => {}
         }
     }
-    if candidate.followed_rps().is_none() {
-        let why = candidate.why_without_figure();
+    if candidate.series_value_rps().is_none() {
+        let why = candidate.reason_without_value();
         return no_verdict(
             before.len(),
             0,
@@ -177,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_commit_that_changes_nothing_one_in_a_hundred_is_called_worse_at_most() {
+    fn false_alarms_are_at_most_one_percent() {
         for (noise, runs) in [(0.02, 1), (0.005, 1), (0.02, 5)] {
             let [worse, better, ..] = shares(noise, 2000.0, runs);
             assert!(worse <= 0.016 && better <= 0.016, "noise {noise}, {runs} runs: {worse} {better}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_noise_allows_is_said() {
+    fn verdicts_depend_on_noise() {
         let [worse, _, same, _] = shares(0.005, 1900.0, 1);
         assert!(worse > 0.99 && same == 0.0, "{worse}");
         let [_, _, same, _] = shares(0.003, 2000.0, 1);
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn few_runs_of_the_branch_say_nothing() {
+    fn few_branch_runs_give_no_verdict() {
         let finding = compare_levels(&[7.0; 4], &[7.0], "main");
         assert_eq!(finding.verdict, GateVerdict::NotKnown);
         assert!(finding.reason.is_some_and(|reason| reason.contains("main has 4 comparable runs")));

@@ -66,7 +66,7 @@ pub struct LaneChange {
     /// The place and the size of the change.
     pub point: ChangePoint,
     /// The other figures that changed at this point.
-    pub moved: ConcurrentChanges,
+    pub concurrent: ConcurrentChanges,
 }
 
 /// A lane: comparable runs of one service, in order, as a series with change points.
@@ -88,9 +88,9 @@ pub struct HistoryLane {
     pub changes: Vec<LaneChange>,
     /// Why these runs are not in the first lane of their service, as sentences without a full stop;
     /// empty for the first lane.
-    pub apart: Vec<String>,
+    pub separation_reasons: Vec<String>,
     /// The indices of runs that belong to no point, each with the reason.
-    pub aside: Vec<(usize, String)>,
+    pub excluded_runs: Vec<(usize, String)>,
 }
 
 /// Changes of a function's share below this value are not reported.
@@ -118,7 +118,7 @@ pub fn lanes(runs: &[HistoryRun], order: LaneOrder) -> Vec<HistoryLane> {
     for lane in &mut all {
         let here = lane.runs[0].clone();
         match &first {
-            Some(first) if first.service == here.service => lane.apart = incomparability(first, &here),
+            Some(first) if first.service == here.service => lane.separation_reasons = incomparability(first, &here),
             _ => first = Some(here),
         }
     }
@@ -137,8 +137,8 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
     let mut points: Vec<SeriesPoint> = Vec::new();
     let mut places: BTreeMap<&str, usize> = BTreeMap::new();
     for (number, run) in runs.iter().enumerate() {
-        let why = match (run.followed_rps(), &run.revision, order) {
-            (None, _, _) => Some(run.why_without_figure().to_owned()),
+        let why = match (run.series_value_rps(), &run.revision, order) {
+            (None, _, _) => Some(run.reason_without_value().to_owned()),
             (Some(_), None, LaneOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
             (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
                 Some("files differed from the commit".to_owned())
@@ -159,7 +159,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
         }
     }
     for point in &mut points {
-        let logs: Vec<f64> = point.runs.iter().filter_map(|run| runs[*run].followed_rps()).map(f64::ln).collect();
+        let logs: Vec<f64> = point.runs.iter().filter_map(|run| runs[*run].series_value_rps()).map(f64::ln).collect();
         point.rps = (logs.iter().sum::<f64>() / logs.len().max(1) as f64).exp();
         let lines = point.runs.iter().filter_map(|run| runs[*run].line());
         point.interval =
@@ -176,9 +176,9 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
         let level = |from: usize, to: usize| -> Vec<&HistoryRun> {
             points[from..to].iter().flat_map(|point| &point.runs).map(|run| &runs[*run]).collect()
         };
-        let moved = moved_with(&level(begin, point.at), &level(point.at, ends[number + 1]));
+        let moved = concurrent_changes(&level(begin, point.at), &level(point.at, ends[number + 1]));
         begin = point.at;
-        changes.push(LaneChange { point, moved });
+        changes.push(LaneChange { point, concurrent: moved });
     }
     Some(HistoryLane {
         service: first.service.clone(),
@@ -187,14 +187,14 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
         machine: first.machine.clone(),
         points,
         changes,
-        apart: Vec::new(),
-        aside,
+        separation_reasons: Vec::new(),
+        excluded_runs: aside,
         runs,
     })
 }
 
 /// Finds other differences between the runs of two levels.
-fn moved_with(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
+fn concurrent_changes(before: &[&HistoryRun], after: &[&HistoryRun]) -> ConcurrentChanges {
     let mean = |runs: &[&HistoryRun], figure: fn(&HistoryRun) -> Option<f64>| {
         let values: Vec<f64> = runs.iter().filter_map(|run| figure(run)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -283,15 +283,15 @@ mod tests {
         assert_eq!(lanes.len(), 5);
         // The first lane of a service has the latest run, and the other lanes say why they are
         // separate.
-        assert_eq!((lanes[0].runs.len(), lanes[0].apart.len()), (2, 0));
-        assert!(lanes[1..4].iter().all(|lane| lane.apart.len() == 1), "{lanes:?}");
-        assert!(lanes[4].apart.is_empty());
+        assert_eq!((lanes[0].runs.len(), lanes[0].separation_reasons.len()), (2, 0));
+        assert!(lanes[1..4].iter().all(|lane| lane.separation_reasons.len() == 1), "{lanes:?}");
+        assert!(lanes[4].separation_reasons.is_empty());
         assert!(incomparability(&runs[0], &runs[2])[0].contains("2 cores and 8 cores"));
         assert!(incomparability(&runs[0], &runs[5]).is_empty());
     }
 
     #[test]
-    fn commits_stand_in_their_own_order_and_once_each() {
+    fn commits_are_in_commit_order_once_each() {
         // The later commits were measured first, each commit twice.
         let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();
         runs[3].revision.as_mut().expect("one").dirty = Some(true);
@@ -306,11 +306,11 @@ mod tests {
             .collect();
         assert_eq!(commits, ["2", "1", "0"]);
         assert!(lane.points.iter().all(|point| point.runs.len() == 2));
-        assert_eq!(lane.aside.len(), 3, "{:?}", lane.aside);
+        assert_eq!(lane.excluded_runs.len(), 3, "{:?}", lane.excluded_runs);
     }
 
     #[test]
-    fn what_moved_with_a_change_is_named() {
+    fn concurrent_changes_are_named() {
         let mut runs: Vec<HistoryRun> = (0..20)
             .map(|number| run(number, if number < 10 { 2000.0 } else { 1500.0 } + (number % 3) as f64, number))
             .collect();
@@ -324,9 +324,9 @@ mod tests {
         let [change] = &lanes[0].changes[..] else { panic!("{lanes:?}") };
         assert_eq!(change.point.at, 10);
         assert!((change.point.ratio - 0.75).abs() < 0.01);
-        assert_eq!(change.moved.cause, Some(("cpu".to_owned(), "lock".to_owned())));
-        assert_eq!(change.moved.functions.len(), 1);
-        let (before, after) = change.moved.cpu_us.expect("seen");
+        assert_eq!(change.concurrent.cause, Some(("cpu".to_owned(), "lock".to_owned())));
+        assert_eq!(change.concurrent.functions.len(), 1);
+        let (before, after) = change.concurrent.cpu_us.expect("seen");
         assert!((after / before - 4.0 / 3.0).abs() < 0.01);
     }
 }

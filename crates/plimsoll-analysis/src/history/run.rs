@@ -83,7 +83,7 @@ impl HistoryRun {
     }
 
     /// Applies marks that the user added later. A tag replaces an earlier tag with its key.
-    pub fn marked(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
+    pub fn with_marks(mut self, is_pinned: bool, tags: Vec<(String, String)>) -> HistoryRun {
         self.is_pinned = is_pinned;
         for (key, value) in tags {
             if key == "service" {
@@ -103,7 +103,7 @@ impl HistoryRun {
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
     /// `None` for a void run.
-    pub fn followed_rps(&self) -> Option<f64> {
+    pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
             summary.goodput_rps.map(|goodput| goodput.value).filter(|rps| *rps > 0.0)
@@ -112,7 +112,7 @@ impl HistoryRun {
     }
 
     /// Returns the reason why the run is void, if it is.
-    pub fn void(&self) -> Option<&str> {
+    pub fn void_reason(&self) -> Option<&str> {
         match (self.state, &self.summary) {
             (RunState::UnderWay, _) => Some("the run is in progress"),
             (RunState::BrokenOff, _) => Some("the run broke off before its end"),
@@ -134,9 +134,9 @@ impl HistoryRun {
     }
 
     /// Returns why the run has no value in a series.
-    pub fn why_without_figure(&self) -> &str {
+    pub fn reason_without_value(&self) -> &str {
         let nothing = if self.slo.is_some() { "no load met the SLO" } else { "no request succeeded" };
-        self.void().unwrap_or(nothing)
+        self.void_reason().unwrap_or(nothing)
     }
 
     /// Returns the name of the measure that a series of such runs shows.

@@ -18,22 +18,22 @@ const AT_LINE: f64 = 0.98;
 
 /// Summarises a finding for lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
-    let (doubts, finding) = finding.open();
+    let (doubts, finding) = finding.doubts_and_figures();
     match finding {
         Finding::Run(found) => {
             let used = found.server.usage.as_ref().ok();
-            of_load(&found.summary, used.and_then(|used| used.cpu_us_per_request()), doubts)
+            load_summary(&found.summary, used.and_then(|used| used.cpu_us_per_request()), doubts)
         }
         Finding::Find(found) => {
             let held_by = held_by(found);
             let cause = held_by.map(|held| (held.cause, held.subject));
-            with_cause(of_search(found), cause)
+            with_cause(search_summary(found), cause)
         }
         Finding::Explain(found) => {
             let explanation = &found.explanation;
             let subject = explanation.causes.first().map(|first| first.subject.clone()).unwrap_or_default();
             let cause = if explanation.abstained { Cause::Unknown } else { explanation.cause };
-            let mut summary = with_cause(of_search(&found.search), Some((cause, subject)));
+            let mut summary = with_cause(search_summary(&found.search), Some((cause, subject)));
             if let Some(FunctionObservation::Costs(costs)) = &explanation.functions {
                 let total = costs.comparison.total.after;
                 let rows = costs.comparison.rows.iter().map(|row| (row.function.clone(), row.flat.after / total));
@@ -44,7 +44,7 @@ pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
             }
             summary
         }
-        Finding::Prove(found) => of_proof(&found.proof),
+        Finding::Prove(found) => proof_summary(&found.proof),
         Finding::Sweep(_) | Finding::Overload(_) | Finding::Ladder(_) => StudySummary::default(),
     }
 }
@@ -60,7 +60,7 @@ fn with_cause(summary: StudySummary, cause: Option<(Cause, String)>) -> StudySum
     StudySummary { cause: Some(cause.word().to_owned()), cause_subject: subject, ..summary }
 }
 
-fn of_load(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> StudySummary {
+fn load_summary(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> StudySummary {
     let void = match () {
         () if doubts.has(DoubtKind::Generator) => Some("the load generator was the limit"),
         () if doubts.has(DoubtKind::Others) => Some("other processes disturbed the machine"),
@@ -76,7 +76,7 @@ fn of_load(summary: &Summary, cpu_us: Option<f64>, doubts: &Doubts) -> StudySumm
     }
 }
 
-fn of_search(found: &SearchFinding) -> StudySummary {
+fn search_summary(found: &SearchFinding) -> StudySummary {
     let findings = &found.findings;
     let line = findings.load_line_rps;
     let count = |verdict: Verdict| findings.trials.iter().filter(|trial| trial.verdict == verdict).count() as u64;
@@ -108,7 +108,7 @@ fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
     at_line.max_by_key(|trial| trial.duration_ns).map(|trial| trial.p99_ns as f64)
 }
 
-fn of_proof(proof: &Proof) -> StudySummary {
+fn proof_summary(proof: &Proof) -> StudySummary {
     let ratio = proof.measures.first().map(|measure| SummaryValue {
         value: measure.ratio,
         lower: measure.ratio_interval.map(|interval| interval.lower),

@@ -133,7 +133,7 @@ pub struct DiffRow {
     pub cum: CostChange,
     /// The part of `cum` on the second side that was spent in the callee with the highest cost.
     /// This part equals `cum` for a function that only calls one other function.
-    pub handed_on: f64,
+    pub costliest_callee: f64,
 }
 
 impl DiffRow {
@@ -221,7 +221,7 @@ pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) ->
             each[number].push(alone);
         }
     }
-    sums.widen(&each);
+    sums.widen_variances(&each);
     let basis = Basis::Requests { before: requests[0], after: requests[1] };
     let nothing = || ValueType { kind: String::new(), unit: String::new() };
     Ok(sums.tested(sample_type.unwrap_or_else(nothing), basis, sort))
@@ -249,7 +249,7 @@ impl CostSums {
                 Some(row) => *row,
                 None => {
                     let none = CostChange::default();
-                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none, handed_on: 0.0 });
+                    rows.push(DiffRow { function: f.name.clone(), flat: none, cum: none, costliest_callee: 0.0 });
                     known.insert(f.name.clone(), rows.len() - 1);
                     rows.len() - 1
                 }
@@ -290,7 +290,7 @@ impl CostSums {
 
     /// Increases the variances if the profiles of one side differ more than chance explains. `each`
     /// has the sums of every single profile by side, stored as the first side of the sums.
-    fn widen(&mut self, each: &[Vec<CostSums>; 2]) {
+    fn widen_variances(&mut self, each: &[Vec<CostSums>; 2]) {
         if each.iter().any(|side| side.len() < 2) {
             return;
         }
@@ -330,7 +330,7 @@ impl CostSums {
         let CostSums { mut total, mut rows, calls, .. } = self;
         total.test();
         for ((caller, _), (handed, _)) in calls {
-            rows[caller].handed_on = rows[caller].handed_on.max(handed);
+            rows[caller].costliest_callee = rows[caller].costliest_callee.max(handed);
         }
         rows.retain(|row| [row.flat.before, row.flat.after, row.cum.before, row.cum.after].iter().any(|c| *c != 0.0));
         let tested_flat = correct(&mut rows, |row| &mut row.flat);

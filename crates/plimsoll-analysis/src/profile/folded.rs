@@ -6,7 +6,7 @@
 //! Not here: files with two counts per line (`42 45`) for difference flame graphs. Their first
 //! count would become part of a name; `--diff` reads two files instead.
 
-use super::room::{ReadError, Room};
+use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
 /// Parses folded stacks into a profile with one column, `samples` in `count`.
-pub(super) fn parse(text: &str, room: Room) -> Result<Profile, ReadError> {
+pub(super) fn parse(text: &str, room: MemoryBudget) -> Result<Profile, ReadError> {
     let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
     let mut places: HashMap<&str, u32> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
@@ -34,10 +34,10 @@ pub(super) fn parse(text: &str, room: Room) -> Result<Profile, ReadError> {
                 builder.place(&[function])
             });
             builder.push_place(place);
-            room.holds(&builder, places.len() * PLACE_BYTES)?;
+            room.check_memory(&builder, places.len() * PLACE_BYTES)?;
         }
         builder.sample(&[count]);
-        room.holds(&builder, places.len() * PLACE_BYTES)?;
+        room.check_memory(&builder, places.len() * PLACE_BYTES)?;
     }
     Ok(builder.finish())
 }

@@ -4,8 +4,9 @@
 //! [`Profile`](plimsoll_model::profile::Profile). [`View`] selects a column and samples. [`top()`]
 //! sums the selected samples by function, as `go tool pprof -top` does. [`Tree`] merges stacks for
 //! a flame graph. [`diff()`] compares the cost per request of two profiles, with a test against
-//! noise. [`grouped()`] splits costs by endpoint. [`ProfiledTrial`] describes the load during the
-//! profiles. [`SampledProfile`] has the samples that the kernel took of the server during a load.
+//! noise. [`group_samples()`] splits costs by endpoint. [`ProfiledTrial`] describes the load during
+//! the profiles. [`SampledProfile`] has the samples that the kernel took of the server during a
+//! load.
 //!
 //! Not here: fetching and files, layout, symbolisation (names are used as recorded).
 
@@ -25,9 +26,9 @@ mod view;
 pub use diff::{Basis, CostChange, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
 pub use read::{READ_BYTES_MAX, read, read_up_to};
 pub use room::ReadError;
-pub use sample_split::{SampleSplit, grouped, has_label, label_keys};
+pub use sample_split::{SampleSplit, group_samples, has_label, label_keys};
 pub use sampled::{SampledProfile, sampled_ns};
-pub use stretches::{PeriodFigures, ProfiledTrial, Stretches, rates, steady_rps};
+pub use stretches::{PeriodFigures, ProfiledTrial, ProfilingSchedule, rates, steady_rps};
 pub use top::{Row, Sort, Top, percent, top};
 pub use tree::{Node, Tree, diff_tree, tree};
 pub use view::View;

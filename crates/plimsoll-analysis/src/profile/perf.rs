@@ -8,7 +8,7 @@
 //!
 //! Not here: fields beyond the default output of `perf script`, and `perf.data`.
 
-use super::room::{ReadError, Room};
+use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -115,7 +115,7 @@ struct Names {
 
 impl Names {
     /// Returns the number of a name, and adds the name if it is new.
-    fn number(&mut self, name: String, room: &mut Room) -> Result<u32, ReadError> {
+    fn number(&mut self, name: String, room: &mut MemoryBudget) -> Result<u32, ReadError> {
         if let Some(number) = self.known.get(&name) {
             return Ok(*number);
         }
@@ -128,7 +128,7 @@ impl Names {
 }
 
 /// Reads the text of `perf script`.
-pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
+pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let mut events: Vec<&str> = Vec::new();
     let mut names = Names::default();
     let mut caught: Vec<RawSample> = Vec::new();
@@ -189,7 +189,7 @@ pub(super) fn parse(text: &str, mut room: Room) -> Result<Profile, ReadError> {
         values[0] = 1;
         values[event + 1] = period;
         builder.sample(&values);
-        room.holds(&builder, 0)?;
+        room.check_memory(&builder, 0)?;
     }
     Ok(builder.finish())
 }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_events_are_no_recording() {
+    fn too_many_events_are_refused() {
         let text = |events: usize| -> String {
             (0..events).map(|e| format!("w 1/2 [000] 1.5: 10 e{e}: 7f main (/a)\n\n")).collect()
         };

@@ -8,7 +8,7 @@
 //! addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no common runtime
 //! sets them).
 
-use super::room::{ReadError, Room};
+use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
@@ -171,7 +171,7 @@ fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
 /// Creates an empty map for the ids of a table of messages.
-fn ids_for(input: &[u8], messages: &[&[u8]], room: &mut Room) -> Result<Ids, ReadError> {
+fn ids_for(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<Ids, ReadError> {
     room.take(messages.len(), ID_BYTES)?;
     let mut largest = 0;
     for message in messages {
@@ -195,7 +195,7 @@ struct Parts<'a> {
     default_type: u64,
 }
 
-fn parts<'a>(input: &'a [u8], room: &mut Room) -> Result<Parts<'a>, ReadError> {
+fn parts<'a>(input: &'a [u8], room: &mut MemoryBudget) -> Result<Parts<'a>, ReadError> {
     let mut parts = Parts::default();
     let mut fields = Fields::new(input);
     while let Some((field, content)) = fields.next()? {
@@ -244,7 +244,7 @@ fn value_type(input: &[u8], message: &[u8], strings: &Strings) -> Result<ValueTy
 const GROWING: usize = 3;
 
 /// Reads an unpacked pprof profile.
-pub(super) fn decode(input: &[u8], mut room: Room) -> Result<Profile, ReadError> {
+pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, ReadError> {
     let room = &mut room;
     let parts = parts(input, room)?;
     let strings = Strings(parts.strings);
@@ -284,7 +284,7 @@ pub(super) fn decode(input: &[u8], mut room: Room) -> Result<Profile, ReadError>
                     if function != 0 {
                         let known = functions.get(function);
                         inlined.push(known.ok_or_else(|| fault(fields.at, "a line names no function"))?);
-                        room.holds(&builder, GROWING * size_of::<FunctionId>() * inlined.len())?;
+                        room.check_memory(&builder, GROWING * size_of::<FunctionId>() * inlined.len())?;
                     }
                 }
                 _ => {}
@@ -294,7 +294,7 @@ pub(super) fn decode(input: &[u8], mut room: Room) -> Result<Profile, ReadError>
             inlined.push(nameless.get(mapping).unwrap_or(unknown));
         }
         let place = builder.place(&inlined);
-        room.holds(&builder, 0)?;
+        room.check_memory(&builder, 0)?;
         places.insert(id, place);
     }
     read_samples(input, width, &places, &strings, &mut builder, room)?;
@@ -306,7 +306,7 @@ fn read_functions(
     messages: &[&[u8]],
     strings: &Strings,
     builder: &mut ProfileBuilder,
-    room: &mut Room,
+    room: &mut MemoryBudget,
 ) -> Result<Ids, ReadError> {
     let mut functions = ids_for(input, messages, room)?;
     for message in messages {
@@ -324,7 +324,7 @@ fn read_functions(
         let name = strings.get(if name == 0 { system_name } else { name })?;
         let name = if name.is_empty() { "<unknown>" } else { &name };
         let own = builder.function(name, &strings.get(file)?);
-        room.holds(builder, 0)?;
+        room.check_memory(builder, 0)?;
         functions.insert(id, own);
     }
     Ok(functions)
@@ -336,7 +336,7 @@ fn read_mappings(
     messages: &[&[u8]],
     strings: &Strings,
     builder: &mut ProfileBuilder,
-    room: &mut Room,
+    room: &mut MemoryBudget,
 ) -> Result<Ids, ReadError> {
     let mut mappings = ids_for(input, messages, room)?;
     for message in messages {
@@ -353,7 +353,7 @@ fn read_mappings(
         let base = file.rsplit('/').next().unwrap_or_default();
         if !base.is_empty() {
             let own: FunctionId = builder.function(&format!("[{base}]"), "");
-            room.holds(builder, 0)?;
+            room.check_memory(builder, 0)?;
             mappings.insert(id, own);
         }
     }
@@ -366,7 +366,7 @@ fn read_samples(
     places: &Ids,
     strings: &Strings,
     builder: &mut ProfileBuilder,
-    room: &Room,
+    room: &MemoryBudget,
 ) -> Result<(), ReadError> {
     let mut values = Vec::with_capacity(width);
     let mut profile = Fields::new(input);
@@ -377,7 +377,7 @@ fn read_samples(
         while let Some((field, content)) = fields.next()? {
             // Packed numbers have at least one byte each, so the length bounds their count.
             let entries = if let Wire::Bytes(bytes) = content { bytes.len() } else { 1 };
-            room.holds(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
+            room.check_memory(builder, if field == 1 { GROWING * size_of::<u32>() * entries } else { 0 })?;
             match (field, content) {
                 (1, content) => fields.numbers(content, |id| {
                     let place = places.get(id).ok_or_else(|| fault(fields.at, "a stack names no location"))?;

@@ -4,7 +4,7 @@
 //! by the absence of control characters, which every pprof file has. All other bytes count as
 //! pprof.
 
-use super::room::{ReadError, Room};
+use super::room::{MemoryBudget, ReadError};
 use super::{folded, perf, pprof};
 use flate2::read::MultiGzDecoder;
 use plimsoll_model::profile::Profile;
@@ -50,10 +50,10 @@ pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> 
 fn read_within(bytes: &[u8], bytes_max: usize, memory_bytes_max: usize) -> Result<Profile, ReadError> {
     if is_packed(bytes) {
         let unpacked = gunzip(bytes, bytes_max)?;
-        let room = Room::new(memory_bytes_max, unpacked.len());
+        let room = MemoryBudget::new(memory_bytes_max, unpacked.len());
         return read_unpacked(&unpacked, bytes_max, room);
     }
-    read_unpacked(bytes, bytes_max, Room::new(memory_bytes_max, 0))
+    read_unpacked(bytes, bytes_max, MemoryBudget::new(memory_bytes_max, 0))
 }
 
 fn is_packed(bytes: &[u8]) -> bool {
@@ -75,7 +75,7 @@ fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
     }
 }
 
-fn read_unpacked(bytes: &[u8], bytes_max: usize, room: Room) -> Result<Profile, ReadError> {
+fn read_unpacked(bytes: &[u8], bytes_max: usize, room: MemoryBudget) -> Result<Profile, ReadError> {
     if bytes.len() > bytes_max {
         return Err(ReadError::TooLarge(bytes_max >> 20));
     }

@@ -46,15 +46,15 @@ pub enum ReadError {
 
 /// The memory that the tables of a profile may take, in bytes: the whole limit and the unused rest.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Room {
+pub(super) struct MemoryBudget {
     whole: usize,
     left: usize,
 }
 
-impl Room {
+impl MemoryBudget {
     /// A limit of `whole` bytes, of which `taken` bytes are already in use.
-    pub(super) fn new(whole: usize, taken: usize) -> Room {
-        Room { whole, left: whole.saturating_sub(taken) }
+    pub(super) fn new(whole: usize, taken: usize) -> MemoryBudget {
+        MemoryBudget { whole, left: whole.saturating_sub(taken) }
     }
 
     /// Reserves memory for `count` table entries of `bytes` bytes each, until the whole profile is
@@ -66,7 +66,7 @@ impl Room {
 
     /// Returns an error if the tables so far plus `more` bytes need more memory than is left.
     #[inline]
-    pub(super) fn holds(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
+    pub(super) fn check_memory(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {
             true => Ok(()),
             false => Err(ReadError::TooMany(self.whole >> 20)),

@@ -51,7 +51,7 @@ pub fn label_keys(profile: &Profile) -> Vec<String> {
 }
 
 /// Returns the profile with an additional root frame in each stack, `NAME: GROUP`.
-pub fn grouped(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
+pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile {
     let mut builder = ProfileBuilder::new(profile.sample_types.clone());
     // Functions keep their numbers, since they are added in the original order.
     let places: Vec<u32> = profile
@@ -98,7 +98,7 @@ mod tests {
     fn stacks_are_grouped_by_their_handler() {
         let profile = read(b"main;serve;list;json 5\nmain;serve;order 3\nmain;gc 1\n").expect("folded");
         let handler = |name: &str| ["list", "order", "json"].contains(&name);
-        let result = grouped(&profile, "handler", &SampleSplit::Function(&handler));
+        let result = group_samples(&profile, "handler", &SampleSplit::Function(&handler));
         let rows = rows(&result);
         for (name, cum) in [("handler: list", 5), ("handler: order", 3), ("handler: (none)", 1), ("main", 9)] {
             assert!(rows.contains(&(name.to_owned(), cum)), "{name}: {rows:?}");
@@ -123,7 +123,7 @@ mod tests {
         let profile = builder.finish();
         assert!(has_label(&profile, "endpoint") && !has_label(&profile, "user"));
         assert_eq!(label_keys(&profile), ["endpoint"]);
-        let result = grouped(&profile, "endpoint", &SampleSplit::Label("endpoint"));
+        let result = group_samples(&profile, "endpoint", &SampleSplit::Label("endpoint"));
         let expect = [("main", 8), ("endpoint: /a", 5), ("endpoint: (none)", 2), ("endpoint: /b", 1)];
         assert_eq!(rows(&result), expect.map(|(name, cum)| (name.to_owned(), cum)));
         assert_eq!((result.period, result.functions()[0].file.as_str()), (10, "main.go"));

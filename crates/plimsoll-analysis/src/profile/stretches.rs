@@ -18,7 +18,7 @@ const GAP_NS: u64 = SECOND / 2;
 /// Longest time between the two snapshots for profiles of other kinds, in s.
 const OTHERS_SECONDS_MAX: u32 = 5;
 /// A server sustains an offered rate if its throughput is at least this share of the rate.
-const HOLDS_SHARE: f64 = 0.98;
+const SUSTAINED_SHARE: f64 = 0.98;
 /// Share of the server's maximum throughput at which queues stay short.
 const BELOW_LIMIT: f64 = 0.85;
 /// The low load, as a share of the load under investigation.
@@ -26,22 +26,22 @@ const LOW_SHARE: f64 = 0.15;
 
 /// The plan of a trial with profiles, in ns of schedule time. Each interval has a start and an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stretches {
+pub struct ProfilingSchedule {
     /// End of the warm-up, whose load is not measured.
     pub warmup_ns: u64,
     /// The intervals without profiling, before and after the CPU profile.
-    pub without: [(u64, u64); 2],
+    pub without_profiling: [(u64, u64); 2],
     /// The interval of the CPU profile.
     pub cpu: (u64, u64),
     /// The interval of the profiles of other kinds.
-    pub others: (u64, u64),
+    pub other_kinds: (u64, u64),
     /// The end of the trial.
     pub end_ns: u64,
 }
 
-impl Stretches {
+impl ProfilingSchedule {
     /// Plans a trial with a CPU profile of `cpu_seconds` seconds.
-    pub fn new(cpu_seconds: u32) -> Stretches {
+    pub fn new(cpu_seconds: u32) -> ProfilingSchedule {
         let cpu_ns = u64::from(cpu_seconds) * SECOND;
         let tenths = |ns: u64| ns.div_ceil(SECOND / 10) * (SECOND / 10);
         let mut at = WARMUP_NS;
@@ -53,12 +53,18 @@ impl Stretches {
         let before = next(tenths(cpu_ns / 2), 0);
         let cpu = next(cpu_ns, GAP_NS);
         let after = next(tenths(cpu_ns / 2), 0);
-        let others = next(u64::from(Self::others_seconds(cpu_seconds)) * SECOND, GAP_NS);
-        Stretches { warmup_ns: WARMUP_NS, without: [before, after], cpu, others, end_ns: others.1 + GAP_NS }
+        let others = next(u64::from(Self::other_kinds_seconds(cpu_seconds)) * SECOND, GAP_NS);
+        ProfilingSchedule {
+            warmup_ns: WARMUP_NS,
+            without_profiling: [before, after],
+            cpu,
+            other_kinds: others,
+            end_ns: others.1 + GAP_NS,
+        }
     }
 
     /// Length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`.
-    pub fn others_seconds(cpu_seconds: u32) -> u32 {
+    pub fn other_kinds_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
 }
@@ -76,7 +82,7 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
-        Some(offered) if summary.offered_unit_rps() >= offered * HOLDS_SHARE => offered,
+        Some(offered) if summary.offered_unit_rps() >= offered * SUSTAINED_SHARE => offered,
         _ => summary.offered_unit_rps() * BELOW_LIMIT,
     }
 }
@@ -136,29 +142,29 @@ pub struct ProfiledTrial {
     /// Mean number of requests per session; 1 without sessions.
     pub requests_each: f64,
     /// The figures of the intervals without profiling.
-    pub without: PeriodFigures,
+    pub without_profiling: PeriodFigures,
     /// The figures of the interval of the CPU profile.
-    pub with: PeriodFigures,
+    pub with_cpu_profile: PeriodFigures,
     /// The interval of the profiles of other kinds.
-    pub others: PeriodFigures,
+    pub other_kinds: PeriodFigures,
 }
 
 impl ProfiledTrial {
     /// The figures of a trial with these `stretches`.
-    pub fn from_run(run: &Run, stretches: &Stretches) -> ProfiledTrial {
+    pub fn from_run(run: &Run, stretches: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
             requests_each: Summary::from_run(run).requests_each,
-            without: PeriodFigures::from_run(run, &stretches.without),
-            with: PeriodFigures::from_run(run, &[stretches.cpu]),
-            others: PeriodFigures::from_run(run, &[stretches.others]),
+            without_profiling: PeriodFigures::from_run(run, &stretches.without_profiling),
+            with_cpu_profile: PeriodFigures::from_run(run, &[stretches.cpu]),
+            other_kinds: PeriodFigures::from_run(run, &[stretches.other_kinds]),
         }
     }
 
     /// Returns whether the server sustained the rate. Only then the cost of a request does not
     /// depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
-        self.without.goodput_rps / self.requests_each >= self.offered_rps * HOLDS_SHARE
+        self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE
     }
 
     /// Returns the number of requests completed during a profile of `duration_ns`, at the
@@ -176,7 +182,8 @@ mod tests {
     #[test]
     fn stretches_follow_each_other() {
         for seconds in [1, 3, 10, 60] {
-            let Stretches { warmup_ns, without: [before, after], cpu, others, end_ns } = Stretches::new(seconds);
+            let ProfilingSchedule { warmup_ns, without_profiling: [before, after], cpu, other_kinds: others, end_ns } =
+                ProfilingSchedule::new(seconds);
             assert_eq!((warmup_ns, before.1), (before.0, cpu.0));
             assert!(cpu.1 < after.0 && after.1 <= others.0 && others.1 < end_ns);
             assert_eq!(cpu.1 - cpu.0, u64::from(seconds) * SECOND);
@@ -222,9 +229,9 @@ mod tests {
         let level = |offered_rps, requests_each| ProfiledTrial {
             offered_rps,
             requests_each,
-            without: outside,
-            with: inside,
-            others: inside,
+            without_profiling: outside,
+            with_cpu_profile: inside,
+            other_kinds: inside,
         };
         assert!(level(20.0, 1.0).is_steady() && level(20.4, 1.0).is_steady() && !level(20.5, 1.0).is_steady());
         assert!(level(5.0, 4.0).is_steady() && !level(6.0, 4.0).is_steady());

@@ -77,7 +77,7 @@ struct Test {
 /// Returns whether this number of blocks could prove an effect of a route at this look, if all
 /// blocks agreed. A comparison does not end earlier, because the report would then say nothing
 /// about the routes.
-pub(super) fn can_tell(counted: &[Block], look: LookNumber) -> bool {
+pub(super) fn can_prove_routes(counted: &[Block], look: LookNumber) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
@@ -96,7 +96,7 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumb
                 tests.push(Test { route: number, measure, effect, p });
             }
         }
-        routes.push(summed(&route.name, counted, number, sides.len()));
+        routes.push(route_totals(&route.name, counted, number, sides.len()));
     }
     let adjusted = stats::holm(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
@@ -130,7 +130,7 @@ fn common_blocks(counted: &[Block], at: usize) -> (Vec<Block>, Vec<[RouteReading
 }
 
 /// Sums the requests and the successes of a route over all blocks; the measures stay empty.
-fn summed(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
+fn route_totals(name: &str, counted: &[Block], at: usize, blocks: usize) -> RouteComparison {
     let (mut requests, mut succeeded) = ([0; 2], [0; 2]);
     for block in counted {
         for (arm, reading) in block.readings.iter().enumerate().take(2) {

@@ -2,7 +2,7 @@
 //! needs for a verdict.
 
 use super::reading::Block;
-use super::rules::{NoEffect, Rules, counting, effect, requests_needed};
+use super::rules::{NoEffect, Rules, effect, requests_needed, valid_blocks};
 use super::stats;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{Purpose, Trial};
@@ -44,7 +44,7 @@ pub(super) fn blocks_more(settings: &Rules, counted: &[Block]) -> usize {
 /// Estimates the budget with which the comparison would probably decide, in ns, rounded up; `None`
 /// before the first block.
 pub fn budget_enough_ns(settings: &Rules, blocks: &[Block], trials: &[Trial]) -> Option<u64> {
-    let counted = counting(blocks, settings.primary);
+    let counted = valid_blocks(blocks, settings.primary);
     let of_blocks = || trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
     let began_ns = of_blocks().map(|trial| trial.start_ns).min()?;
     let ended_ns = of_blocks().map(|trial| trial.start_ns + trial.run.window_ns.1).max()?;

@@ -39,7 +39,7 @@ use crate::doubts::{DoubtKind, Doubts};
 use crate::interference::Interference;
 use crate::sentence::Sentence;
 use looks::{Look, LookNumber};
-use rules::{NoEffect, counting};
+use rules::{NoEffect, valid_blocks};
 use verdict::{Decision, decide};
 
 /// A comparison ends after this number of void blocks, if there are more than twice as many void
@@ -111,7 +111,7 @@ pub struct Proof {
 /// Returns the look (evaluation) planned after exactly these blocks, and its decision; `None`
 /// unless the verdict is certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)> {
-    let number = looks::interim(counted.len()).filter(|number| by_route::can_tell(counted, *number))?;
+    let number = looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most looks are not certain. The primary measure and the success rate show this quickly.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
@@ -122,7 +122,7 @@ fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)
 
 /// Returns the reason to stop after these blocks; `None` to continue. The caller checks the time.
 pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
-    let counted = counting(blocks, settings.primary);
+    let counted = valid_blocks(blocks, settings.primary);
     let void = blocks.len() - counted.len();
     if void >= VOIDS_MAX && void > 2 * counted.len() {
         return Some(ComparisonEnd::Void);
@@ -134,11 +134,11 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
 }
 
 /// Estimates the primary measure after these blocks, for display during the measurement.
-pub fn standing(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
-    standing_of(settings, &counting(blocks, settings.primary))
+pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
+    estimate_from_blocks(settings, &valid_blocks(blocks, settings.primary))
 }
 
-fn standing_of(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
+fn estimate_from_blocks(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
     let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, LookNumber::Last, 1);
     Some(InterimEstimate {
         blocks: counted.len(),
@@ -149,18 +149,18 @@ fn standing_of(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
 
 /// Estimates the primary measure after increasing numbers of blocks, at 40 points or fewer.
 pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
-    let counted = counting(blocks, settings.primary);
+    let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
     let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();
     if after.last() != Some(&counted.len()) && !counted.is_empty() {
         after.push(counted.len());
     }
-    after.into_iter().filter_map(|n| standing_of(settings, &counted[..n])).collect()
+    after.into_iter().filter_map(|n| estimate_from_blocks(settings, &counted[..n])).collect()
 }
 
 /// Computes the result of all blocks together.
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
-    let counted = counting(blocks, settings.primary);
+    let counted = valid_blocks(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
     let (look, decision) = early.unwrap_or_else(|| (LookNumber::Last, decide(settings, &counted, LookNumber::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
@@ -179,7 +179,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
     doubts.extend(by_route::succeed_on_one_side(&routes));
     let loads = counted.iter().flat_map(|block| &block.readings).map(|reading| &reading.interference);
-    if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::over(loads, "loads") {
+    if let Interference { disturbed: true, reason: Some(reason), .. } = Interference::combine(loads, "loads") {
         let text = format!("the machine was disturbed: {reason}; the intervals stay valid, and are wider");
         doubts.add(DoubtKind::Others, text);
     }

@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_pasts_are_told() {
+    fn different_pasts_cause_a_warning() {
         for (a, b, expect) in [
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),

@@ -70,7 +70,7 @@ impl LedgerTimes {
     }
 
     /// Returns the number of successes in this bucket or below.
-    fn until(&self, bucket: u32) -> u64 {
+    fn succeeded_up_to(&self, bucket: u32) -> u64 {
         let after = self.succeeded.partition_point(|(at, _)| *at <= bucket);
         after.checked_sub(1).map_or(0, |last| self.succeeded[last].1)
     }
@@ -277,7 +277,7 @@ impl Cuts {
         let least = least.unwrap_or(last).min(most);
         let mut mass: BTreeMap<u32, u64> = BTreeMap::new();
         for one in &times {
-            let mut before = one.until(least.saturating_sub(1));
+            let mut before = one.succeeded_up_to(least.saturating_sub(1));
             for (bucket, until) in one.succeeded.iter().filter(|(bucket, _)| (least..=most).contains(bucket)) {
                 *mass.entry(*bucket).or_default() += until - before;
                 before = *until;
@@ -298,7 +298,11 @@ impl Cuts {
         }
         let start_ns = lowest_of(buckets.first()?.0 as usize) as f64;
         let weighted = |bucket: u32| {
-            times.iter().zip(weights).map(|(one, weight)| one.until(bucket) as f64 * weight).collect::<Vec<f64>>()
+            times
+                .iter()
+                .zip(weights)
+                .map(|(one, weight)| one.succeeded_up_to(bucket) as f64 * weight)
+                .collect::<Vec<f64>>()
         };
         let mut until = vec![weighted(least.saturating_sub(1))];
         until.extend(buckets.iter().map(|(_, last)| weighted(*last)));
@@ -394,7 +398,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_answered_with_success_is_slower_than_any_bound() {
+    fn failures_are_slower_than_any_bound() {
         let answered: Vec<u64> = (1..=95).collect();
         for (scheduled, q, expect_ms) in
             [(95, 0.5, 48.0), (100, 0.5, 50.0), (190, 0.5, 95.0), (200, 0.5, f64::INFINITY), (100, 0.99, f64::INFINITY)]

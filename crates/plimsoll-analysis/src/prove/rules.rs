@@ -63,7 +63,10 @@ pub fn requests_needed(q: f64) -> f64 {
 }
 
 /// Applies `of` to both sides of each block; `None` if a value is missing in any block.
-pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
+pub(super) fn values_of_sides<'a, T>(
+    blocks: &'a [Block],
+    of: impl Fn(&'a Reading) -> Option<T>,
+) -> Option<Vec<[T; 2]>> {
     let sides = |block: &'a Block| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
         _ => None,
@@ -74,9 +77,9 @@ pub(super) fn of_sides<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> O
 /// Returns the quantity of a measure; `None` if a block does not have it.
 pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
-        return Some(Quantity::Quantile(q, of_sides(blocks, |reading| Some(&reading.ledger))?));
+        return Some(Quantity::Quantile(q, values_of_sides(blocks, |reading| Some(&reading.ledger))?));
     }
-    Some(Quantity::Amounts(of_sides(blocks, |reading| match measure {
+    Some(Quantity::Amounts(values_of_sides(blocks, |reading| match measure {
         Criterion::Cpu => reading.cpu_ns,
         _ => Some(reading.goodput),
     })?))
@@ -146,7 +149,7 @@ pub(super) fn by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
 }
 
 /// Returns the blocks that are not void and have a value of the primary measure.
-pub(super) fn counting(blocks: &[Block], primary: Criterion) -> Vec<Block> {
+pub(super) fn valid_blocks(blocks: &[Block], primary: Criterion) -> Vec<Block> {
     let whole = |block: &&Block| block.readings.iter().all(|reading| reading.value(primary).is_some());
     blocks.iter().filter(|block| block.void().is_none()).filter(whole).cloned().collect()
 }

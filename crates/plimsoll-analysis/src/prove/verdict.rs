@@ -9,7 +9,7 @@ use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
 use super::looks::{Look, LookNumber, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
 use super::resample::{BlockAmount, ProvedEffect};
-use super::rules::{NoEffect, Rules, by_block, effect, of_sides};
+use super::rules::{NoEffect, Rules, by_block, effect, values_of_sides};
 use super::stats::{self, ConfidenceInterval};
 use crate::format;
 use plimsoll_model::Criterion;
@@ -95,11 +95,11 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
     let against = match said {
         // Outliers against B withhold the verdict "better". Outliers against A are part of the
         // effect.
-        ProveVerdict::Better => against_better(settings, counted)
-            .or_else(|| far_out(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
-        ProveVerdict::Same | ProveVerdict::Small => against_better(settings, counted)
-            .or_else(|| worse_beside(&secondary))
-            .or_else(|| far_out(&values, more_is_better).map(|(_, text)| text))
+        ProveVerdict::Better => evidence_against_better(settings, counted)
+            .or_else(|| outlier_side(&values, more_is_better).filter(|(side, _)| *side == 'B').map(|(_, text)| text)),
+        ProveVerdict::Same | ProveVerdict::Small => evidence_against_better(settings, counted)
+            .or_else(|| worse_secondary_measure(&secondary))
+            .or_else(|| outlier_side(&values, more_is_better).map(|(_, text)| text))
             .or_else(|| trend(counted, settings.primary)),
         ProveVerdict::Worse | ProveVerdict::Inconclusive => None,
     };
@@ -155,7 +155,7 @@ fn secondary(
 
 /// Compares the success rates of both sides; `None` without blocks.
 fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
-    let amounts = of_sides(counted, |reading| {
+    let amounts = values_of_sides(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
         Some(BlockAmount { of, per })
     })?;
@@ -170,7 +170,7 @@ fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
     })
 }
 
-fn against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
+fn evidence_against_better(settings: &Rules, counted: &[Block]) -> Option<String> {
     answers_differ(counted).filter(|differing| differing.much && !settings.answers_may_differ).map(|it| it.text)
 }
 
@@ -193,7 +193,7 @@ fn is_credible(effect: &ProvedEffect) -> bool {
 pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     let weights = vec![1.0; counted.len()];
     let compared = |of: &dyn Fn(&Reading) -> BlockAmount| {
-        let amounts = of_sides(counted, |reading| Some(of(reading)))?;
+        let amounts = values_of_sides(counted, |reading| Some(of(reading)))?;
         let sum = |side: usize, of: fn(&BlockAmount) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
         let shares = [0, 1].map(|side| sum(side, |it| it.of) / sum(side, |it| it.per));
         Some((ProvedEffect::of_amounts(&amounts, &weights)?, shares))
@@ -229,14 +229,14 @@ pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
 }
 
 /// Describes the first secondary measure that is worse for B; `None` if no measure is worse.
-fn worse_beside(secondary: &[MeasureComparison]) -> Option<String> {
+fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
     let worse = secondary.iter().find(|one| one.verdict == ProveVerdict::Worse)?;
     Some(format!("{} of B is worse ({:+.1} %)", worse.measure.word(), (worse.ratio - 1.0) * 100.0))
 }
 
 /// Returns the side ('A' or 'B') with more outlier blocks than chance explains, with a description;
 /// `None` if there is no such side.
-fn far_out(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
+fn outlier_side(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(by_block)?;
     let sizes: Vec<f64> = by_block.iter().map(|value| (value - middle).abs()).collect();
     let far = FAR_OUT * DEVIATIONS * stats::median(&sizes)?;

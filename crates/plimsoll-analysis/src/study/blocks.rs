@@ -140,7 +140,7 @@ impl Comparison {
     }
 
     /// Returns the interim result for display; `None` before the first block.
-    pub fn stand(&self, trials: &[Trial]) -> Option<BlocksStatus> {
+    pub fn interim_status(&self, trials: &[Trial]) -> Option<BlocksStatus> {
         let whole = &self.blocks.whole;
         let Some(rules) = &self.rules else {
             let ladder = prove::ladder(whole, self.spec.arms.len(), None);
@@ -148,7 +148,7 @@ impl Comparison {
         };
         let enough_ns = prove::budget_enough_ns(rules, whole, trials)
             .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.spec.budget_ns);
-        prove::standing(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
+        prove::interim_estimate(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
     }
 }
 

@@ -171,11 +171,11 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
         tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
         // With more users, a slow server would still process their requests when the next load
         // begins.
-        if flat >= 2 || plenty(&tried).is_some() || ended_ns >= over_ns {
+        if flat >= 2 || more_than_enough_users(&tried).is_some() || ended_ns >= over_ns {
             break;
         }
     }
-    filled(&tried).ok_or(Step::Break(StudyFailure::NotReached(arm.letter())))
+    saturating_peak(&tried).ok_or(Step::Break(StudyFailure::NotReached(arm.letter())))
 }
 
 fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
@@ -185,7 +185,7 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
 /// Returns the fewest tried users that are more than enough by Little's law. The law uses the
 /// response time of a single user. This limit is needed because a disturbance may hide that few
 /// users were enough.
-fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
+fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
     let times = if best.answers < SLOW_ANSWERS { FILLING_TIMES_SLOW } else { FILLING_TIMES };
@@ -193,10 +193,10 @@ fn plenty(tried: &[ArmPeak]) -> Option<ArmPeak> {
 }
 
 /// Returns the capacity of an arm, with the fewest users that saturate it.
-fn filled(tried: &[ArmPeak]) -> Option<ArmPeak> {
+fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
-    let mut peak = [enough, plenty(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
+    let mut peak = [enough, more_than_enough_users(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
     if best.answers < SLOW_ANSWERS {
         let filling = (best.rps * tried.first()?.mean_ns / 1e9 * ENOUGH_TIMES_SLOW).ceil().max(1.0);
         peak.users = peak.users.min(filling as u64);
@@ -289,7 +289,7 @@ mod tests {
                 .iter()
                 .map(|&(users, rps, ms, s)| ArmPeak { users, rps, mean_ns: ms * 1e6, answers: rps * s })
                 .collect();
-            assert_eq!(filled(&tried).map(|peak| peak.users), expected, "{levels:?}");
+            assert_eq!(saturating_peak(&tried).map(|peak| peak.users), expected, "{levels:?}");
         };
         check(&[], None);
         // More users give no higher throughput.
@@ -311,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn what_one_does_not_want_is_left_to_the_others() {
+    fn unused_parts_go_to_larger_elements() {
         let check = |wanted: &[u64], sum, expected| assert_eq!(even(wanted.to_vec(), sum), expected, "{wanted:?}");
         check(&[4, 4], 8, u64::MAX);
         check(&[9, 9], 8, 4);

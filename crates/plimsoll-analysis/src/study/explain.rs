@@ -224,7 +224,7 @@ impl Explain {
             let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
             tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
         });
-        let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.kept_ns()), overhead_ns(history)));
+        let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.reserved_ns()), overhead_ns(history)));
         match held_again {
             Some(((level, rate), length_ns)) if !has_changed(history.trials) => {
                 self.hold(level, rate, length_ns, &findings)
@@ -260,12 +260,13 @@ impl Explain {
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
         let (next, least) = if again { (made, made) } else { ((made * FURTHER).min(most), made * PAST) };
         // The load is shorter than the one before if that leaves time for experiments.
-        let (made_ns, beside_changes_ns) = (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.kept_ns()));
+        let (made_ns, beside_changes_ns) =
+            (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.reserved_ns()));
         let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         // An experiment requested by a flag is always made.
-        let kept_ns = if !self.flagged.is_empty() { self.kept_ns() } else { self.varied_ns() };
+        let kept_ns = if !self.flagged.is_empty() { self.reserved_ns() } else { self.varied_ns() };
         let fits = takes_ns <= left_ns.saturating_sub(kept_ns);
         (fits && next >= least).then(|| self.hold(HoldLevel::Past, next, length_ns, findings))
     }
@@ -273,7 +274,7 @@ impl Explain {
     /// Returns the next load with another value of the setting (`--vary`). A value that could not
     /// be set is not tried again.
     fn vary(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
-        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_unheld(history.remarks, tag);
+        let made = |tag: Tag| history.trials.iter().any(|trial| trial.tag == tag) || is_skipped(history.remarks, tag);
         let next = (0..self.varied.len()).map(varied_tag).find(|tag| !made(*tag));
         match next {
             // The load has twice the users of the other experiments, so that the users are not the
@@ -301,7 +302,7 @@ impl Explain {
         let times = |intervention: Intervention| intervention_trials(history.trials, intervention).count();
         let controls = times(Intervention::Control);
         let chosen = self.chosen(history.trials, findings);
-        let can_be = |it: &Intervention| !is_unheld(history.remarks, it.tag());
+        let can_be = |it: &Intervention| !is_skipped(history.remarks, it.tag());
         let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
         let low = trials_at_level(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
@@ -423,7 +424,7 @@ impl Explain {
     }
 
     /// Returns the time reserved for experiments and for other values of the setting, ns.
-    fn kept_ns(&self) -> u64 {
+    fn reserved_ns(&self) -> u64 {
         // The reserve is enough for one experiment and its controls: less would be useless.
         let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
@@ -443,8 +444,9 @@ impl Explain {
     /// above the line may follow, so there is time for one more load if possible.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
-        let kept =
-            |loads: u64| without(self.kept_ns(), loads).filter(|it| !self.flagged.is_empty() || *it >= KEPT_FROM_NS);
+        let kept = |loads: u64| {
+            without(self.reserved_ns(), loads).filter(|it| !self.flagged.is_empty() || *it >= KEPT_FROM_NS)
+        };
         let all = loads + u64::from(is_wide);
         let kept = kept(all).or_else(|| kept(loads));
         kept.or_else(|| without(self.varied_ns(), all)).or_else(|| without(self.varied_ns(), loads))
@@ -523,7 +525,7 @@ fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Ite
 }
 
 /// Returns whether a remark says that the load with this tag cannot be made.
-pub(crate) fn is_unheld(remarks: &[Remark], tag: Tag) -> bool {
+pub(crate) fn is_skipped(remarks: &[Remark], tag: Tag) -> bool {
     remarks.iter().filter_map(Remark::unheld).any(|(other, _)| other == tag)
 }
 

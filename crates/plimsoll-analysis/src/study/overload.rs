@@ -7,7 +7,7 @@
 
 use super::search::{SEARCH_PART, Search};
 use super::step::{History, Step, StopRule};
-use crate::overload::{FACTORS, level_to_pass};
+use crate::overload::{FACTORS, overload_base_rps};
 use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
@@ -67,7 +67,7 @@ impl Overload {
                 step => return step,
             }
         }
-        let line_rps = self.line_rps.unwrap_or_else(|| level_to_pass(&self.search.findings(history.elapsed_ns)));
+        let line_rps = self.line_rps.unwrap_or_else(|| overload_base_rps(&self.search.findings(history.elapsed_ns)));
         let grace_ns = self.search.settings.base.load.grace_ns.min(SECOND);
         let left_ns = self.budget_ns.saturating_sub(history.elapsed_ns) / (1 + u64::from(self.against.is_some()));
         let left_ns = left_ns.saturating_sub(OVERHEAD_NS + grace_ns);

@@ -7,7 +7,7 @@
 
 use super::climb::WARMUP_FRESH_NS;
 use super::step::{History, NoProfile, Step, StopRule};
-use crate::profile::{Stretches, rates};
+use crate::profile::{ProfilingSchedule, rates};
 use crate::prove::Block;
 use crate::prove::reading::block_plans;
 use plimsoll_model::rng::mix;
@@ -82,7 +82,7 @@ pub(super) fn levels(
     }
     let Some(tag) = level_left(history) else { return Step::Stop };
     let rate = rates(level_rps)[tag.turn as usize];
-    let stretches = Stretches::new(spec.seconds);
+    let stretches = ProfilingSchedule::new(spec.seconds);
     let length_ns = stretches.end_ns - stretches.warmup_ns;
     let load = Load {
         seed: mix(base.load.seed ^ rate.to_bits()),

@@ -96,7 +96,7 @@ impl CorpusCase {
     }
 
     /// Returns the cause that plimsoll names for this case.
-    pub fn product_says(&self) -> Cause {
+    pub fn named_cause(&self) -> Cause {
         explained(&self.case, &self.changes, LoadLine::NONE).cause
     }
 
@@ -187,9 +187,9 @@ mod tests {
     use plimsoll_analysis::explain::features::Feature;
 
     #[test]
-    fn what_is_said_of_each_case_is_expected() {
+    fn named_causes_are_as_expected() {
         let cases = cases();
-        let said: Vec<Cause> = cases.iter().map(CorpusCase::product_says).collect();
+        let said: Vec<Cause> = cases.iter().map(CorpusCase::named_cause).collect();
         let expected = std::fs::read_to_string(folder().join("expected.tsv")).expect("expected.tsv");
         let found = expected_text(&cases, &said);
         let flipped: Vec<&str> = found.lines().filter(|line| !expected.lines().any(|it| it == *line)).collect();

@@ -14,7 +14,7 @@ fn check(input: &[u8], said: &str) {
 }
 
 #[test]
-fn what_is_no_profile_is_refused() {
+fn bytes_without_a_profile_are_refused() {
     check(b"", "empty");
     check(b" \n", "empty");
     check(b"PERFILE2....", "perf script");

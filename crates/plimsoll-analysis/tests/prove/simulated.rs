@@ -48,7 +48,7 @@ fn intervals_hold_planted_ratios() {
 
 /// Builds with one hidden defect never get the verdict "better", and hardly ever "same".
 #[test]
-fn what_is_worse_in_a_hidden_way_is_not_better_and_not_the_same() {
+fn hidden_defects_are_never_better_or_the_same() {
     let (mut all, mut same) = (0, 0);
     for (_, builds) in worse_builds() {
         for hidden in builds {
@@ -90,7 +90,7 @@ fn the_same_is_inside_the_margin_asked_for() {
 /// Two equal builds on a noisy machine: with the number of blocks that the first comparison
 /// recommends, most comparisons have a verdict.
 #[test]
-fn as_many_blocks_as_are_asked_for_do() {
+fn the_recommended_blocks_suffice() {
     let world = on(Machine { white: 0.03, ..QUIET });
     let (mut told, mut asked) = (0, 0);
     for seed in seeds(20) {
@@ -124,7 +124,7 @@ fn a_quantile_without_its_requests_is_not_compared() {
 }
 
 #[test]
-fn what_cannot_be_said_is_not() {
+fn missing_evidence_gives_no_verdict() {
     let settings = COPIES.rules(BLOCKS);
     let blocks = World { ratio: 1.35, ..COPIES }.blocks(1, 20);
     // With too few blocks, the result states how many more are needed.
@@ -134,7 +134,7 @@ fn what_cannot_be_said_is_not() {
     // The comparison was aborted.
     let broken = conclude(&settings, &blocks, ComparisonEnd::Broken("^C".into()));
     assert_eq!(broken.verdict, ProveVerdict::Inconclusive);
-    assert!(broken.doubts.above().any(|warning| warning.contains("^C")), "{broken:?}");
+    assert!(broken.doubts.banner_texts().any(|warning| warning.contains("^C")), "{broken:?}");
     // There is no block at all.
     let none = conclude(&settings, &[], ComparisonEnd::Broken("no time".into()));
     assert!(none.measures.is_empty() && none.blocks_more.is_none());
@@ -157,7 +157,7 @@ fn what_cannot_be_said_is_not() {
         other.iter_mut().for_each(|block| block.readings[1].answer_bytes = scaled(block.readings[1].answer_bytes));
         let rules = Rules { answers_may_differ, ..settings.clone() };
         let proof = conclude(&rules, &other, ComparisonEnd::Blocks);
-        let said = proof.doubts.above().any(|warning| warning.contains("respond differently"));
+        let said = proof.doubts.banner_texts().any(|warning| warning.contains("respond differently"));
         assert_eq!((proof.verdict, said), (verdict, is_said), "{bytes}: {proof:?}");
     }
 }
@@ -165,7 +165,7 @@ fn what_cannot_be_said_is_not() {
 /// Disturbed blocks are valid. Such blocks widen the interval, and have less weight than
 /// undisturbed blocks.
 #[test]
-fn blocks_that_others_disturbed_count() {
+fn disturbed_blocks_are_valid() {
     let loud = Interference {
         cores: Some(1.9),
         machine_cores: 2.0,
@@ -185,7 +185,7 @@ fn blocks_that_others_disturbed_count() {
     }
     let [quiet, disturbed] = [&quiet, &blocks].map(|blocks| conclude(&settings, blocks, ComparisonEnd::Budget));
     assert_eq!((disturbed.blocks, disturbed.blocks_void), (BLOCKS, 0));
-    assert!(disturbed.doubts.above().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
+    assert!(disturbed.doubts.banner_texts().any(|warning| warning.contains("was disturbed: other processes used 1.9")));
     let width =
         |proof: &plimsoll_analysis::prove::Proof| proof.measures[0].ratio_interval.expect("an interval").half_width();
     // A third of the blocks is wrong by half. Without weights, half of the interval would be at
@@ -227,7 +227,7 @@ fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block
 }
 
 #[test]
-fn of_many_routes_the_one_that_differs_is_told() {
+fn the_route_that_differs_is_found() {
     let settings = on(QUIET).rules(28);
     let (mut found, mut alarms, mut copies) = (0, 0, 0);
     let is_told = |one: &RouteVerdict| matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse);
@@ -255,7 +255,11 @@ fn a_route_that_fails_is_worse_though_it_is_as_quick() {
     assert!((proof.routes[0].success_rate[1] - 0.8).abs() < 1e-9 && proof.routes[0].success_rate[0] == 1.0);
     // A route that never succeeds has no quantile, but causes a doubt.
     let proof = told(&with_routes(1, 5, 1.0, 1.0));
-    assert!(proof.doubts.above().any(|warning| warning.contains("'r0' never succeeds on B")), "{:?}", proof.doubts);
+    assert!(
+        proof.doubts.banner_texts().any(|warning| warning.contains("'r0' never succeeds on B")),
+        "{:?}",
+        proof.doubts
+    );
     // If there is no verdict for the whole comparison, no route has a verdict.
     let broken = conclude(&settings, &with_routes(1, 5, 2.0, 0.0), ComparisonEnd::Broken("^C".into()));
     let verdicts = broken.routes.iter().flat_map(|route| &route.measures).map(|one| one.verdict);

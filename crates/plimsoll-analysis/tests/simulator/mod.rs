@@ -621,7 +621,7 @@ pub const NO_BURNERS: Burners = |_| 0.0;
 
 /// Returns the probe readings of a load that began at `start_ns`, if the server and plimsoll used
 /// 0.6 cores.
-fn beside(run: &Run, start_ns: u64, burners: Burners) -> Probes {
+fn probes_with_burners(run: &Run, start_ns: u64, burners: Burners) -> Probes {
     let mut probes = Probes::default();
     let step_ns = 100 * MS;
     let mut used = [0.0; 3];
@@ -653,15 +653,15 @@ pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) ->
 
 /// Runs a whole search with these settings.
 pub fn search_as(model: Model, seed: u64, settings: &Settings) -> Findings {
-    searched(model, seed, settings, NO_BURNERS)
+    run_search(model, seed, settings, NO_BURNERS)
 }
 
 /// Runs a whole search while other processes use cores, which reduces the server's capacity.
 pub fn search_beside(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
-    searched(model, seed, &settings(model, seed, budget_ns, None), burners)
+    run_search(model, seed, &settings(model, seed, budget_ns, None), burners)
 }
 
-fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> Findings {
+fn run_search(model: Model, seed: u64, settings: &Settings, burners: Burners) -> Findings {
     let mut server = Server::new(model, mix(seed));
     let mut history: Vec<TrialOutcome> = Vec::new();
     let mut now_ns = 0;
@@ -676,7 +676,7 @@ fn searched(model: Model, seed: u64, settings: &Settings, burners: Burners) -> F
                 server.model = slowed;
                 let until = StopRule::Shown(Box::new(measure.watch));
                 let (mut run, took_ns) = simulate(&measure.plan, until, &mut server, start_ns);
-                run.probes = beside(&run, start_ns, burners);
+                run.probes = probes_with_burners(&run, start_ns, burners);
                 history.push(judge(measure.purpose, start_ns, &run, &settings.slo));
                 now_ns = start_ns + took_ns + OVERHEAD_NS / 2;
             }
@@ -698,7 +698,7 @@ pub struct Recorded {
 }
 
 /// Runs a whole study in virtual time, each arm on its own server, while other processes use cores.
-pub fn conduct(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
+pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Burners) -> Recorded {
     let mut servers: Vec<Server> =
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(asked).expect("a question");
@@ -722,7 +722,7 @@ pub fn conduct(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: Bur
                 server.model =
                     Model { capacity: models[arm].capacity * (1.0 - burners(start_ns) / 2.8), ..models[arm] };
                 let (mut run, took_ns) = simulate(&trial.plan, trial.until, server, start_ns);
-                run.probes = beside(&run, start_ns, burners);
+                run.probes = probes_with_burners(&run, start_ns, burners);
                 trials.push(Trial { tag: trial.tag, start_ns, run });
                 *elapsed_ns = start_ns + took_ns + OVERHEAD_NS / 2;
             }
@@ -739,7 +739,7 @@ pub fn settings(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) 
 
 /// Formats the trials and the result of a search for failure messages. `truth` is the true line or
 /// capacity, 1/s.
-pub fn tell(findings: &Findings, truth: f64) -> String {
+pub fn format_search(findings: &Findings, truth: f64) -> String {
     use std::fmt::Write;
     let mut text = String::new();
     for trial in &findings.trials {
@@ -776,9 +776,9 @@ pub fn tell(findings: &Findings, truth: f64) -> String {
         if line.confirmed { "confirmed" } else { "not confirmed" },
         findings.stopped_by,
         findings.elapsed_s,
-        findings.met_slo_s,
-        findings.doubts.beside().collect::<Vec<_>>(),
-        findings.doubts.above().collect::<Vec<_>>()
+        findings.longest_pass_at_line_s,
+        findings.doubts.inline_texts().collect::<Vec<_>>(),
+        findings.doubts.banner_texts().collect::<Vec<_>>()
     );
     text
 }

@@ -16,7 +16,7 @@ use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
 use plimsoll_traffic::target_url::{Url, host_of};
 use plimsoll_wire::AuthorAnswer;
-use render::{AbReport, BANNER, announced, gnuplot, heartbeat, percentages, render};
+use render::{AbReport, BANNER, announcement, gnuplot, heartbeat, percentages, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -62,7 +62,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
     let request = asked.request(&host_of(&url.origin), &url.path, &body);
-    let (mut question, terms) = run.parse(&asked.as_run())?;
+    let (mut question, terms) = run.parse(&asked.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
     // The request is sent as written: braces in it are not templates.
     (route.request, route.template_parts) = (
@@ -77,7 +77,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     let request_bytes = request.len() as u64;
     if !asked.json {
         output::print(BANNER);
-        output::print(&announced(&url.origin.host, every.is_some()));
+        output::print(&announcement(&url.origin.host, every.is_some()));
         if asked.verbosity >= 2 {
             let head = request.split(|byte| *byte == b'\n').map(String::from_utf8_lossy);
             let head = head.map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n");
@@ -96,8 +96,9 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             3 => Some(|answer| answer_text(answer, 3)),
             _ => Some(|answer| answer_text(answer, 4)),
         },
-        passing: every
-            .map(|every| -> Box<dyn Fn(u64) + Send + Sync> { Box::new(move |done| tell(&progress, every, done)) }),
+        passing: every.map(|every| -> Box<dyn Fn(u64) + Send + Sync> {
+            Box::new(move |done| print_progress(&progress, every, done))
+        }),
         follows: None,
     });
     let measured = run.carry_out(question, &terms, Some(Arc::new(heard.clone())))?;
@@ -111,7 +112,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     } else {
         match every {
             Some(every) => {
-                tell(&told, every, tally.ended());
+                print_progress(&told, every, tally.ended());
                 output::note(&format!("Finished {} requests", tally.ended()));
             }
             None => output::print("..done\n"),
@@ -156,7 +157,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
 
 /// Prints a line of progress for each multiple of `every` that `done` has passed. `told` is the
 /// number of requests reported so far.
-fn tell(told: &AtomicU64, every: u64, done: u64) {
+fn print_progress(told: &AtomicU64, every: u64, done: u64) {
     while told.load(Ordering::Relaxed) + every <= done {
         let count = told.fetch_add(every, Ordering::Relaxed) + every;
         output::note(&format!("Completed {count} requests"));

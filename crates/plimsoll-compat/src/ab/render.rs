@@ -35,7 +35,7 @@ pub const BANNER: &str = concat!(
 );
 
 /// The text that ab prints before the load.
-pub fn announced(host: &str, has_heartbeat: bool) -> String {
+pub fn announcement(host: &str, has_heartbeat: bool) -> String {
     format!("Benchmarking {host} (be patient){}", if has_heartbeat { "\n" } else { "..." })
 }
 
@@ -63,8 +63,8 @@ pub fn render(load: &AbReport) -> String {
         true => text += "Document Length:        Variable\n",
         false => _ = writeln!(text, "Document Length:        {} bytes", first.content_bytes),
     }
-    let connect = tally.lost_by(RequestFailure::Connect) + tally.lost_by(RequestFailure::Tls);
-    let cut = tally.lost_by(RequestFailure::ClosedEarly);
+    let connect = tally.failed_with(RequestFailure::Connect) + tally.failed_with(RequestFailure::Tls);
+    let cut = tally.failed_with(RequestFailure::ClosedEarly);
     let length = if asked.lengths_vary { 0 } else { tally.other_lengths } + cut;
     let received = tally.ended() - tally.answered() - connect - cut;
     let failed = connect + received + length;

@@ -109,7 +109,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
     let (mut cookies, mut authorization) = (Vec::new(), None);
     while let Some(word) = words.next() {
         if let Some(long) = word.strip_prefix("--").filter(|long| !long.is_empty()) {
-            asked.own(long, &mut words)?;
+            asked.parse_own_flag(long, &mut words)?;
             continue;
         }
         let Some(letters) = word.strip_prefix('-').filter(|letters| !letters.is_empty() && word != "--") else {
@@ -165,7 +165,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
 impl AbOptions {
     /// Parses one of plimsoll's own flags, which have long names. Takes the value from `words` if
     /// needed.
-    fn own<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
+    fn parse_own_flag<'a>(&mut self, long: &str, words: &mut impl Iterator<Item = &'a String>) -> Result<(), String> {
         let (name, value) = long.split_once('=').map_or((long, None), |(name, value)| (name, Some(value.to_owned())));
         match (name, &value) {
             ("http11", None) => self.is_1_1 = true,
@@ -193,7 +193,7 @@ impl AbOptions {
             's' => self.timeout_s = positive()?,
             'v' => self.verbosity = number()?.min(4) as u32,
             'k' => self.keep_alive = true,
-            'i' => self.takes_method("HEAD")?,
+            'i' => self.set_method("HEAD")?,
             'm' => {
                 if !value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte)) || value.is_empty()
                 {
@@ -207,7 +207,7 @@ impl AbOptions {
                 }
                 // A method that the user set stays.
                 if ["GET", "HEAD"].contains(&self.method.as_str()) {
-                    self.takes_method(if letter == 'p' { "POST" } else { "PUT" })?;
+                    self.set_method(if letter == 'p' { "POST" } else { "PUT" })?;
                 }
                 self.body = Some(value.to_owned());
             }
@@ -232,7 +232,7 @@ impl AbOptions {
         Ok(())
     }
 
-    fn takes_method(&mut self, method: &str) -> Result<(), String> {
+    fn set_method(&mut self, method: &str) -> Result<(), String> {
         if method == "HEAD" && self.body.is_some() || self.method == "HEAD" && method != "HEAD" {
             return Err("-i: a HEAD request has no body".to_owned());
         }
@@ -271,7 +271,7 @@ impl AbOptions {
     }
 
     /// Returns the equivalent arguments of `plimsoll run`.
-    pub fn as_run(&self) -> Vec<String> {
+    pub fn run_arguments(&self) -> Vec<String> {
         let mut line = ["--quiet", "--no-preflight", "--http=1.1", "--insecure"].map(str::to_owned).to_vec();
         if !self.url.starts_with("https://") {
             line.pop();
@@ -313,7 +313,7 @@ mod tests {
         );
         assert_eq!((asked.lines, asked.lengths_vary), (vec!["X: y".to_owned()], true));
         assert_eq!(load("-t 5 -n 1000 h/").requests, 1000);
-        let run = load("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").as_run().join(" ");
+        let run = load("-n 7 -c 2 -s 3 -B 127.0.0.2 --json --output=f https://h/").run_arguments().join(" ");
         let expect = "--quiet --no-preflight --http=1.1 --insecure --requests=7 --concurrency=2 --timeout=3s --no-keepalive --json --output=f --source-ip=127.0.0.2 https://h/";
         assert_eq!(run, expect);
         assert_eq!((read("-h"), read("-V")), (Ok(AbCommand::Usage), Ok(AbCommand::Version)));

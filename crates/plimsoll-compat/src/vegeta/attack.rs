@@ -6,7 +6,7 @@
 //! Not here: vegeta's flags (`words`), the formats of targets and results
 //! (`plimsoll_traffic::vegeta`).
 
-use super::place::{opened, refuse_bytes_on_terminal, unwritten};
+use super::place::{open_output, refuse_bytes_on_terminal, write_failure};
 use super::words::AttackOptions;
 use crate::go_redirect::{GoHop, GoStep};
 use crate::go_request::{GoRequest, canonical};
@@ -417,7 +417,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };
     plimsoll_sys::signal::catch_interrupts();
     let line = asked.as_run(&first.target.url);
-    let (out, name) = opened(asked.output.as_deref())?;
+    let (out, name) = open_output(asked.output.as_deref())?;
     let (mut question, terms) = run.parse(&line)?;
     // The load waits for all outstanding responses.
     question.plan.load.grace_ns = asked.timeout_ns;
@@ -460,7 +460,7 @@ fn write_all(
     mut writer: VegetaWriter,
     results: &mpsc::Receiver<VegetaResult>,
 ) -> Result<(), Failure> {
-    let cannot = |error: std::io::Error| unwritten(name, &error);
+    let cannot = |error: std::io::Error| write_failure(name, &error);
     let (mut out, mut line) = (BufWriter::new(out), Vec::new());
     while let Ok(first) = results.recv() {
         // Results that have arrived by now are written together.

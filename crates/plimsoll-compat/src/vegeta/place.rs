@@ -15,7 +15,7 @@ pub fn refuse_bytes_on_terminal(encoding: VegetaEncoding, output: Option<&str>) 
 }
 
 /// Opens the output file, or standard output without one. Also returns its name for errors.
-pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), Failure> {
+pub fn open_output(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), Failure> {
     match output {
         // Writing to a closed standard output would lose results without an error.
         None if plimsoll_sys::process::stdout_was_closed() => {
@@ -23,13 +23,13 @@ pub fn opened(output: Option<&str>) -> Result<(Box<dyn Write + Send>, String), F
         }
         None => Ok((Box::new(std::io::stdout()), "stdout".to_owned())),
         Some(path) => {
-            let file = output_file::create(path.as_ref()).map_err(|error| unwritten(path, &error))?;
+            let file = output_file::create(path.as_ref()).map_err(|error| write_failure(path, &error))?;
             Ok((Box::new(file), path.to_owned()))
         }
     }
 }
 
 /// Returns the error for a failed write to `place`.
-pub fn unwritten(place: &str, error: &std::io::Error) -> Failure {
+pub fn write_failure(place: &str, error: &std::io::Error) -> Failure {
     Failure::start(format!("'{place}' cannot be written: {}", system_text(error)))
 }

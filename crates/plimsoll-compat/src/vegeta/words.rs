@@ -65,7 +65,7 @@ impl AttackOptions {
             (rate, _) => line.push(format!("--rate={rate}")),
         }
         // Without TLS, flags about TLS have no effect and are dropped.
-        let is_of_tls = |flag: &&String| OF_TLS.iter().any(|name| flag.split('=').next() == Some(*name));
+        let is_of_tls = |flag: &&String| TLS_FLAGS.iter().any(|name| flag.split('=').next() == Some(*name));
         let is_plain = !url.starts_with("https://");
         line.extend(self.as_they_are.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
         line.push(url.to_owned());
@@ -107,7 +107,7 @@ pub struct PlotOptions {
 }
 
 /// The flags of `run` that concern TLS.
-const OF_TLS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-resumption"];
+const TLS_FLAGS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no-resumption"];
 
 /// The options of a conversion to another encoding.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -120,7 +120,7 @@ pub struct EncodeOptions {
 
 /// Parses the arguments after `vegeta`.
 pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
-    let Some(words) = before_command(words)? else { return Ok(VegetaCommand::Version) };
+    let Some(words) = parse_global_flags(words)? else { return Ok(VegetaCommand::Version) };
     let Some((command, words)) = words.split_first() else { return Ok(VegetaCommand::Usage) };
     match command.as_str() {
         "report" => report(words),
@@ -134,7 +134,7 @@ pub fn parse(words: &[String]) -> Result<VegetaCommand, String> {
 
 /// Parses the flags that come before the command. Returns the words after them; `None` if the user
 /// asks for the version.
-fn before_command(words: &[String]) -> Result<Option<Vec<String>>, String> {
+fn parse_global_flags(words: &[String]) -> Result<Option<Vec<String>>, String> {
     let mut version = false;
     let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
         match flag {

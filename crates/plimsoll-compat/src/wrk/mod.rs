@@ -42,7 +42,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
-        let url = plimsoll_traffic::target_url::typed(asked.url());
+        let url = plimsoll_traffic::target_url::redact_for_terminal(asked.url());
         scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
     }
     let author = scripted.as_ref().map(|script| script.author());

@@ -15,7 +15,7 @@ const METRIC: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "
 impl Units {
     /// Formats a number. The next unit is used from 0.85 of that unit on. As in wrk, the last unit
     /// is never used.
-    fn written(&self, number: f64, digits: usize) -> String {
+    fn format_with_unit(&self, number: f64, digits: usize) -> String {
         let (mut number, mut unit) = (number, self.base);
         for name in &self.names[..self.names.len() - 1] {
             if number < self.scale * 0.85 {
@@ -30,22 +30,22 @@ impl Units {
 
 /// Formats a time given in microseconds: `12.34ms`.
 pub fn time_us(us: f64) -> String {
-    if us >= 1e6 { TIME_S.written(us / 1e6, 2) } else { TIME_US.written(us, 2) }
+    if us >= 1e6 { TIME_S.format_with_unit(us / 1e6, 2) } else { TIME_US.format_with_unit(us, 2) }
 }
 
 /// Formats a time given in seconds, without a fraction: `30s`, `2m`.
 pub fn time_s(s: f64) -> String {
-    TIME_S.written(s, 0)
+    TIME_S.format_with_unit(s, 0)
 }
 
 /// Formats a number of bytes, without the `B`: `1.50M`.
 pub fn binary(bytes: f64) -> String {
-    BINARY.written(bytes, 2)
+    BINARY.format_with_unit(bytes, 2)
 }
 
 /// Formats a number with decimal units: `12.34k`.
 pub fn metric(number: f64) -> String {
-    METRIC.written(number, 2)
+    METRIC.format_with_unit(number, 2)
 }
 
 /// Parses a count: digits, optionally followed by `k`, `M`, `G`, `T` or `P`.

@@ -131,7 +131,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
             asked.words.push(word.clone());
         }
     }
-    asked.checked()
+    asked.validate()
 }
 
 impl WrkOptions {
@@ -170,7 +170,7 @@ impl WrkOptions {
         Ok(())
     }
 
-    fn checked(self) -> Result<WrkOptions, WrkRefusal> {
+    fn validate(self) -> Result<WrkOptions, WrkRefusal> {
         let usage = |text: &str| Err(WrkRefusal(Some(text.to_owned())));
         if self.words.is_empty() || self.threads == 0 || self.duration_ns == 0 {
             return Err(WrkRefusal(None));

@@ -301,7 +301,7 @@ impl SimWorld {
                 self.expect_work(at_ns, link);
                 if let Some(streams) = &mut self.links[link].streams {
                     let said = streams.begin();
-                    self.bring(at_ns, link, said);
+                    self.send_to_client(at_ns, link, said);
                 }
             }
             SimEventKind::Refuses => {
@@ -484,7 +484,7 @@ impl SimWorld {
     }
 
     fn send(&mut self, link: usize, bytes: &[u8]) -> SendOutcome {
-        self.look_away();
+        self.count_unwaited_call();
         self.spend(self.machine.send_ns);
         let it = &mut self.links[link];
         match it.standing {
@@ -523,7 +523,7 @@ impl SimWorld {
 
     fn receive(&mut self, link: usize, buffer: &mut [u8]) -> ReceiveOutcome {
         assert!(!buffer.is_empty(), "a read into no buffer cannot be told from an end");
-        self.look_away();
+        self.count_unwaited_call();
         self.spend(self.machine.receive_ns);
         if self.links[link].flood_at.is_some() && self.links[link].inbox.is_empty() {
             self.spend(FLOOD_READ_NS);
@@ -572,7 +572,7 @@ impl SimWorld {
 
     /// Counts a read or send of the worker, and fails the test if it makes too many between two
     /// waits.
-    fn look_away(&mut self) {
+    fn count_unwaited_call(&mut self) {
         self.unseen += 1;
         assert!(self.unseen < UNSEEN_MAX, "the worker has looked at nothing else until {} ns", self.now_ns);
     }

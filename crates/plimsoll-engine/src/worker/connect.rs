@@ -42,7 +42,7 @@ impl<N: Net> Worker<N> {
                 }
                 Err(error) => {
                     self.recorder.connect_failed(error, address);
-                    if !self.another_may_do(slot, error) {
+                    if !self.has_another_address(slot, error) {
                         return Err(error);
                     }
                 }
@@ -51,8 +51,9 @@ impl<N: Net> Worker<N> {
     }
 
     /// Whether another address remains to be tried after this error.
-    fn another_may_do(&self, slot: u32, error: u16) -> bool {
-        tcp::is_of_address(error) && u64::from(self.connections[slot as usize].tried) < self.job.addresses.choices()
+    fn has_another_address(&self, slot: u32, error: u16) -> bool {
+        tcp::is_of_address(error)
+            && u64::from(self.connections[slot as usize].tried) < self.job.addresses.active_count()
     }
 
     /// Handles the result of a connect.
@@ -64,7 +65,7 @@ impl<N: Net> Worker<N> {
             Err(error) => {
                 self.now_ns = self.net.now_ns();
                 self.recorder.connect_failed(error, connection.address);
-                if self.another_may_do(slot, error) {
+                if self.has_another_address(slot, error) {
                     self.close(slot);
                     if self.open_next(slot).is_ok() {
                         return;
@@ -112,7 +113,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn handshaken(&mut self, slot: u32, resumed: bool) {
         let connection = &self.connections[slot as usize];
-        self.recorder.handshaken(self.now_ns - connection.began_ns, resumed);
+        self.recorder.handshake_ended(self.now_ns - connection.began_ns, resumed);
         self.job.source.stands(&|| connection.conn.agreed());
         self.stands(slot);
     }

@@ -10,7 +10,7 @@ use crate::exchanges::{Exchange, WaitingLine};
 use crate::failed::{AnswerKind, AnswerPiece, status_of};
 use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
-use crate::session_source::AnswerOf;
+use crate::session_source::AnswerFacts;
 use crate::users::LastRequest;
 use plimsoll_model::failed_answer::AnswerMiss;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
@@ -92,7 +92,7 @@ impl<N: Net> Worker<N> {
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
-            !connection.stands_in && !connection.is_at_work() && !connection.conn.is_left()
+            !connection.stands_in && !connection.has_exchanges() && !connection.conn.is_left()
         };
         let spare = (of_users as u32..self.connections.len() as u32).find(is_spare);
         let other = spare.unwrap_or_else(|| self.add_slot());
@@ -214,14 +214,14 @@ impl<N: Net> Worker<N> {
                 // The usual case is handled here, without the general function.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.hears() && self.hear(exchange, status, piece, true) {
-                        self.ask_on(slot, exchange, (piece, surplus), hangup);
+                        self.send_further_request(slot, exchange, (piece, surplus), hangup);
                     } else {
                         self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                     }
                 }
                 other => self.on_fact(slot, other, hangup),
             }
-            if received.is_empty() || !self.is_there(slot, generation) {
+            if received.is_empty() || !self.has_generation(slot, generation) {
                 break;
             }
         }
@@ -229,7 +229,7 @@ impl<N: Net> Worker<N> {
 
     /// Whether the slot still has the connection of this generation.
     #[inline]
-    fn is_there(&self, slot: u32, generation: u32) -> bool {
+    fn has_generation(&self, slot: u32, generation: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.generation == generation && connection.socket.is_some()
     }
@@ -240,7 +240,7 @@ impl<N: Net> Worker<N> {
         match fact {
             Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                 if self.job.source.hears() && self.hear(exchange, status, piece, true) {
-                    self.ask_on(slot, exchange, (piece, surplus), hangup);
+                    self.send_further_request(slot, exchange, (piece, surplus), hangup);
                 } else {
                     self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
@@ -249,7 +249,7 @@ impl<N: Net> Worker<N> {
                 if self.job.source.hears() {
                     self.hear(exchange, status, piece, false);
                 }
-                self.answered_one_of(exchange, status, piece);
+                self.finish_one_message(exchange, status, piece);
             }
             Fact::Piece { exchange, status, piece } => {
                 if self.job.source.hears() {
@@ -281,7 +281,7 @@ impl<N: Net> Worker<N> {
             Fact::Failed { exchange, error: ExchangeError::Left(_), .. } => {
                 self.fail(exchange, RequestFailure::Goaway);
             }
-            Fact::Refused { exchange, error } => self.ask_again(slot, exchange, error),
+            Fact::Refused { exchange, error } => self.send_again(slot, exchange, error),
             Fact::Leaves { error } => {
                 self.recorder.leaves(error);
                 if self.connections[slot as usize].conn.is_over() {
@@ -338,7 +338,7 @@ impl<N: Net> Worker<N> {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
         if exchange.measured && count > 0 {
-            self.recorder.messages_came(route, count);
+            self.recorder.messages_arrived(route, count);
         }
         if !self.job.source.route(route).times_messages {
             return;
@@ -355,7 +355,7 @@ impl<N: Net> Worker<N> {
             let after_ns = self.now_ns - if is_first { exchange.sent_ns } else { *last_ns };
             *last_ns = self.now_ns;
             if exchange.measured {
-                self.recorder.stream_messages_came(route, count, after_ns, is_first);
+                self.recorder.stream_messages_arrived(route, count, after_ns, is_first);
             }
         }
     }
@@ -383,7 +383,7 @@ impl<N: Net> Worker<N> {
             _ => {
                 let generation = connection.generation;
                 let mut idle = true;
-                while self.is_there(slot, generation)
+                while self.has_generation(slot, generation)
                     && let Some(fact) = self.connections[slot as usize].conn.end()
                 {
                     idle = false;
@@ -405,20 +405,20 @@ impl<N: Net> Worker<N> {
         if exchange.measured && status.is_none_or(fails) {
             let kind = status.map_or(AnswerKind::Unknown, AnswerKind::Status);
             let at_ns = self.now_ns - self.origin_ns;
-            self.failed_answers.begun(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
+            self.failed_answers.add_unfinished_piece(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
         }
     }
 
     /// Fails an exchange because the received bytes are no response to its request.
     #[cold]
     fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
-        self.answered_badly(number, AnswerKind::Protocol(error), first, last);
+        self.store_failed_response(number, AnswerKind::Protocol(error), first, last);
         self.fail(number, RequestFailure::Protocol);
     }
 
     /// Stores the last piece of an exchange's response that counts as failed.
     #[cold]
-    fn answered_badly(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
+    fn store_failed_response(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         if exchange.measured {
             let bare = self.connections[exchange.slot as usize].conn.is_h2();
@@ -430,13 +430,19 @@ impl<N: Net> Worker<N> {
     /// Stores a response that failed by its status. `is_said`: the response has a gRPC status,
     /// whose message may say more than the content.
     #[cold]
-    fn judged_bad(&mut self, number: u32, kind: AnswerKind, is_said: bool, (first, last): (bool, &[u8])) {
+    fn store_response_failed_by_status(
+        &mut self,
+        number: u32,
+        kind: AnswerKind,
+        is_said: bool,
+        (first, last): (bool, &[u8]),
+    ) {
         if is_said {
             let message = self.connections[self.exchanges[number].slot as usize].conn.call_message();
             let message = grpc::message_bytes(message);
-            self.answered_badly(number, kind, true, &message);
+            self.store_failed_response(number, kind, true, &message);
         } else {
-            self.answered_badly(number, kind, first, last);
+            self.store_failed_response(number, kind, first, last);
         }
     }
 
@@ -479,7 +485,7 @@ impl<N: Net> Worker<N> {
         let (took_ns, now_ns) = (self.now_ns - exchange.intended_ns, self.now_ns);
         let answer = &self.answers[number as usize];
         let ok_status = self.job.source.route(route).ok_status.contains(status);
-        let of = AnswerOf { user, route, exchange: number, ok_status, took_ns, now_ns };
+        let of = AnswerFacts { user, route, exchange: number, ok_status, took_ns, now_ns };
         if self.job.source.route(route).follow > 0 && is_redirect(status) && answer.fields("location").next().is_some()
         {
             return self.redirected(of, status);
@@ -500,11 +506,11 @@ impl<N: Net> Worker<N> {
 
     /// Follows the redirect in a stored response: its exchange continues at the new URL.
     #[cold]
-    fn redirected(&mut self, of: AnswerOf, status: u16) -> Outcome {
-        let AnswerOf { user, route, exchange: number, now_ns, .. } = of;
+    fn redirected(&mut self, of: AnswerFacts, status: u16) -> Outcome {
+        let AnswerFacts { user, route, exchange: number, now_ns, .. } = of;
         let answer = &self.answers[number as usize];
         // The cookies of the redirect response are stored in any case.
-        self.job.source.judge(AnswerOf { ok_status: false, ..of }, answer);
+        self.job.source.judge(AnswerFacts { ok_status: false, ..of }, answer);
         let location = String::from_utf8_lossy(answer.fields("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
         match self.job.source.redirect((number, user), route, (status, &location), now_ns) {
@@ -550,7 +556,7 @@ impl<N: Net> Worker<N> {
     /// Sends a further request of the exchange, which otherwise would have ended. `last`: the last
     /// piece of the response, with its number of surplus bytes.
     #[cold]
-    fn ask_on(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
+    fn send_further_request(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
         self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         self.recorder.redirected(self.exchanges[number].measured);
@@ -630,13 +636,13 @@ impl<N: Net> Worker<N> {
             self.recorder.status_changed(asked);
         }
         if outcome == Outcome::Failed(RequestFailure::Status) {
-            self.judged_bad(number, kind, grpc_status.is_some(), (first, last.bytes));
+            self.store_response_failed_by_status(number, kind, grpc_status.is_some(), (first, last.bytes));
         }
         (status, outcome)
     }
 
     /// Handles the response to one of an exchange's messages; further responses follow.
-    fn answered_one_of(&mut self, number: u32, status: u16, last: Piece) {
+    fn finish_one_message(&mut self, number: u32, status: u16, last: Piece) {
         let (status, outcome) = self.outcome_of(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
         self.count_finished(number, status, outcome);
@@ -647,7 +653,7 @@ impl<N: Net> Worker<N> {
     /// Sends an exchange's request again, because the server did not process it. Another connection
     /// is used if possible.
     #[cold]
-    fn ask_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
+    fn send_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
         exchange.resent += 1;
         (exchange.sent_ns, exchange.first_byte_ns) = (0, 0);
@@ -685,7 +691,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn time_out(&mut self, number: u32) {
         let slot = self.exchanges[number].slot;
         let connection = &mut self.connections[slot as usize];
-        if !self.exchanges.take_out(&mut connection.waiting, number) {
+        if !self.exchanges.remove_from_line(&mut connection.waiting, number) {
             connection.conn.cancel(number);
             // If the connection stays open, the server is told of the cancellation.
             if !connection.sending && connection.conn.wants_to_send() {
@@ -807,7 +813,7 @@ impl<N: Net> Worker<N> {
     #[cold]
     pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];
-        if connection.generation != generation || !connection.is_at_work() {
+        if connection.generation != generation || !connection.has_exchanges() {
             return;
         }
         if connection.deferred == Readiness::NONE {

@@ -99,7 +99,7 @@ impl<N: Net> Worker<N> {
                 continue;
             }
             released += 1;
-            let Some(route) = self.first_of(user, intended_ns, measured) else { continue };
+            let Some(route) = self.begin_user(user, intended_ns, measured) else { continue };
             if !self.job.source.ready() {
                 continue;
             }
@@ -304,7 +304,7 @@ impl<N: Net> Worker<N> {
     /// Begins `user`, with this intended start. Returns the route of its first request, if the user
     /// sends at once.
     #[inline]
-    fn first_of(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
+    fn begin_user(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
         let next = self.job.source.next(user, None);
         let mut begins = next != UserAction::End;
         if let Some(sessions) = self.job.source.sessions() {
@@ -317,7 +317,7 @@ impl<N: Net> Worker<N> {
                 self.recorder.session_started();
             }
             if let Some(ended) = ended {
-                self.asks_nothing(user, EndedSession { intended_ns, measured, ..ended });
+                self.handle_empty_session(user, EndedSession { intended_ns, measured, ..ended });
             }
         }
         if begins
@@ -339,7 +339,7 @@ impl<N: Net> Worker<N> {
     /// Handles a session that ended without any request. Its user waits before the next session, to
     /// avoid an endless loop.
     #[cold]
-    fn asks_nothing(&mut self, user: u64, ended: EndedSession) {
+    fn handle_empty_session(&mut self, user: u64, ended: EndedSession) {
         self.session_ended(ended);
         if matches!(self.starts, Starts::Closed(_)) {
             self.wait_user(user, RECONNECT_PAUSE_NS, None);
@@ -371,7 +371,7 @@ impl<N: Net> Worker<N> {
             }
             return false;
         }
-        let Some(route) = route.or_else(|| self.first_of(user, intended_ns, measured)) else { return false };
+        let Some(route) = route.or_else(|| self.begin_user(user, intended_ns, measured)) else { return false };
         if !self.job.source.ready() {
             return false;
         }
@@ -404,13 +404,13 @@ impl<N: Net> Worker<N> {
                 self.next_of_user(user, None, self.now_ns);
             }
             (Starts::Open { .. }, UserAction::End) => self.rest(slot),
-            _ => self.go_on_within(slot, user, next, refused),
+            _ => self.continue_session(slot, user, next, refused),
         }
     }
 
     /// Continues a user within its session, or after a failed connect (`refused`).
     #[inline(never)]
-    fn go_on_within(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
+    fn continue_session(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
         // Other users may use the connection meanwhile (open loop).
         self.rest(slot);
         let (wait_ns, route) = match next {

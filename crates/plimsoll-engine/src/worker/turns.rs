@@ -7,7 +7,7 @@
 //! read, a request sent at once) needs none of this.
 
 use super::state::Worker;
-use crate::connection::{Readiness, State, of_token};
+use crate::connection::{Readiness, State, slot_and_generation};
 use crate::net::{Net, Wait};
 
 /// Bytes that a connection may read or send in one slice. They cost 100 us; fetching events again
@@ -62,7 +62,7 @@ impl<N: Net> Worker<N> {
                 break;
             }
             handled += 1;
-            let (slot, generation) = of_token(event.token);
+            let (slot, generation) = slot_and_generation(event.token);
             let connection = &self.connections[slot as usize];
             if connection.generation != generation {
                 continue;

@@ -189,7 +189,7 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
 /// Encodes the parts of a route that a record does not show, for a digest: templates of path and
 /// headers, expectations, and captures. Empty if there are none. Plain header values are not
 /// included, so that a restored header does not change the digest.
-pub(crate) fn asked_bytes(route: &Route) -> Vec<u8> {
+pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
     if route.template_parts.target {
         bytes(&mut out, 3, route.request.target.as_bytes());

@@ -2,7 +2,7 @@
 
 use super::fields::{bytes, number, once, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32};
 use super::listed::{read_listed, write_listed};
-use super::route::{asked_bytes, read_route, route};
+use super::route::{read_route, route, unrecorded_route_bytes};
 use crate::data::{Data, Pick};
 use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
@@ -128,14 +128,14 @@ fn read_once_asked(message: Reader) -> Option<OneOffRoute> {
 
 /// Encodes the parts of setup and teardown that a record does not show, for a digest. Empty without
 /// setup and teardown.
-pub(crate) fn around_bytes(around: &SetupTeardown) -> Vec<u8> {
+pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
         for OneOffRoute { route, times, may_fail: goes_on } in list {
             field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;
                 [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
-                bytes(out, 2, &asked_bytes(route));
+                bytes(out, 2, &unrecorded_route_bytes(route));
                 number(out, 3, u64::from(*times));
                 number(out, 4, u64::from(*goes_on));
             });

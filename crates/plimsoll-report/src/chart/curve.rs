@@ -2,9 +2,10 @@
 //! windows.
 
 use super::plot::{
-    Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty, margin, open_on,
+    Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, draw_end_labels, draw_x, draw_x_grid, draw_y, empty_chart, margin,
+    open_axis_group,
 };
-use super::run::{Line, below, draw_line, ends, label_room, style};
+use super::run::{Line, draw_line, label_room, line_end_labels, line_style, open_plot_below_heading};
 use super::scale::Scale;
 use super::svg::{Canvas, Mark};
 use super::theme::Theme;
@@ -23,22 +24,22 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     let drawn = |p: &(f64, f64)| p.0.is_finite() && p.1.is_finite() && p.0 > 0.0 && p.1 > 0.0;
     let all = || lines.iter().flat_map(|line| &line.points).copied().filter(drawn);
     if all().next().is_none() {
-        return empty(heading, "the log is too short, or its timestamps are too coarse", theme);
+        return empty_chart(heading, "the log is too short, or its timestamps are too coarse", theme);
     }
     let across = Axis::new(Scale::log_around(all().map(|p| p.0)), x.unit, 9);
     let up = Axis::new(Scale::log_around(all().map(|p| p.1)), y.unit, 9);
     let left = EDGE + margin(&[&up]);
     let right = EDGE + label_room(lines);
-    let (area, mut canvas) = below(heading, y.title, left, right, theme);
+    let (area, mut canvas) = open_plot_below_heading(heading, y.title, left, right, theme);
     draw_x_grid(&mut canvas, &area, &across);
     draw_y(&mut canvas, &area, &up);
-    open_on(&mut canvas, 'z', &area, &up, AxisSide::Left);
+    open_axis_group(&mut canvas, 'z', &area, &up, AxisSide::Left);
     for (n, line) in lines.iter().enumerate() {
         let points = line.points.iter().map(|p| if drawn(p) { *p } else { (p.0, f64::NAN) }).collect();
         let line = Line { name: line.name.clone(), points };
         let plot = Plot { area: &area, x: &across.scale, y: &up.scale };
-        draw_line(&mut canvas, &plot, &line, style(n));
-        mark_few(&mut canvas, &plot, &line, n);
+        draw_line(&mut canvas, &plot, &line, line_style(n));
+        mark_sparse_points(&mut canvas, &plot, &line, n);
     }
     canvas.close();
     for (line, &(at, value)) in
@@ -48,8 +49,8 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
             format!("{} {}\n{} {}", x.title, x.unit.tick(at), line.name, y.unit.tick(value))
         });
     }
-    open_on(&mut canvas, 'h', &area, &up, AxisSide::Left);
-    draw_end_labels(&mut canvas, &area, &ends(&area, &up.scale, lines), right - EDGE);
+    open_axis_group(&mut canvas, 'h', &area, &up, AxisSide::Left);
+    draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &up.scale, lines), right - EDGE);
     canvas.close();
     draw_x(&mut canvas, &area, &across, x.title);
     canvas.finish(&heading.label())
@@ -57,10 +58,10 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
 
 /// Marks the points of a line with few points, so that a reader sees that the line between them was
 /// not measured.
-fn mark_few(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
+fn mark_sparse_points(canvas: &mut Canvas, plot: &Plot, line: &Line, n: usize) {
     if line.points.len() <= 12 {
         for (at, value) in line.points.iter().filter(|p| p.1.is_finite()) {
-            canvas.mark(plot.point(*at, *value), Mark::Disc, 3.4, style(n).paint, "");
+            canvas.mark(plot.point(*at, *value), Mark::Disc, 3.4, line_style(n).paint, "");
         }
     }
 }

@@ -2,8 +2,8 @@
 //! above, relative to the longest of the three. Changes matter, so each signal has a separate scale
 //! that begins at 0.
 
-use super::plot::{EDGE, Heading, SMALL, TEXT, empty};
-use super::svg::{Anchor, Canvas, Font, fitted, text_width};
+use super::plot::{EDGE, Heading, SMALL, TEXT, empty_chart};
+use super::svg::{Anchor, Canvas, Font, text_width, truncate_to_width};
 use super::theme::{Paint, Theme};
 
 /// One signal: its name, and its value with the formatted text at each load; `None` where the
@@ -20,32 +20,32 @@ pub struct EvidenceBars {
 /// The names and colours of the three loads in a chart: a low load, the load line, and above it.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
 /// Height of a bar with its gap, and of the name above, in user units.
-const BAR: f64 = 16.0;
-const NAME: f64 = 24.0;
+const BAR_HEIGHT: f64 = 16.0;
+const NAME_HEIGHT: f64 = 24.0;
 /// Gap between two signals, in user units.
 const GAP: f64 = 12.0;
 
 /// Draws a chart with three bars for each signal: at the low load, at the load line and above it.
 pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme) -> String {
     if signals.is_empty() {
-        return empty(heading, "no evidence for a cause was observed", theme);
+        return empty_chart(heading, "no evidence for a cause was observed", theme);
     }
     let written = signals.iter().flat_map(|signal| signal.values.iter().flatten());
     let widest = written.map(|(_, text)| text_width(text, SMALL, true)).fold(0.0, f64::max);
     let names = LOADS.iter().map(|(name, _)| text_width(name, SMALL, false)).fold(0.0, f64::max);
     let from_x = EDGE + names + 10.0;
     let length = (theme.width() - EDGE - widest - 8.0 - from_x).max(40.0);
-    let row = NAME + LOADS.len() as f64 * BAR + GAP;
+    let row = NAME_HEIGHT + LOADS.len() as f64 * BAR_HEIGHT + GAP;
     let top = heading.height_in(theme.width()) + 6.0;
     let mut canvas = Canvas::new(theme, theme.width(), top + row * signals.len() as f64 + 4.0);
     heading.draw(&mut canvas);
     for (number, signal) in signals.iter().enumerate() {
         let y = top + row * number as f64;
-        let name = fitted(&signal.name, TEXT, true, theme.width() - 2.0 * EDGE);
+        let name = truncate_to_width(&signal.name, TEXT, true, theme.width() - 2.0 * EDGE);
         canvas.text((EDGE, y + 16.0), &name, Font::new(TEXT, Paint::Ink).bold());
         let most = signal.values.iter().flatten().map(|(value, _)| *value).fold(0.0, f64::max);
         for (at, ((load, paint), value)) in LOADS.iter().zip(&signal.values).enumerate() {
-            let base = y + NAME + BAR * at as f64;
+            let base = y + NAME_HEIGHT + BAR_HEIGHT * at as f64;
             let load_at = (from_x - 8.0, base + 10.5);
             canvas.text(load_at, load, Font::new(SMALL, Paint::Muted).anchored(Anchor::End));
             let (share, text) = match value {
@@ -53,7 +53,7 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
                 None => (0.0, "not seen"),
             };
             // A value of 0 gets a short bar, so that the reader sees that it was measured.
-            canvas.rect(from_x, base + 1.0, (share * length).max(1.5), BAR - 5.0, *paint, 1.0);
+            canvas.rect(from_x, base + 1.0, (share * length).max(1.5), BAR_HEIGHT - 5.0, *paint, 1.0);
             let end = from_x + share * length + 7.0;
             let font = Font::new(SMALL, if value.is_some() { Paint::Ink } else { Paint::Muted });
             canvas.text((end, base + 10.5), text, if value.is_some() { font.bold() } else { font });

@@ -5,7 +5,7 @@
 use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key_rows, draw_x,
-    draw_x_grid, draw_y, empty, key_rows, margin, open_on, told_apart,
+    draw_x_grid, draw_y, empty_chart, key_rows, margin, open_axis_group, told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, PointerMode, Stroke, text_width};
@@ -32,7 +32,7 @@ const LABEL_ROW: f64 = 17.0;
 /// The title of the vertical axis.
 const Y_NAME: &str = "p99 response time";
 /// Trials closer than this many user units on the rate axis are joined to one point of the curve.
-const NEAR: f64 = 9.0;
+const JOIN_DISTANCE: f64 = 9.0;
 
 /// Returns the trials with an offered rate, each with this rate in requests/s, by ascending rate.
 /// Settling and profiling trials are excluded, because they measure something else.
@@ -59,12 +59,12 @@ fn median(values: &mut [f64]) -> f64 {
 /// because a void trial has no information about the server. Close trials become one point at their
 /// mean rate and median p99. The p99 of a trial that stopped early is only a lower bound. Such a
 /// point is omitted if it is below the point before.
-fn curve(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
+fn curve_points(plot: &Plot, trials: &[(f64, &TrialOutcome)]) -> Vec<(f64, f64)> {
     let told = trials.iter().filter(|(_, t)| t.verdict != Verdict::Void && t.p99_ns > 0);
     let mut groups: Vec<Vec<(f64, &TrialOutcome)>> = Vec::new();
     for (rate, trial) in told {
         let at = plot.area.at_x(plot.x, *rate);
-        match groups.last_mut().filter(|group| at - group[0].0 < NEAR) {
+        match groups.last_mut().filter(|group| at - group[0].0 < JOIN_DISTANCE) {
             Some(group) => group.push((at, trial)),
             None => groups.push(vec![(at, trial)]),
         }
@@ -111,18 +111,18 @@ fn hint(rate_rps: f64, trial: &TrialOutcome) -> String {
 /// The colours of one search in the chart.
 struct SearchPaints {
     /// The colour of the curve, and of trials that met the SLO.
-    held: Paint,
+    met_slo: Paint,
     /// The colour of trials that broke the SLO.
-    not_held: Paint,
+    broke_slo: Paint,
     /// The colour of the waterline, which marks the load line.
     water: Paint,
 }
 
 impl SearchPaints {
     fn new(number: usize, of: usize) -> SearchPaints {
-        let one = |paint| SearchPaints { held: paint, not_held: paint, water: paint };
+        let one = |paint| SearchPaints { met_slo: paint, broke_slo: paint, water: paint };
         match (of, number) {
-            (0 | 1, _) => SearchPaints { held: Paint::Blue, not_held: Paint::Vermilion, water: Paint::Water },
+            (0 | 1, _) => SearchPaints { met_slo: Paint::Blue, broke_slo: Paint::Vermilion, water: Paint::Water },
             (_, 0) => one(Paint::Blue),
             _ => one(Paint::Vermilion),
         }
@@ -132,22 +132,22 @@ impl SearchPaints {
 /// The end of the rate axis as a multiple of the highest rate of interest: the load line or a trial
 /// that met the SLO. Failed trials at several times the line would leave no room for the remaining
 /// trials.
-const BEYOND_LINE: f64 = 1.3;
+const AXIS_END_RATIO: f64 = 1.3;
 /// The peak throughput is shown only if it is at most this multiple of the highest rate of
 /// interest.
-const PEAK_FAR: f64 = 2.0;
+const PEAK_RATIO_MAX: f64 = 2.0;
 /// The maximum ratio on the time axis between a response time and the largest SLO bound or passing
 /// p99.
-const BEYOND_BOUND: f64 = 20.0;
+const TIME_AXIS_RATIO_MAX: f64 = 20.0;
 
 /// Creates the scale of the rate axis. It ends a little above the load line and all trials that met
 /// the SLO. Higher rates are named at the right edge.
-fn rates(searched: &[NamedSearch]) -> Scale {
+fn rate_scale(searched: &[NamedSearch]) -> Scale {
     let line = searched.iter().map(|s| s.findings.load_line_rps).map(|l| l.upper.unwrap_or(l.rps));
     let all = || searched.iter().flat_map(|s| trials(s.findings));
     let held = all().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|t| t.0);
     let known = line.chain(held).filter(|rate| rate.is_finite()).fold(0.0, f64::max);
-    let most = if known > 0.0 { known * BEYOND_LINE } else { f64::INFINITY };
+    let most = if known > 0.0 { known * AXIS_END_RATIO } else { f64::INFINITY };
     let shown = all().map(|t| t.0).filter(|rate| *rate <= most).chain((known > 0.0).then_some(known));
     let (lo, hi) = extent(shown).unwrap_or((0.0, 1.0));
     if hi / lo.max(1e-9) > 300.0 {
@@ -158,16 +158,16 @@ fn rates(searched: &[NamedSearch]) -> Scale {
         [one] => one.findings.peak.as_ref().map_or(0.0, |peak| peak.rps),
         _ => 0.0,
     };
-    Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_FAR { peak * 1.18 } else { 0.0 }))
+    Scale::linear(0.0, (hi * 1.07).max(if peak <= known * PEAK_RATIO_MAX { peak * 1.18 } else { 0.0 }))
 }
 
 /// Creates the scale of the time axis. It contains the p99 of the trials and the bounds of the SLO.
-fn times(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
+fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &Scale) -> Scale {
     let bounds = searched.iter().flat_map(|s| s.findings.slo.response_bounds().map(|bound| bound.bound_ns as f64));
     let shown = || all.iter().flatten().filter(|(rate, _)| *rate <= x.range().1);
     let held = shown().filter(|(_, trial)| trial.verdict == Verdict::Pass).map(|(_, trial)| trial.p99_ns as f64);
     let told: Vec<f64> = bounds.chain(held).collect();
-    let most = told.iter().copied().fold(0.0, f64::max) * BEYOND_BOUND;
+    let most = told.iter().copied().fold(0.0, f64::max) * TIME_AXIS_RATIO_MAX;
     let others = shown().map(|(_, trial)| trial.p99_ns as f64).map(|ns| if most > 0.0 { ns.min(most) } else { ns });
     Scale::log_around(told.iter().copied().chain(others))
 }
@@ -178,17 +178,17 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
     if all.iter().all(Vec::is_empty) {
-        return empty(heading, "no trial at a rate was made: there is nothing to draw", theme);
+        return empty_chart(heading, "no trial at a rate was made: there is nothing to draw", theme);
     }
     let names = told_apart(searched.iter().map(|one| one.name));
-    let x = Axis::new(rates(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
-    let y = Axis::new(times(searched, &all, &x.scale), AxisUnit::Time, 8);
+    let x = Axis::new(rate_scale(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
+    let y = Axis::new(time_scale(searched, &all, &x.scale), AxisUnit::Time, 8);
 
     let two = searched.len() > 1;
     // With two searches, each load line has a separate row for its name. On a narrow screen the
     // axis title has a separate row, too.
     let labels_height = if two { 44.0 + LABEL_ROW } else { 28.0 } + if theme.is_narrow() { 20.0 } else { 0.0 };
-    let entries = key(&all);
+    let entries = verdict_key(&all);
     let below_key = heading.height_in(theme.width()) + 9.0 + key_rows(&entries, theme.width()).len() as f64 * KEY_ROW;
     let left = EDGE + margin(&[&y]).max(52.0);
     let area = Area { x: left, y: below_key + labels_height, width: theme.width() - EDGE - left, height: PLOT_HEIGHT };
@@ -203,38 +203,38 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     // The shading is under the grid lines, and everything else is above them.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
-        bracket(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
+        draw_interval(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
     }
     canvas.close();
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
-    open_on(&mut canvas, 'h', &area, &y, AxisSide::Left);
-    slo(&mut canvas, &area, &y.scale, searched, &mut taken);
+    open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
+    draw_slo_bounds(&mut canvas, &area, &y.scale, searched, &mut taken);
     canvas.close();
     canvas.open('z', (area.y, area.bottom()), None);
     if let [one] = searched {
-        peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
+        draw_peak(&mut canvas, &area, &x.scale, one.findings, &mut taken);
     }
     for (number, (one, trials)) in searched.iter().zip(&all).enumerate() {
         let paints = SearchPaints::new(number, searched.len());
-        let line = Stroke::new(paints.held, 1.8).opacity(0.75);
+        let line = Stroke::new(paints.met_slo, 1.8).opacity(0.75);
         let line = if number == 1 { line.dashed(7.0, 4.0) } else { line };
         canvas.close();
-        open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
-        canvas.polyline(curve(&plot, trials).into_iter().map(Some), line);
+        open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
+        canvas.polyline(curve_points(&plot, trials).into_iter().map(Some), line);
         let waterline = area.at_x(&x.scale, one.findings.load_line_rps.rps);
         if one.findings.load_line_rps.rps > 0.0 {
             canvas.line((waterline, area.y - 4.0), (waterline, area.bottom()), Stroke::new(paints.water, 2.2));
         }
-        points(&mut canvas, &plot, trials, &paints);
+        draw_trials(&mut canvas, &plot, trials, &paints);
         canvas.close();
         canvas.open('z', (area.y, area.bottom()), None);
     }
-    lines(&mut canvas, &area, &x.scale, searched, &names, change);
+    draw_load_lines(&mut canvas, &area, &x.scale, searched, &names, change);
     canvas.close();
-    beyond(&mut canvas, &plot, &all, &mut taken);
-    client(&mut canvas, &strip, &x, &all);
+    draw_trials_beyond_axis(&mut canvas, &plot, &all, &mut taken);
+    draw_generator_strip(&mut canvas, &strip, &x, &all);
     let counted = searched.iter().map(|one| one.findings.counted).reduce(|a, b| if a == b { a } else { "arrivals" });
     draw_x(&mut canvas, &strip, &x, &format!("offered rate, {}/s", counted.unwrap_or("requests")));
     let title = Font::new(SMALL, Paint::Ink);
@@ -244,23 +244,23 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
 }
 
 /// The key entry for trials that broke the SLO, used where some of these trials stopped early.
-const CUT: &str = "broke the SLO (arrow: p99 is higher)";
+const STOPPED_EARLY_NAME: &str = "broke the SLO (arrow: p99 is higher)";
 
 /// Returns the shapes that labels must not cover: curves, load lines, peaks, points and SLO bounds.
 fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>]) -> OccupiedArea {
     let Plot { area, x, y } = *plot;
     let mut taken = OccupiedArea::default();
     for (one, trials) in searched.iter().zip(all) {
-        taken.curve(&curve(plot, trials));
+        taken.curve(&curve_points(plot, trials));
         let line = one.findings.load_line_rps;
         for rate in [line.lower, line.upper.unwrap_or(0.0)].into_iter().filter(|rate| *rate > 0.0) {
             taken.line((area.at_x(x, rate), area.y), (area.at_x(x, rate), area.bottom()));
         }
-        if let Some(at) = peak_at(area, x, one.findings) {
+        if let Some(at) = peak_position(area, x, one.findings) {
             taken.line((at, area.y), (at, area.bottom()));
         }
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.range().1) {
-            let (at, up) = (point(plot, *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
+            let (at, up) = (trial_position(plot, *rate, trial), if is_above(y, trial) { 12.0 } else { 0.0 });
             taken.point(at, 5.0);
             taken.point((at.0, at.1 - up), 5.0);
         }
@@ -274,7 +274,7 @@ fn occupied_area(plot: &Plot, searched: &[NamedSearch], all: &[Vec<(f64, &TrialO
 
 /// Returns the position of a trial in the plot. A trial without any response has no p99 and is
 /// drawn at the top.
-fn point(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
+fn trial_position(plot: &Plot, rate: f64, trial: &TrialOutcome) -> (f64, f64) {
     plot.point(rate, if trial.p99_ns > 0 { trial.p99_ns as f64 } else { plot.y.range().1 })
 }
 
@@ -286,16 +286,21 @@ fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
 
 /// Draws an arrow at the right edge for each trial beyond the end of the rate axis. A label states
 /// the range of these rates.
-fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], taken: &mut OccupiedArea) {
+fn draw_trials_beyond_axis(
+    canvas: &mut Canvas,
+    plot: &Plot,
+    all: &[Vec<(f64, &TrialOutcome)>],
+    taken: &mut OccupiedArea,
+) {
     let (area, end) = (plot.area, plot.x.range().1);
     let numbered = all.iter().enumerate().flat_map(|(number, trials)| trials.iter().map(move |t| (number, t.0, t.1)));
     let far: Vec<(usize, f64, &TrialOutcome)> = numbered.filter(|(_, rate, _)| *rate > end).collect();
     let Some((least, most)) = extent(far.iter().map(|f| f.1)) else { return };
     let mut place = area.y;
     for (number, rate, trial) in &far {
-        let (_, at) = point(plot, *rate, trial);
+        let (_, at) = trial_position(plot, *rate, trial);
         let paint =
-            if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::new(*number, all.len()).not_held };
+            if trial.verdict == Verdict::Void { Paint::Muted } else { SearchPaints::new(*number, all.len()).broke_slo };
         let right = area.right() + 3.0;
         canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
         let hint = hint(*rate, trial);
@@ -307,7 +312,7 @@ fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], t
         false => format!("beyond: {} to {}/s", rate(least), rate(most)),
     };
     let void = far.iter().all(|f| f.2.verdict == Verdict::Void);
-    let paint = if void { Paint::Muted } else { SearchPaints::new(0, all.len()).not_held };
+    let paint = if void { Paint::Muted } else { SearchPaints::new(0, all.len()).broke_slo };
     let words = TextLabel { text: &text, size: SMALL, bold: false };
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
     let places = heights.map(|height| ((area.right() - 3.0, height), Anchor::End));
@@ -317,7 +322,7 @@ fn beyond(canvas: &mut Canvas, plot: &Plot, all: &[Vec<(f64, &TrialOutcome)>], t
 }
 
 /// Returns the key entries for the verdicts that occur in the chart.
-fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
+fn verdict_key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
     let paint = |verdict| match (all.len(), verdict) {
         (1, Verdict::Pass) => Paint::Blue,
         (1, Verdict::Fail) => Paint::Vermilion,
@@ -330,7 +335,9 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
         (Verdict::Void, "void: no information on the server"),
     ]
     .into_iter()
-    .map(|(verdict, name)| if verdict == Verdict::Fail && cut { (verdict, CUT) } else { (verdict, name) })
+    .map(
+        |(verdict, name)| if verdict == Verdict::Fail && cut { (verdict, STOPPED_EARLY_NAME) } else { (verdict, name) },
+    )
     .filter(|(verdict, _)| all.iter().flatten().any(|(_, t)| t.verdict == *verdict))
     .map(|(verdict, name)| KeyEntry {
         paint: paint(verdict),
@@ -343,7 +350,7 @@ fn key(all: &[Vec<(f64, &TrialOutcome)>]) -> Vec<KeyEntry> {
 
 /// Shades the 90 % interval of the load line. Without an upper end the shade reaches the right edge
 /// and is faint.
-fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
+fn draw_interval(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, paint: Paint) {
     let line = findings.load_line_rps;
     if line.lower > 0.0 {
         let from = area.at_x(x, line.lower);
@@ -354,7 +361,7 @@ fn bracket(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, pai
 }
 
 /// Draws the latency bounds of the SLO as horizontal lines with labels.
-fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
+fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], taken: &mut OccupiedArea) {
     let mut drawn: Vec<(u64, String)> = Vec::new();
     for bound in searched.iter().flat_map(|s| s.findings.slo.response_bounds()) {
         let statistic =
@@ -381,8 +388,8 @@ fn slo(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[NamedSearch], ta
 
 /// Draws the peak throughput of the closed-loop climb as a dashed line with a label, if the peak is
 /// on the axis.
-fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
-    let (Some(at), Some(peak)) = (peak_at(area, x, findings), &findings.peak) else { return };
+fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken: &mut OccupiedArea) {
+    let (Some(at), Some(peak)) = (peak_position(area, x, findings), &findings.peak) else { return };
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL, bold: false };
@@ -397,12 +404,12 @@ fn peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, taken:
 }
 
 /// Returns the position of the peak on the rate axis in user units, if the peak is on the axis.
-fn peak_at(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
+fn peak_position(area: &Area, x: &Scale, findings: &Findings) -> Option<f64> {
     let peak = findings.peak.as_ref()?.rps;
     (peak.is_finite() && peak <= x.range().1 && peak > x.range().0).then(|| area.at_x(x, peak))
 }
 
-fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], paints: &SearchPaints) {
+fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], paints: &SearchPaints) {
     let mut sorted: Vec<&(f64, &TrialOutcome)> = trials.iter().filter(|t| t.0 <= plot.x.range().1).collect();
     sorted.sort_by_key(|(_, t)| match t.verdict {
         Verdict::Void => 0,
@@ -410,10 +417,10 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
         Verdict::Fail => 2,
     });
     for (rate, trial) in sorted {
-        let at = point(plot, *rate, trial);
+        let at = trial_position(plot, *rate, trial);
         let (paint, radius) = match trial.verdict {
-            Verdict::Pass => (paints.held, 4.2),
-            Verdict::Fail => (paints.not_held, 3.8),
+            Verdict::Pass => (paints.met_slo, 4.2),
+            Verdict::Fail => (paints.broke_slo, 3.8),
             Verdict::Void => (Paint::Muted, 4.2),
         };
         if is_above(plot.y, trial) {
@@ -430,7 +437,7 @@ fn points(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)], pai
 
 /// Draws a ring on top of each load line, after the Plimsoll mark on ships, and labels each line
 /// with its rate.
-fn lines(
+fn draw_load_lines(
     canvas: &mut Canvas,
     area: &Area,
     x: &Scale,
@@ -458,17 +465,24 @@ fn lines(
     match (searched, places.as_slice()) {
         ([one], [Some(at)]) => {
             let text = format!("load line {}", name(one));
-            label(canvas, area, (*at, row(0) + 4.5), 11.0, &text, Paint::Water);
+            draw_load_line_label(canvas, area, (*at, row(0) + 4.5), 11.0, &text, Paint::Water);
         }
         ([a, b], [at_a, at_b]) => {
             for (number, (one, at)) in [(a, at_a), (b, at_b)].into_iter().enumerate() {
                 if let Some(at) = at {
                     let text = format!("{} {}", names[number], name(one));
-                    label(canvas, area, (*at, row(number) + 4.5), 11.0, &text, SearchPaints::new(number, 2).water);
+                    draw_load_line_label(
+                        canvas,
+                        area,
+                        (*at, row(number) + 4.5),
+                        11.0,
+                        &text,
+                        SearchPaints::new(number, 2).water,
+                    );
                 }
             }
             if let (Some(from), Some(to), Some(change)) = (at_a, at_b, change) {
-                arrow(canvas, area, *from, *to, row(0) - 19.0, change);
+                draw_change_arrow(canvas, area, *from, *to, row(0) - 19.0, change);
             }
         }
         _ => {}
@@ -477,7 +491,7 @@ fn lines(
 
 /// Draws a label to the right of a point if there is room. Otherwise the label is on the left, but
 /// not over the axis title. Without room on either side the label ends at the right edge.
-fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
+fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str, paint: Paint) {
     let width = text_width(text, TEXT, true) + gap;
     let y_name = if canvas.theme().is_narrow() { 0.0 } else { text_width(Y_NAME, SMALL, false) + 8.0 };
     let (start, end) = (EDGE + y_name, area.right() + EDGE - 4.0);
@@ -492,7 +506,7 @@ fn label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f64, text: &str,
 }
 
 /// Draws an arrow from the first load line to the second, with the change as text above.
-fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
+fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
     let half = text_width(change, TEXT, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
     let font = Font::new(TEXT, Paint::Ink).bold().anchored(Anchor::Middle);
@@ -507,7 +521,7 @@ fn arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &
 
 /// Draws the strip with the utilisation of the load generator in each trial: the share of time in
 /// which its busiest thread worked.
-fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
+fn draw_generator_strip(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOutcome)>]) {
     let y = Axis { scale: Scale::linear(0.0, 1.0), unit: AxisUnit::Share, ticks: vec![0.0, 1.0] };
     draw_x_grid(canvas, strip, x);
     draw_y(canvas, strip, &y);
@@ -516,7 +530,7 @@ fn client(canvas: &mut Canvas, strip: &Area, x: &Axis, all: &[Vec<(f64, &TrialOu
     let mut busiest: f64 = 0.0;
     canvas.open('z', (strip.y, strip.bottom()), None);
     for (number, trials) in all.iter().enumerate() {
-        let own = SearchPaints::new(number, all.len()).held;
+        let own = SearchPaints::new(number, all.len()).met_slo;
         for (rate, trial) in trials.iter().filter(|t| t.0 <= x.scale.range().1) {
             let share = trial.evidence.work_share;
             let paint = if trial.verdict == Verdict::Void { Paint::Muted } else { own };

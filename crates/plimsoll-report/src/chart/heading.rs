@@ -33,7 +33,7 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
         _ => String::new(),
     };
     let held = match line.rps > 0.0 {
-        true if line.confirmed => format!("; seen for {}", duration(findings.met_slo_s * 1e9)),
+        true if line.confirmed => format!("; seen for {}", duration(findings.longest_pass_at_line_s * 1e9)),
         true => "; not confirmed".to_owned(),
         false => String::new(),
     };
@@ -45,10 +45,10 @@ pub fn find(findings: &Findings, target: &str) -> Heading {
 /// with "The service sustains about 1 880 requests a second", for example.
 pub fn line_title(findings: &Findings) -> String {
     let (line, counted) = (findings.load_line_rps, findings.counted);
-    let promise = promise(findings);
+    let promise = slo_sentence(findings);
     let upper = line.upper.filter(|upper| upper.is_finite());
     // The title must not claim more than the report, so doubts about the line weaken its verb.
-    let carries = match (line.confirmed, findings.doubts.beside().next()) {
+    let carries = match (line.confirmed, findings.doubts.inline_texts().next()) {
         (true, None) => "sustains",
         (true, Some(_)) => "probably sustains",
         (false, _) => "may sustain (not confirmed)",
@@ -59,14 +59,17 @@ pub fn line_title(findings: &Findings) -> String {
     };
     match (line.rps > 0.0, upper) {
         (true, Some(_)) => {
-            format!("The service {carries} {over}about {} {counted} a second while {promise}", about(line.lower))
+            format!(
+                "The service {carries} {over}about {} {counted} a second while {promise}",
+                round_down_text(line.lower)
+            )
         }
         (true, None) => {
-            let rate = about(line.lower);
+            let rate = round_down_text(line.lower);
             format!("The service {carries} {over}{rate} {counted} a second, and maybe more, while {promise}")
         }
         (false, Some(upper)) => {
-            format!("Even {} {counted} a second break the SLO: {promise}", about(upper))
+            format!("Even {} {counted} a second break the SLO: {promise}", round_down_text(upper))
         }
         (false, None) => format!("No rate was found at which {promise}"),
     }
@@ -74,7 +77,7 @@ pub fn line_title(findings: &Findings) -> String {
 
 /// Formats a value with three significant digits, rounded down, so that the text never exceeds the
 /// measurement.
-fn about(value: f64) -> String {
+fn round_down_text(value: f64) -> String {
     if !(1e-6..1e15).contains(&value) {
         return rate(value);
     }
@@ -84,7 +87,7 @@ fn about(value: f64) -> String {
 }
 
 /// Formats the SLO in words: `99 % of responses arrive within 500 ms and 99.9 % succeed`.
-fn promise(findings: &Findings) -> String {
+fn slo_sentence(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
         if !bound.is_of_response() {

@@ -4,20 +4,20 @@
 //!
 //! Not here: detecting where a series changed.
 
-use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, draw_y, empty, margin};
+use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, draw_y, empty_chart, margin};
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width};
+use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width, truncate_to_width};
 use super::theme::{Paint, SERIES, Theme};
 use crate::format::{date, rate};
 use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
-const HEIGHT: f64 = 230.0;
-const STRIP: f64 = 12.0;
+const PLOT_HEIGHT: f64 = 230.0;
+const STRIP_HEIGHT: f64 = 12.0;
 /// Height of the title of the vertical axis, in user units.
 const Y_NAME_ROW: f64 = 18.0;
 const KEY_ROW: f64 = 18.0;
 /// The margin above and below the values on the vertical axis, as a share of the values.
-const AROUND: f64 = 0.04;
+const VALUE_MARGIN: f64 = 0.04;
 /// The maximum width of one point with its gap, in user units.
 const STEP_MAX: f64 = 60.0;
 
@@ -28,37 +28,38 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         [lower, upper, point.rps]
     });
     let Some((lo, hi)) = extent(ends) else {
-        return empty(heading, "no run has a value to draw", theme);
+        return empty_chart(heading, "no run has a value to draw", theme);
     };
-    let axis = Axis::new(Scale::linear((lo * (1.0 - AROUND)).max(0.0), hi * (1.0 + AROUND)), AxisUnit::Count, 5);
+    let axis =
+        Axis::new(Scale::linear((lo * (1.0 - VALUE_MARGIN)).max(0.0), hi * (1.0 + VALUE_MARGIN)), AxisUnit::Count, 5);
     let top = heading.height_in(theme.width()) + 22.0 + Y_NAME_ROW;
     let left = EDGE + margin(&[&axis]);
-    let area = Area { x: left, y: top, width: theme.width() - left - EDGE, height: HEIGHT };
+    let area = Area { x: left, y: top, width: theme.width() - left - EDGE, height: PLOT_HEIGHT };
     let causes = causes(lane);
     let key = key_places(&causes, &area);
     let key_rows = key.last().map_or(1.0, |(_, row)| row + 1.0);
-    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP + 40.0 + key_rows * KEY_ROW);
+    let mut canvas = Canvas::new(theme, theme.width(), area.bottom() + STRIP_HEIGHT + 40.0 + key_rows * KEY_ROW);
     heading.draw(&mut canvas);
     draw_y(&mut canvas, &area, &axis);
     let y_name = format!("{}, 1/s", lane.measure);
     canvas.text((EDGE, area.y - 8.0 - Y_NAME_ROW), &y_name, Font::new(SMALL, Paint::Ink));
     let step = (area.width / lane.points.len() as f64).min(STEP_MAX);
     let x = |at: usize| area.x + step * (at as f64 + 0.5);
-    levels(&mut canvas, &area, &axis, lane, step);
+    draw_levels(&mut canvas, &area, &axis, lane, step);
     for (at, point) in lane.points.iter().enumerate() {
         let y = area.at_y(&axis.scale, point.rps);
         if let Some((lower, upper)) = point.interval {
             let ends = [lower, upper].map(|end| area.at_y(&axis.scale, end));
             canvas.line((x(at), ends[0]), (x(at), ends[1]), Stroke::new(Paint::Blue, 2.0).opacity(0.55));
         }
-        let name = name_of(lane, at, order);
+        let name = point_name(lane, at, order);
         let text = format!("{name}\n{}/s", rate(point.rps));
         canvas.mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
         canvas.read_out((x(at), y), || text.clone());
     }
-    strip(&mut canvas, &area, lane, &causes, step);
+    draw_bottleneck_strip(&mut canvas, &area, lane, &causes, step);
     for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
-        let y = area.bottom() + STRIP + 44.0 + row * KEY_ROW;
+        let y = area.bottom() + STRIP_HEIGHT + 44.0 + row * KEY_ROW;
         canvas.rect(x, y - 9.0, 10.0, 10.0, SERIES[number % SERIES.len()], 0.85);
         canvas.text((x + 15.0, y), cause, Font::new(SMALL, Paint::Muted));
     }
@@ -70,18 +71,18 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         }
         let anchor = if number == 0 { Anchor::Start } else { Anchor::End };
         let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
-        let name = fitted(&name_of(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
+        let name = truncate_to_width(&point_name(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
         // With few points there is room for only one label.
         if number == 0 || x(at) - area.x > text_width(&name, SMALL, false) * 2.0 {
             let font = Font::new(SMALL, Paint::Muted).anchored(anchor);
-            canvas.text((at_x, area.bottom() + STRIP + 22.0), &name, font);
+            canvas.text((at_x, area.bottom() + STRIP_HEIGHT + 22.0), &name, font);
         }
     }
     canvas.finish(&heading.label())
 }
 
 /// Returns the name of a point: the short commit if the lane is ordered by commits, or the date.
-fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
+fn point_name(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
     let run = &lane.runs[lane.points[at].runs[0]];
     let day = || date(run.started_unix_ms).chars().take(16).collect::<String>();
     match order {
@@ -92,7 +93,7 @@ fn name_of(lane: &HistoryLane, at: usize, order: LaneOrder) -> String {
 
 /// Draws the mean value between two changes of the series as a horizontal line, and each change as
 /// a vertical line with its size.
-fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
+fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, step: f64) {
     let mut from = 0;
     let ends = lane.changes.iter().map(|found| found.point.at).chain([lane.points.len()]);
     for to in ends {
@@ -114,7 +115,7 @@ fn levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane, ste
 }
 
 /// Returns the bottleneck of the run at a point of the series; `None` if the run has no diagnosis.
-fn cause_of(lane: &HistoryLane, at: usize) -> Option<&str> {
+fn point_bottleneck(lane: &HistoryLane, at: usize) -> Option<&str> {
     lane.runs[lane.points[at].runs[0]].summary.as_ref().and_then(|it| it.cause.as_deref())
 }
 
@@ -122,7 +123,7 @@ fn cause_of(lane: &HistoryLane, at: usize) -> Option<&str> {
 /// series of comparable runs.
 fn causes(lane: &HistoryLane) -> Vec<&str> {
     let mut causes: Vec<&str> = Vec::new();
-    for cause in (0..lane.points.len()).filter_map(|at| cause_of(lane, at)) {
+    for cause in (0..lane.points.len()).filter_map(|at| point_bottleneck(lane, at)) {
         if !causes.contains(&cause) {
             causes.push(cause);
         }
@@ -147,11 +148,11 @@ fn key_places(causes: &[&str], area: &Area) -> Vec<(f64, f64)> {
 }
 
 /// Draws the strip of bottlenecks: one box for each point, in the colours of the key below.
-fn strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, causes: &[&str], step: f64) {
+fn draw_bottleneck_strip(canvas: &mut Canvas, area: &Area, lane: &HistoryLane, causes: &[&str], step: f64) {
     for at in 0..lane.points.len() {
-        let Some(cause) = cause_of(lane, at) else { continue };
+        let Some(cause) = point_bottleneck(lane, at) else { continue };
         let number = causes.iter().position(|known| *known == cause).unwrap_or(0);
         let (x, y) = (area.x + step * at as f64 + 0.5, area.bottom() + 5.0);
-        canvas.rect(x, y, (step - 1.0).max(0.5), STRIP - 4.0, SERIES[number % SERIES.len()], 0.85);
+        canvas.rect(x, y, (step - 1.0).max(0.5), STRIP_HEIGHT - 4.0, SERIES[number % SERIES.len()], 0.85);
     }
 }

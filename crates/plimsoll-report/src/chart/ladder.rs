@@ -2,9 +2,9 @@
 //! one before. Each rung has a row with its goodput in every block, its median goodput, and its
 //! share of the rung before.
 
-use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty};
+use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, TEXT, draw_x, draw_x_grid, empty_chart};
 use super::scale::{Scale, extent};
-use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, fitted, text_width, wrapped};
+use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, SERIES, Theme};
 use crate::format::rate;
 use crate::prove::{cost_text, share_text};
@@ -43,7 +43,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let rungs: Vec<Vec<(usize, f64)>> = (0..ladder.rungs.len()).map(values).collect();
     let all = || rungs.iter().flatten().map(|(_, value)| *value);
     let Some((low, high)) = extent(all()) else {
-        return empty(heading, "no block counts: there is nothing to draw", theme);
+        return empty_chart(heading, "no block counts: there is nothing to draw", theme);
     };
     let scale = if high / low >= LOG_FROM { Scale::log_around(all()) } else { Scale::from_zero(all(), 8) };
     let x = Axis::new(scale, AxisUnit::Count, 8);
@@ -85,7 +85,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         canvas.close();
         let name = format!("{}  {}", arm_name(number as u8), sides.get(number).map_or("", String::as_str));
         let font = Font::new(TEXT, Paint::Ink).bold().halo();
-        canvas.text((area.x, top + 18.0), &fitted(&name, TEXT, true, area.width), font);
+        canvas.text((area.x, top + 18.0), &truncate_to_width(&name, TEXT, true, area.width), font);
         canvas.text(
             (area.right() + 10.0, strip.y + STRIP_HEIGHT / 2.0 + 4.5),
             &labels[number],
@@ -95,7 +95,7 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
             let before = arm_name(number as u8 - 1);
             let told = format!("{share} of {before}; cost of a request against {before}: {cost}");
             let room = theme.width() - EDGE - area.x;
-            for (line, words) in wrapped(&told, SMALL, false, room, 2).iter().enumerate() {
+            for (line, words) in wrap_to_width(&told, SMALL, false, room, 2).iter().enumerate() {
                 let at = (area.x, top + 35.0 + line as f64 * LINE_HEIGHT);
                 canvas.text(at, words, Font::new(SMALL, Paint::Muted).halo());
             }

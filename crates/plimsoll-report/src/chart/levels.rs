@@ -3,7 +3,7 @@
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
-    draw_x, draw_x_grid, draw_y, draw_y_right, empty, margin, open_on, without_overlap,
+    draw_x, draw_x_grid, draw_y, draw_y_right, empty_chart, margin, open_axis_group, visible_labels,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
@@ -40,7 +40,7 @@ fn load_axis<'a>(levels: impl Iterator<Item = &'a Level>) -> Axis {
 }
 
 /// Returns the levels by ascending load. Levels without a positive finite load are omitted.
-fn sorted(levels: &[Level]) -> Vec<&Level> {
+fn sorted_levels(levels: &[Level]) -> Vec<&Level> {
     let mut levels: Vec<&Level> = levels.iter().filter(|l| l.load.is_finite() && l.load > 0.0).collect();
     levels.sort_by(|a, b| a.load.total_cmp(&b.load));
     levels
@@ -55,7 +55,7 @@ fn time_axis(values: &[f64], n: usize) -> Axis {
 }
 
 /// Draws a line and marks its points; points without a finite value are gaps.
-fn series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
+fn draw_series(canvas: &mut Canvas, plot: &Plot, points: &[(f64, f64)], mark: Mark, stroke: Stroke, unit: AxisUnit) {
     let places: Vec<Option<(f64, f64)>> =
         points.iter().map(|(load, value)| value.is_finite().then(|| plot.point(*load, *value))).collect();
     canvas.polyline(places.iter().copied(), stroke);
@@ -99,9 +99,9 @@ fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, leve
 /// Draws throughput and mean time to last byte over the load, each with its own vertical axis.
 /// `levels`: the measured loads.
 pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
-    let levels = sorted(levels);
+    let levels = sorted_levels(levels);
     if levels.is_empty() {
-        return empty(heading, "no level was measured", theme);
+        return empty_chart(heading, "no level was measured", theme);
     }
     let x = load_axis(levels.iter().copied());
     let of = |value: fn(&Level) -> f64| levels.iter().map(|l| (l.load, value(l))).collect::<Vec<_>>();
@@ -143,14 +143,14 @@ pub fn throughput_chart(heading: &Heading, over: LoadUnit, levels: &[Level], the
     draw_y_right(&mut canvas, &area, &right, Paint::Vermilion);
     draw_x(&mut canvas, &area, &x, load_title(over));
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    open_on(&mut canvas, 'z', &area, &right, AxisSide::Right);
+    open_axis_group(&mut canvas, 'z', &area, &right, AxisSide::Right);
     let on_right = Plot { area: &area, x: &x.scale, y: &right.scale };
-    series(&mut canvas, &on_right, &p99, Mark::Diamond, styles.2, AxisUnit::Time);
-    series(&mut canvas, &on_right, &mean, Mark::Square, styles.1, AxisUnit::Time);
+    draw_series(&mut canvas, &on_right, &p99, Mark::Diamond, styles.2, AxisUnit::Time);
+    draw_series(&mut canvas, &on_right, &mean, Mark::Square, styles.1, AxisUnit::Time);
     canvas.close();
-    open_on(&mut canvas, 'z', &area, &left, AxisSide::Left);
+    open_axis_group(&mut canvas, 'z', &area, &left, AxisSide::Left);
     let on_left = Plot { area: &area, x: &x.scale, y: &left.scale };
-    series(&mut canvas, &on_left, &throughput, Mark::Disc, styles.0, AxisUnit::Count);
+    draw_series(&mut canvas, &on_left, &throughput, Mark::Disc, styles.0, AxisUnit::Count);
     canvas.close();
     let y = area.y - 16.0;
     draw_key(&mut canvas, EDGE, y - below, &left_key);
@@ -166,7 +166,7 @@ fn success_axis(rates: impl Iterator<Item = f64>) -> Axis {
     Axis::new(Scale::linear(from, 1.0), AxisUnit::Share, 6)
 }
 
-fn cut_note(axis: &Axis) -> String {
+fn success_axis_title(axis: &Axis) -> String {
     match axis.scale.range().0 {
         0.0 => "success rate".into(),
         from => format!("success rate; the axis begins at {}", AxisUnit::Share.tick(from)),
@@ -183,9 +183,9 @@ fn success_figure(rate: f64) -> String {
 }
 
 /// Writes the figure of each point above or below the point, where there is space.
-fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
+fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: Paint, above: bool) {
     let widths: Vec<(f64, f64)> = places.iter().zip(texts).map(|(p, t)| (p.0, text_width(t, SMALL, false))).collect();
-    for ((place, text), shown) in places.iter().zip(texts).zip(without_overlap(&widths, 6.0)) {
+    for ((place, text), shown) in places.iter().zip(texts).zip(visible_labels(&widths, 6.0)) {
         if shown {
             let y = if above { place.1 - 9.0 } else { place.1 + 19.0 };
             canvas.text((place.0, y), text, Font::new(SMALL, paint).anchored(Anchor::Middle).halo());
@@ -195,9 +195,9 @@ fn figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], paint: 
 
 /// Draws the success rate over the load. `levels`: the measured loads.
 pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme: Theme) -> String {
-    let levels = sorted(levels);
+    let levels = sorted_levels(levels);
     if levels.is_empty() {
-        return empty(heading, "no level was measured", theme);
+        return empty_chart(heading, "no level was measured", theme);
     }
     let x = load_axis(levels.iter().copied());
     let y = success_axis(levels.iter().map(|l| l.success_rate));
@@ -206,7 +206,7 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     let area = Area { x: left, y: heading.height_in(width) + 40.0, width: width - EDGE - left, height: 230.0 };
     let mut canvas = Canvas::new(theme, width, area.bottom() + 54.0);
     heading.draw(&mut canvas);
-    canvas.text((EDGE, area.y - 16.0), &cut_note(&y), Font::new(SMALL, Paint::Muted));
+    canvas.text((EDGE, area.y - 16.0), &success_axis_title(&y), Font::new(SMALL, Paint::Muted));
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     draw_x(&mut canvas, &area, &x, load_title(over));
@@ -214,12 +214,12 @@ pub fn success_chart(heading: &Heading, over: LoadUnit, levels: &[Level], theme:
     let (mark, stroke) = (Mark::Disc, Stroke::new(Paint::Green, 2.2));
     let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
     read_levels(&mut canvas, &area, &x.scale, over, &levels);
-    open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
-    series(&mut canvas, &plot, &points, mark, stroke, AxisUnit::Share);
+    open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
+    draw_series(&mut canvas, &plot, &points, mark, stroke, AxisUnit::Share);
     if points.len() <= FIGURES_MAX {
         let places: Vec<(f64, f64)> = points.iter().map(|p| plot.point(p.0, p.1)).collect();
         let texts: Vec<String> = points.iter().map(|p| success_figure(p.1)).collect();
-        figures(&mut canvas, &places, &texts, Paint::Ink, false);
+        draw_figures(&mut canvas, &places, &texts, Paint::Ink, false);
     }
     canvas.close();
     canvas.finish(&heading.label())
@@ -254,7 +254,7 @@ fn percent(change: f64) -> String {
     .replace('-', "\u{2212}")
 }
 
-fn points_of(change: f64) -> String {
+fn percentage_points(change: f64) -> String {
     let points = change * 100.0;
     let text = if points.abs() < 0.005 { "0".into() } else { format!("{points:+.2}") };
     text.replace('-', "\u{2212}")
@@ -265,7 +265,7 @@ const STYLES: [(Mark, Stroke); 2] =
 
 /// Draws panels of two recordings, one below the other. The row below each panel has the change
 /// from the first recording to the second at each load.
-fn panels(
+fn draw_diff_panels(
     heading: &Heading,
     over: LoadUnit,
     recorded: [NamedLevels; 2],
@@ -273,9 +273,9 @@ fn panels(
     axis: &dyn Fn(&LevelPanel, &[f64]) -> Axis,
     theme: Theme,
 ) -> String {
-    let lists = recorded.map(|r| sorted(r.levels));
+    let lists = recorded.map(|r| sorted_levels(r.levels));
     if lists.iter().all(Vec::is_empty) {
-        return empty(heading, "no level was measured", theme);
+        return empty_chart(heading, "no level was measured", theme);
     }
     let x = load_axis(lists.iter().flatten().copied());
     let axes: Vec<Axis> = panels
@@ -294,7 +294,7 @@ fn panels(
     for (number, (panel, y)) in panels.iter().zip(&axes).enumerate() {
         let last = number + 1 == panels.len();
         let area = Area { x: left, y: top + row * number as f64, width: WIDTH - right - left, height };
-        let title = if panel.unit == AxisUnit::Share { cut_note(y) } else { panel.title.to_owned() };
+        let title = if panel.unit == AxisUnit::Share { success_axis_title(y) } else { panel.title.to_owned() };
         canvas.text((EDGE, area.y - 13.0), &title, Font::new(SMALL, Paint::Ink));
         draw_x_grid(&mut canvas, &area, &x);
         draw_y(&mut canvas, &area, y);
@@ -311,7 +311,7 @@ fn panels(
         for ((list, one), style) in lists.iter().zip(&recorded).zip(STYLES) {
             let points: Vec<(f64, f64)> = list.iter().map(|l| (l.load, (panel.value)(l))).collect();
             let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
-            series(&mut canvas, &plot, &points, style.0, style.1, panel.unit);
+            draw_series(&mut canvas, &plot, &points, style.0, style.1, panel.unit);
             if let Some(end) = points.iter().rev().find(|p| p.1.is_finite()) {
                 ends.push((area.at_y(&y.scale, end.1), one.name.to_owned(), style.1.paint));
             }
@@ -322,7 +322,7 @@ fn panels(
         let texts: Vec<(f64, String)> =
             changes.iter().filter_map(|c| (panel.change)(c).map(|t| (area.at_x(&x.scale, c.load), t))).collect();
         let widths: Vec<(f64, f64)> = texts.iter().map(|(at, t)| (*at, text_width(t, SMALL, true))).collect();
-        for ((at, text), shown) in texts.iter().zip(without_overlap(&widths, 6.0)) {
+        for ((at, text), shown) in texts.iter().zip(visible_labels(&widths, 6.0)) {
             if shown {
                 let font = Font::new(SMALL, Paint::Ink).bold().anchored(Anchor::Middle);
                 canvas.text((*at, area.bottom() + 38.0), text, font);
@@ -361,7 +361,7 @@ pub fn throughput_diff_chart(heading: &Heading, over: LoadUnit, recorded: [Named
         AxisUnit::Time => time_axis(values, 6),
         unit => Axis::new(Scale::from_zero(values.iter().copied(), 6), unit, 6),
     };
-    panels(heading, over, recorded, &list, &axis, theme)
+    draw_diff_panels(heading, over, recorded, &list, &axis, theme)
 }
 
 /// Draws the success rates of two recordings, with the change in percentage points.
@@ -370,8 +370,8 @@ pub fn success_diff_chart(heading: &Heading, over: LoadUnit, recorded: [NamedLev
         title: "success rate",
         unit: AxisUnit::Share,
         value: |l| l.success_rate,
-        change: |c| c.success_points.is_finite().then(|| points_of(c.success_points)),
+        change: |c| c.success_points.is_finite().then(|| percentage_points(c.success_points)),
     }];
     let axis = |_: &LevelPanel, values: &[f64]| success_axis(values.iter().copied());
-    panels(heading, over, recorded, &list, &axis, theme)
+    draw_diff_panels(heading, over, recorded, &list, &axis, theme)
 }

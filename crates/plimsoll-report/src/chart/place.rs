@@ -21,7 +21,7 @@ pub struct TextLabel<'a> {
 impl TextLabel<'_> {
     /// Returns the rectangle (left, top, right, bottom) of the label with its baseline at the given
     /// point.
-    fn room(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
+    fn rectangle(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
         let left = match anchor {
             Anchor::Start => x,
@@ -66,7 +66,7 @@ impl OccupiedArea {
         let inside = |room: &[f64; 4]| {
             room[0] >= area.x && room[2] <= area.right() && room[1] >= area.y && room[3] <= area.bottom()
         };
-        let rooms = places.into_iter().map(|(at, anchor)| (at, anchor, words.room(at, anchor)));
+        let rooms = places.into_iter().map(|(at, anchor)| (at, anchor, words.rectangle(at, anchor)));
         let best = rooms.filter(|place| inside(&place.2)).min_by_key(|place| self.covered(&place.2))?;
         self.boxes.push(best.2);
         Some((best.0, best.1))

@@ -2,7 +2,7 @@
 //! and the title.
 
 use super::scale::Scale;
-use super::svg::{Anchor, Canvas, Font, Mark, Stroke, fitted, text_width, wrapped};
+use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, Theme};
 
 /// Width of a wide chart in user units; see [`Theme::width`]. The height varies.
@@ -102,12 +102,12 @@ impl Area {
 
     /// Returns the horizontal position of `value` in user units.
     pub fn at_x(&self, scale: &Scale, value: f64) -> f64 {
-        self.x + scale.place(value) * self.width
+        self.x + scale.position(value) * self.width
     }
 
     /// Returns the vertical position of `value` in user units; larger values are higher up.
     pub fn at_y(&self, scale: &Scale, value: f64) -> f64 {
-        self.bottom() - scale.place(value) * self.height
+        self.bottom() - scale.position(value) * self.height
     }
 }
 
@@ -182,7 +182,7 @@ pub enum AxisSide {
 
 /// Opens a group of shapes that a page's script moves when a reader zooms. The group ends at
 /// `close`. The class `z` follows both axes; the class `h` follows only this vertical axis.
-pub fn open_on(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
+pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
     canvas.open_high(class, (area.y, area.bottom()), &scale);
@@ -210,7 +210,7 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
         let font = Font::new(SMALL, Paint::Muted).anchored(Anchor::End);
         canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick(*tick), font);
     }
-    for mark in axis.scale.fine() {
+    for mark in axis.scale.minor_ticks() {
         let y = area.at_y(&axis.scale, mark);
         canvas.line((area.x - 3.0, y), (area.x, y), AXIS.opacity(0.7));
     }
@@ -251,11 +251,11 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
         .zip(&labels)
         .map(|(t, label)| (area.at_x(&axis.scale, *t), text_width(label, SMALL, false)))
         .collect();
-    for mark in axis.scale.fine() {
+    for mark in axis.scale.minor_ticks() {
         let x = area.at_x(&axis.scale, mark);
         canvas.line((x, area.bottom()), (x, area.bottom() + 3.0), AXIS.opacity(0.7));
     }
-    let shown = without_overlap(&places, 8.0);
+    let shown = visible_labels(&places, 8.0);
     for ((x, _), (label, shown)) in places.iter().zip(labels.iter().zip(shown)) {
         canvas.line((*x, area.bottom()), (*x, area.bottom() + 4.0), AXIS);
         if shown {
@@ -270,7 +270,7 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
 /// Returns for each label whether it is shown. Labels are pairs of (middle, width), ascending. A
 /// shown label is at least `gap` from the shown label before. The first and the last label are
 /// shown whenever possible.
-pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
+pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
     let mut last_shown: Option<(f64, f64)> = None;
@@ -287,7 +287,7 @@ pub fn without_overlap(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
 
 /// Returns positions moved apart so that neighbours are at least `gap` from each other. Moves are
 /// small, keep the order, and stay inside `lo..=hi` if the positions fit.
-pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
+pub fn move_apart(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
     // Overlapping neighbours become one group around their mean.
@@ -323,13 +323,13 @@ pub fn spread_out(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
 /// that would overlap another is moved, and a thin line leads to its height.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
-    let heights = spread_out(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
+    let heights = move_apart(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
     for ((wanted, text, paint), y) in labels.iter().zip(heights) {
         let x = area.right() + 8.0;
         if (wanted - y).abs() > 5.0 {
             canvas.line((area.right() + 1.0, *wanted), (x - 2.0, y), Stroke::new(*paint, 0.8).opacity(0.6));
         }
-        canvas.text((x, y + 4.0), &fitted(text, SMALL, true, width), Font::new(SMALL, *paint).bold());
+        canvas.text((x, y + 4.0), &truncate_to_width(text, SMALL, true, width), Font::new(SMALL, *paint).bold());
     }
 }
 
@@ -429,7 +429,7 @@ impl Heading {
         let (most, width) = (if width < WIDTH { 6 } else { 2 }, width - 2.0 * EDGE);
         let lines = |text: &str, size: f64, bold: bool| match text.is_empty() {
             true => Vec::new(),
-            false => wrapped(text, size, bold, width, most),
+            false => wrap_to_width(text, size, bold, width, most),
         };
         (lines(&self.title, TITLE, true), lines(&self.subtitle, SMALL, false))
     }
@@ -468,12 +468,12 @@ impl Heading {
 }
 
 /// Draws an empty chart that states why there is nothing to draw.
-pub fn empty(heading: &Heading, reason: &str, theme: Theme) -> String {
+pub fn empty_chart(heading: &Heading, reason: &str, theme: Theme) -> String {
     let height = heading.height_in(theme.width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.width(), height);
     let top = heading.draw(&mut canvas);
     let font = Font::new(TEXT, Paint::Muted).anchored(Anchor::Middle);
-    for (number, line) in wrapped(reason, TEXT, false, theme.width() - 2.0 * EDGE, 3).iter().enumerate() {
+    for (number, line) in wrap_to_width(reason, TEXT, false, theme.width() - 2.0 * EDGE, 3).iter().enumerate() {
         canvas.text((theme.width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
     }
     canvas.finish(&format!("{}. {reason}", heading.label()))
@@ -485,7 +485,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ticks_read_well() {
+    fn tick_labels_are_short_with_units() {
         for (unit, value, expect) in [
             (AxisUnit::Count, 0.0, "0"),
             (AxisUnit::Count, 2500.0, "2 500"),
@@ -514,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_of_one_name_are_told_apart() {
+    fn equal_names_get_numbers() {
         assert_eq!(told_apart(["p50", "p99"]), ["p50", "p99"]);
         assert_eq!(told_apart(["cpu", "p99", "cpu"]), ["cpu (1)", "p99", "cpu (2)"]);
     }
@@ -531,8 +531,8 @@ mod tests {
     }
 
     #[test]
-    fn labels_that_would_touch_are_left_out() {
-        let at = |xs: &[f64]| without_overlap(&xs.iter().map(|x| (*x, 20.0)).collect::<Vec<_>>(), 5.0);
+    fn overlapping_labels_are_omitted() {
+        let at = |xs: &[f64]| visible_labels(&xs.iter().map(|x| (*x, 20.0)).collect::<Vec<_>>(), 5.0);
         assert_eq!(at(&[0.0, 30.0, 60.0]), [true, true, true]);
         assert_eq!(at(&[0.0, 10.0, 60.0]), [true, false, true]);
         assert_eq!(at(&[0.0, 50.0, 60.0]), [true, false, true]);
@@ -542,7 +542,7 @@ mod tests {
     proptest! {
         #[test]
         fn labels_are_moved_apart_and_keep_their_order(places in prop::collection::vec(0.0..200.0f64, 0..10)) {
-            let moved = spread_out(&places, 14.0, 0.0, 200.0);
+            let moved = move_apart(&places, 14.0, 0.0, 200.0);
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
             prop_assert!(order.windows(2).all(|pair| moved[pair[1]] - moved[pair[0]] >= 14.0 - 1e-6), "{moved:?}");

@@ -7,7 +7,7 @@ use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, OnceLock};
 
 /// The number of pixels for each user unit.
-const FINENESS: f32 = 2.0;
+const PIXELS_PER_UNIT: f32 = 2.0;
 /// The suffix of picture files.
 pub const PICTURE_SUFFIX: &str = "png";
 
@@ -31,17 +31,17 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
 /// Returns an error if the drawing library panics. Names from users and servers are part of a chart
 /// and may cause this.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
-    foreign::call("charts", || drawn(svg))
+    foreign::call("charts", || render_png(svg))
 }
 
-fn drawn(svg: &str) -> Vec<u8> {
+fn render_png(svg: &str) -> Vec<u8> {
     let options = usvg::Options { fontdb: fonts(), font_family: "Inter".into(), ..usvg::Options::default() };
     let tree = usvg::Tree::from_str(svg, &options).expect("the charts are well-formed");
     let size = tree.size();
-    let pixels = |length: f32| (length * FINENESS).ceil().max(1.0) as u32;
+    let pixels = |length: f32| (length * PIXELS_PER_UNIT).ceil().max(1.0) as u32;
     let mut pixmap =
         tiny_skia::Pixmap::new(pixels(size.width()), pixels(size.height())).expect("charts are neither empty nor huge");
-    resvg::render(&tree, tiny_skia::Transform::from_scale(FINENESS, FINENESS), &mut pixmap.as_mut());
+    resvg::render(&tree, tiny_skia::Transform::from_scale(PIXELS_PER_UNIT, PIXELS_PER_UNIT), &mut pixmap.as_mut());
     pixmap.encode_png().expect("memory takes any bytes")
 }
 
@@ -53,7 +53,7 @@ mod tests {
     #[test]
     fn pictures_have_their_size_and_are_not_blank() {
         for theme in [Theme::Light, Theme::Dark] {
-            let svg = crate::chart::plot::empty(
+            let svg = crate::chart::plot::empty_chart(
                 &crate::chart::Heading { title: "Nothing".into(), subtitle: "at all".into() },
                 "no level was measured",
                 theme,

@@ -8,7 +8,7 @@
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
-    draw_y, empty, margin, open_on, spread_out,
+    draw_y, empty_chart, margin, move_apart, open_axis_group,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
@@ -39,10 +39,10 @@ const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
 const MARKS_MAX: usize = 120;
 /// The space of the lower plot beyond the final interval, both sides together, as a multiple of the
 /// interval's width or the margin.
-const BEYOND: f64 = 2.0;
+const CHANGE_AXIS_SPACE: f64 = 2.0;
 
 /// Returns the colour, mark and line of a side: 0 is A, 1 is B.
-fn side(arm: usize) -> (Paint, Mark, Stroke) {
+fn side_style(arm: usize) -> (Paint, Mark, Stroke) {
     match arm {
         0 => (Paint::Blue, Mark::Disc, Stroke::new(Paint::Blue, 1.4).opacity(0.7)),
         _ => (Paint::Vermilion, Mark::Square, Stroke::new(Paint::Vermilion, 1.4).dashed(5.0, 3.0).opacity(0.7)),
@@ -50,7 +50,7 @@ fn side(arm: usize) -> (Paint, Mark, Stroke) {
 }
 
 /// Returns the title and unit of the vertical axis for a measure.
-fn axis_of(measure: Criterion) -> (&'static str, AxisUnit) {
+fn measure_axis(measure: Criterion) -> (&'static str, AxisUnit) {
     match measure {
         Criterion::Goodput => ("goodput, requests/s", AxisUnit::Count),
         Criterion::P50 => ("p50 response time", AxisUnit::Time),
@@ -72,7 +72,7 @@ fn values(blocks: &[Block], measure: Criterion, arm: usize) -> Vec<Option<f64>> 
 
 /// Returns a range around the 5 % and 95 % quantiles of the values, so that a few outliers do not
 /// widen it. The chart draws values outside the range at its edge.
-fn range_of(values: &[f64]) -> (f64, f64) {
+fn robust_range(values: &[f64]) -> (f64, f64) {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let at = |q: f64| sorted[((sorted.len() - 1) as f64 * q).round() as usize];
@@ -84,15 +84,15 @@ fn range_of(values: &[f64]) -> (f64, f64) {
 
 /// The text and the arrow between the two levels, which show the direction of the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Pointer {
+struct ChangePointer {
     text: String,
     /// Whether B is above A. `None`: no arrow, because no difference was found.
     up: Option<bool>,
     paint: Paint,
 }
 
-impl Pointer {
-    fn for_verdict(verdict: ProveVerdict, primary: &MeasureComparison) -> Pointer {
+impl ChangePointer {
+    fn for_verdict(verdict: ProveVerdict, primary: &MeasureComparison) -> ChangePointer {
         let found = matches!(verdict, ProveVerdict::Better | ProveVerdict::Worse | ProveVerdict::Small);
         let paint = match verdict {
             ProveVerdict::Better => Paint::Green,
@@ -101,7 +101,7 @@ impl Pointer {
             ProveVerdict::Same | ProveVerdict::Inconclusive => Paint::Muted,
         };
         let text = format!("{}, {verdict}", signed(primary.ratio - 1.0));
-        Pointer { text, up: found.then_some(primary.ratio > 1.0), paint }
+        ChangePointer { text, up: found.then_some(primary.ratio > 1.0), paint }
     }
 }
 
@@ -109,10 +109,10 @@ impl Pointer {
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
     let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
-        return empty(heading, "the measure was not taken: there is nothing to draw", theme);
+        return empty_chart(heading, "the measure was not taken: there is nothing to draw", theme);
     };
     if !primary.levels.iter().all(|level| level.is_finite()) {
-        return empty(
+        return empty_chart(
             heading,
             "too many requests failed for this measure to have a bound: there is nothing to draw",
             theme,
@@ -122,10 +122,10 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let sides = [values(blocks, measure, 0), values(blocks, measure, 1)];
     let all: Vec<f64> = sides.iter().flatten().flatten().copied().collect();
     if all.is_empty() {
-        return empty(heading, "no block counts: there is nothing to draw", theme);
+        return empty_chart(heading, "no block counts: there is nothing to draw", theme);
     }
-    let (title, unit) = axis_of(measure);
-    let (low, high) = range_of(&all);
+    let (title, unit) = measure_axis(measure);
+    let (low, high) = robust_range(&all);
     let y = Axis::new(Scale::linear(low, high), unit, 7);
     let x = Axis {
         ticks: block_ticks(blocks.len()),
@@ -135,7 +135,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let change = change_axis(primary.ratio, primary.ratio_interval, primary.margin);
 
     let labels = [0, 1].map(|arm| format!("{} {}", ["A", "B"][arm], value_text(measure, primary.levels[arm])));
-    let pointer = Pointer::for_verdict(proof.verdict, primary);
+    let pointer = ChangePointer::for_verdict(proof.verdict, primary);
     let widest =
         labels.iter().map(|l| text_width(l, TEXT, true)).fold(text_width(&pointer.text, TEXT, true) + 14.0, f64::max);
     let left = EDGE + margin(&[&y, &change]);
@@ -152,23 +152,23 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let outside = all.iter().any(|v| !(low..=high).contains(v));
     match theme.is_narrow() {
         true => {
-            levels_above(&mut canvas, top - 34.0, &labels, &pointer);
-            key(&mut canvas, width - EDGE, area.y - 12.0 - KEY_ROW, outside);
+            draw_levels_above(&mut canvas, top - 34.0, &labels, &pointer);
+            draw_side_key(&mut canvas, width - EDGE, area.y - 12.0 - KEY_ROW, outside);
         }
-        false => key(&mut canvas, area.right(), area.y - 12.0, outside),
+        false => draw_side_key(&mut canvas, area.right(), area.y - 12.0, outside),
     }
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
     canvas.line((area.x, area.bottom()), (area.right(), area.bottom()), Stroke::new(Paint::Axis, 1.0));
     read_blocks(&mut canvas, &area, &x.scale, measure, blocks);
-    open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
+    open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (arm, values) in sides.iter().enumerate() {
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
-        points(&mut canvas, &plot, arm, measure, values);
+        draw_side(&mut canvas, &plot, arm, measure, values);
     }
     canvas.close();
-    open_on(&mut canvas, 'h', &area, &y, AxisSide::Left);
-    waterlines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
+    open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
+    draw_level_lines(&mut canvas, &area, &y.scale, primary.levels, &labels, &pointer);
     canvas.close();
 
     // The estimate after n valid blocks is drawn at the position of the n-th valid block.
@@ -177,11 +177,11 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let told: Vec<InterimEstimate> =
         narrowing.iter().filter(|p| (1..=numbers.len()).contains(&p.blocks)).copied().collect();
     let narrowing = NarrowingPlot { standings: &told, numbers: &numbers, margin: primary.margin };
-    narrowed(&mut canvas, &below, &x, &change, &narrowing);
+    draw_narrowing(&mut canvas, &below, &x, &change, &narrowing);
     if let (ProveVerdict::Same, Some(interval), Some(last)) =
         (proof.verdict, primary.equivalence_interval, numbers.last())
     {
-        decisive(&mut canvas, &below, &x, &change, *last, interval);
+        draw_equivalence_interval(&mut canvas, &below, &x, &change, *last, interval);
     }
     draw_x(&mut canvas, &below, &x, "block");
     canvas.finish(&heading.label())
@@ -203,14 +203,20 @@ fn block_ticks(count: usize) -> Vec<f64> {
 fn change_axis(ratio: f64, interval: Option<ConfidenceInterval>, margin: f64) -> Axis {
     let ends = interval.map_or([ratio, ratio], |interval| [interval.lower, interval.upper]);
     let reach = (ends[1] - ends[0]).max(margin);
-    let shown = [0.0, margin, -margin, ends[0] - 1.0 - reach * BEYOND / 2.0, ends[1] - 1.0 + reach * BEYOND / 2.0];
+    let shown = [
+        0.0,
+        margin,
+        -margin,
+        ends[0] - 1.0 - reach * CHANGE_AXIS_SPACE / 2.0,
+        ends[1] - 1.0 + reach * CHANGE_AXIS_SPACE / 2.0,
+    ];
     let (low, high) = extent(shown).unwrap_or((-1.0, 1.0));
     Axis::new(Scale::linear(low * 1.02, high * 1.02), AxisUnit::Share, 7)
 }
 
-fn key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
+fn draw_side_key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
     let entry = |arm: usize, name: &str| {
-        let (paint, mark, line) = side(arm);
+        let (paint, mark, line) = side_style(arm);
         KeyEntry { paint, mark: Some(mark), line: Some(line), name: name.to_owned() }
     };
     let mut entries = vec![entry(0, "A"), entry(1, "B")];
@@ -243,8 +249,8 @@ fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, 
 
 /// Draws the line and the points of one side, A or B, over the blocks. Values outside the axis are
 /// drawn as hollow marks at its edge.
-fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
-    let (paint, mark, line) = side(arm);
+fn draw_side(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, values: &[Option<f64>]) {
+    let (paint, mark, line) = side_style(arm);
     let place = |(number, value): (usize, &Option<f64>)| value.map(|value| plot.point(number as f64 + 1.0, value));
     let places: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(place).collect();
     canvas.polyline(places.iter().copied(), line);
@@ -264,12 +270,19 @@ fn points(canvas: &mut Canvas, plot: &Plot, arm: usize, measure: Criterion, valu
 
 /// Draws the levels of A and B as horizontal lines with a ring at the end. On a wide chart the
 /// names and the change are to the right.
-fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], labels: &[String; 2], pointer: &Pointer) {
+fn draw_level_lines(
+    canvas: &mut Canvas,
+    area: &Area,
+    y: &Scale,
+    levels: [f64; 2],
+    labels: &[String; 2],
+    pointer: &ChangePointer,
+) {
     let places = levels.map(|value| area.at_y(y, value));
     let narrow = canvas.theme().is_narrow();
     let end = area.right() + if narrow { 4.0 } else { 8.0 };
     for (arm, at) in places.into_iter().enumerate() {
-        let paint = side(arm).0;
+        let paint = side_style(arm).0;
         canvas.line((area.x, at), (end, at), Stroke::new(paint, 2.2));
         canvas.ring((end, at), 4.5, Stroke::new(paint, 2.0));
     }
@@ -280,10 +293,10 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], lab
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
-    let heights = spread_out(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
+    let heights = move_apart(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
     let text_x = end + 9.0;
-    canvas.text((text_x, heights[0] + 4.5), &labels[first], Font::new(TEXT, side(first).0).bold().halo());
-    canvas.text((text_x, heights[2] + 4.5), &labels[second], Font::new(TEXT, side(second).0).bold().halo());
+    canvas.text((text_x, heights[0] + 4.5), &labels[first], Font::new(TEXT, side_style(first).0).bold().halo());
+    canvas.text((text_x, heights[2] + 4.5), &labels[second], Font::new(TEXT, side_style(second).0).bold().halo());
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
     canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
     let Some(up) = pointer.up else { return };
@@ -295,10 +308,10 @@ fn waterlines(canvas: &mut Canvas, area: &Area, y: &Scale, levels: [f64; 2], lab
 }
 
 /// Draws the levels of both sides in the row at `y`, and the change between them in the row below.
-fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Pointer) {
+fn draw_levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &ChangePointer) {
     let mut x = EDGE;
     for (arm, label) in labels.iter().enumerate() {
-        canvas.text((x, y), label, Font::new(TEXT, side(arm).0).bold());
+        canvas.text((x, y), label, Font::new(TEXT, side_style(arm).0).bold());
         x += text_width(label, TEXT, true) + 22.0;
     }
     canvas.text((EDGE, y + 18.0), &pointer.text, Font::new(TEXT, pointer.paint).bold());
@@ -306,8 +319,15 @@ fn levels_above(canvas: &mut Canvas, y: f64, labels: &[String; 2], pointer: &Poi
 
 /// Draws the 90 % equivalence interval as a bar at the last valid block. This interval decides that
 /// A and B are the same.
-fn decisive(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, last: f64, interval: ConfidenceInterval) {
-    open_on(canvas, 'h', area, y, AxisSide::Left);
+fn draw_equivalence_interval(
+    canvas: &mut Canvas,
+    area: &Area,
+    x: &Axis,
+    y: &Axis,
+    last: f64,
+    interval: ConfidenceInterval,
+) {
+    open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     let at = area.at_x(&x.scale, last);
     let (top, bottom) = (area.at_y(&y.scale, interval.upper - 1.0), area.at_y(&y.scale, interval.lower - 1.0));
     canvas.line((at, top), (at, bottom), Stroke::new(Paint::Ink, 3.0));
@@ -325,7 +345,7 @@ struct NarrowingPlot<'a> {
 
 /// Draws how the interval of the change narrowed with more blocks. The interval is a band, the
 /// estimate is a line, and the margin is a shaded area.
-fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
+fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &NarrowingPlot) {
     let NarrowingPlot { standings, numbers, margin } = *narrowing;
     canvas.text(
         (EDGE, area.y - 12.0),
@@ -333,13 +353,13 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
         Font::new(SMALL, Paint::Ink),
     );
     let (top, bottom) = (area.at_y(&y.scale, margin), area.at_y(&y.scale, -margin));
-    open_on(canvas, 'h', area, y, AxisSide::Left);
+    open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     canvas.rect(area.x, top, area.width, bottom - top, Paint::Muted, 0.12);
     canvas.close();
     draw_x_grid(canvas, area, x);
     draw_y(canvas, area, y);
     let zero = area.at_y(&y.scale, 0.0);
-    open_on(canvas, 'h', area, y, AxisSide::Left);
+    open_axis_group(canvas, 'h', area, y, AxisSide::Left);
     canvas.line((area.x, zero), (area.right(), zero), Stroke::new(Paint::Ink, 1.2));
     // The labels of the horizontal lines are to the right of the plot. On a narrow screen each
     // label is inside the plot, above its line.
@@ -356,7 +376,7 @@ fn narrowed(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowing: &Na
         name(bottom, &format!("margin {}", signed(-margin)));
     }
     canvas.close();
-    open_on(canvas, 'z', area, y, AxisSide::Left);
+    open_axis_group(canvas, 'z', area, y, AxisSide::Left);
     let place = |point: &InterimEstimate, value: f64| {
         (area.at_x(&x.scale, numbers[point.blocks - 1]), area.at_y(&y.scale, value - 1.0))
     };
@@ -416,7 +436,7 @@ mod tests {
 
     /// Chart and sentence agree for every verdict, whether a higher or a lower value is better.
     #[test]
-    fn the_picture_points_with_the_sentence() {
+    fn chart_and_sentence_agree() {
         use ProveVerdict::{Better, Inconclusive, Same, Small, Worse};
         for (verdict, measure, ratio, said, text, up, paint) in [
             (Better, Criterion::Goodput, 1.119, "better than A", "+11.9 %, better", Some(true), Paint::Green),
@@ -429,8 +449,8 @@ mod tests {
             (Inconclusive, Criterion::P50, 0.97, "inconclusive", "\u{2212}3.0 %, inconclusive", None, Paint::Muted),
         ] {
             let proof = compared(verdict, measure, ratio);
-            let pointer = Pointer::for_verdict(verdict, &proof.measures[0]);
-            assert_eq!(pointer, Pointer { text: text.into(), up, paint });
+            let pointer = ChangePointer::for_verdict(verdict, &proof.measures[0]);
+            assert_eq!(pointer, ChangePointer { text: text.into(), up, paint });
             let [a, b] = proof.measures[0].levels;
             assert!(up.is_none_or(|up| up == (b > a)), "{verdict}: the levels lie as the arrow points");
             let answer = prove_answer(&proof);

@@ -2,8 +2,8 @@
 //! time.
 
 use super::plot::{
-    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y, empty,
-    margin, open_on, told_apart,
+    Area, Axis, AxisSide, AxisUnit, EDGE, Heading, Plot, SMALL, draw_end_labels, draw_x, draw_x_grid, draw_y,
+    empty_chart, margin, open_axis_group, told_apart,
 };
 use super::scale::{Scale, extent};
 use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
@@ -21,7 +21,7 @@ pub struct Line {
 
 /// Returns the style of line number `n`. Neighbouring lines differ in colour and dashes, so that
 /// readers need not tell colours apart.
-pub(super) fn style(n: usize) -> Stroke {
+pub(super) fn line_style(n: usize) -> Stroke {
     let stroke = Stroke::new(SERIES[n % SERIES.len()], 2.0);
     match n % 4 {
         0 => stroke,
@@ -46,10 +46,11 @@ pub(super) fn draw_line(canvas: &mut Canvas, plot: &Plot, line: &Line, stroke: S
 }
 
 /// Returns the name of each line with its height at the right end of the line, and its colour.
-pub(super) fn ends(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
+pub(super) fn line_end_labels(area: &Area, y: &Scale, lines: &[Line]) -> Vec<(f64, String, Paint)> {
     let last = |line: &Line| line.points.iter().rev().map(|p| p.1).find(|v| v.is_finite());
     let names = told_apart(lines.iter().map(|line| line.name.as_str()));
-    let label = |(n, (line, name)): (usize, (&Line, String))| Some((area.at_y(y, last(line)?), name, style(n).paint));
+    let label =
+        |(n, (line, name)): (usize, (&Line, String))| Some((area.at_y(y, last(line)?), name, line_style(n).paint));
     lines.iter().zip(names).enumerate().filter_map(label).collect()
 }
 
@@ -61,7 +62,13 @@ pub(super) fn label_room(lines: &[Line]) -> f64 {
 
 /// Creates a canvas with its heading, and the area of one plot below the heading. `left` and
 /// `right` are the margins in user units; `measure` is the title of the vertical axis.
-pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, theme: Theme) -> (Area, Canvas) {
+pub(super) fn open_plot_below_heading(
+    heading: &Heading,
+    measure: &str,
+    left: f64,
+    right: f64,
+    theme: Theme,
+) -> (Area, Canvas) {
     let area = Area {
         x: left,
         y: heading.height_in(theme.width()) + 34.0,
@@ -79,7 +86,7 @@ pub(super) fn below(heading: &Heading, measure: &str, left: f64, right: f64, the
 pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> String {
     let all = || lines.iter().flat_map(|l| &l.points).filter(|p| p.0.is_finite() && p.1.is_finite());
     let Some((_, deepest)) = extent(all().map(|p| p.0)) else {
-        return empty(heading, "no latency was measured", theme);
+        return empty_chart(heading, "no latency was measured", theme);
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
     let mut x = Axis::new(x, AxisUnit::Share, 20);
@@ -88,17 +95,17 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     let y = Axis::new(Scale::log_around(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + label_room(lines);
-    let (area, mut canvas) = below(heading, "latency", left, right, theme);
+    let (area, mut canvas) = open_plot_below_heading(heading, "latency", left, right, theme);
     draw_x_grid(&mut canvas, &area, &x);
     draw_y(&mut canvas, &area, &y);
-    open_on(&mut canvas, 'z', &area, &y, AxisSide::Left);
+    open_axis_group(&mut canvas, 'z', &area, &y, AxisSide::Left);
     for (n, line) in lines.iter().enumerate() {
-        draw_line(&mut canvas, &Plot { area: &area, x: &x.scale, y: &y.scale }, line, style(n));
+        draw_line(&mut canvas, &Plot { area: &area, x: &x.scale, y: &y.scale }, line, line_style(n));
     }
     canvas.close();
     read_quantiles(&mut canvas, &area, &x.scale, lines, deepest);
-    open_on(&mut canvas, 'h', &area, &y, AxisSide::Left);
-    draw_end_labels(&mut canvas, &area, &ends(&area, &y.scale, lines), right - EDGE);
+    open_axis_group(&mut canvas, 'h', &area, &y, AxisSide::Left);
+    draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &y.scale, lines), right - EDGE);
     canvas.close();
     draw_x(&mut canvas, &area, &x, "share of the requests that were at least as fast");
     canvas.finish(&heading.label())
@@ -156,7 +163,7 @@ pub struct Panel {
 
 /// Creates the panels of one load from its figures by interval: rates, response times, errors, lag
 /// of the generator, and utilisation of the generator. Panels without data are omitted.
-pub fn moments_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
+pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
     let of = |name: &str, value: &dyn Fn(&IntervalFigures) -> f64| Line {
         name: name.to_owned(),
         points: moments.iter().map(|m| (m.start_s + m.length_s / 2.0, value(m))).collect(),
@@ -224,7 +231,7 @@ fn panel_axis(panel: &Panel) -> Axis {
 pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
     let times = panels.iter().flat_map(|p| p.lines.iter().flat_map(|l| l.points.iter().map(|p| p.0)));
     let Some((first, last)) = extent(times) else {
-        return empty(heading, "nothing was measured", theme);
+        return empty_chart(heading, "nothing was measured", theme);
     };
     let x = Axis::new(Scale::linear(first.min(0.0), last), AxisUnit::Clock, 9);
     let axes: Vec<Axis> = panels.iter().map(panel_axis).collect();
@@ -247,17 +254,17 @@ pub fn time_chart(heading: &Heading, panels: &[Panel], theme: Theme) -> String {
         if number == 0 {
             read_times(&mut canvas, &area, &x.scale, panels);
         }
-        open_on(&mut canvas, 'z', &area, axis, AxisSide::Left);
+        open_axis_group(&mut canvas, 'z', &area, axis, AxisSide::Left);
         for (n, line) in panel.lines.iter().enumerate() {
             let points = line.points.iter().map(|&(t, v)| (t, if panel.log && v <= 0.0 { f64::NAN } else { v }));
             let line = Line { name: line.name.clone(), points: points.collect() };
             let plot = Plot { area: &area, x: &x.scale, y: &axis.scale };
-            draw_line(&mut canvas, &plot, &line, Stroke { width: 1.6, ..style(n) });
+            draw_line(&mut canvas, &plot, &line, Stroke { width: 1.6, ..line_style(n) });
         }
         canvas.close();
         if panel.lines.len() > 1 {
-            open_on(&mut canvas, 'h', &area, axis, AxisSide::Left);
-            draw_end_labels(&mut canvas, &area, &ends(&area, &axis.scale, &panel.lines), right - EDGE);
+            open_axis_group(&mut canvas, 'h', &area, axis, AxisSide::Left);
+            draw_end_labels(&mut canvas, &area, &line_end_labels(&area, &axis.scale, &panel.lines), right - EDGE);
             canvas.close();
         }
         y = area.bottom() + 40.0;
@@ -276,13 +283,13 @@ const STEPS: u8 = 10;
 pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) -> String {
     let most = heat.cells.iter().map(|c| c.2).max().unwrap_or(0);
     let (Some(lowest), Some(highest), true) = (heat.edges_ns.first(), heat.edges_ns.last(), most > 0) else {
-        return empty(heading, "no latency was measured", theme);
+        return empty_chart(heading, "no latency was measured", theme);
     };
     let y = Axis::new(Scale::log(*lowest, *highest), AxisUnit::Time, 8);
     let x = Axis::new(Scale::linear(0.0, heat.columns as f64 * heat.column_s), AxisUnit::Clock, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + if lines.is_empty() { 0.0 } else { label_room(lines) };
-    let (area, mut canvas) = below(heading, "response time", left, right, theme);
+    let (area, mut canvas) = open_plot_below_heading(heading, "response time", left, right, theme);
 
     // The colours follow the logarithm of the counts, so that one slow response among thousands is
     // visible.
@@ -310,11 +317,11 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         // A wider line in the page's background colour separates the line from the cells.
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
         draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
-        let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..style(n) };
+        let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..line_style(n) };
         draw_line(&mut canvas, &plot, line, Stroke { width: 1.7, ..stroke });
     }
     canvas.close();
-    let mut labels = ends(&area, &y.scale, lines);
+    let mut labels = line_end_labels(&area, &y.scale, lines);
     labels.iter_mut().enumerate().for_each(|(n, label)| label.2 = OVER_HEAT[n % OVER_HEAT.len()]);
     draw_end_labels(&mut canvas, &area, &labels, right - EDGE);
     draw_x(&mut canvas, &area, &x, "time since the start");

@@ -39,7 +39,7 @@ pub fn extent(values: impl IntoIterator<Item = f64>) -> Option<(f64, f64)> {
 impl Scale {
     /// Creates a linear scale over this range. An empty range is widened.
     pub fn linear(lo: f64, hi: f64) -> Scale {
-        let (lo, hi) = ordered(lo, hi, 0.0, 1.0);
+        let (lo, hi) = order_and_clamp(lo, hi, 0.0, 1.0);
         let hi = if hi - lo > lo.abs().max(hi.abs()) * 1e-9 { hi } else { lo + lo.abs().max(1.0) };
         Scale { kind: ScaleKind::Linear, lo, hi }
     }
@@ -55,7 +55,7 @@ impl Scale {
     /// Creates a log scale over this range. An empty range is widened. A lower end of 0 or less
     /// becomes a thousandth of the upper end.
     pub fn log(lo: f64, hi: f64) -> Scale {
-        let (lo, hi) = ordered(lo, hi, 1.0, 10.0);
+        let (lo, hi) = order_and_clamp(lo, hi, 1.0, 10.0);
         let hi = hi.max(LOG_FLOOR * 10.0);
         let lo = if lo > 0.0 { lo.max(hi / 1e15) } else { hi / 1e3 };
         let hi = if hi / lo > 1.0 + 1e-9 { hi } else { lo * 10.0 };
@@ -96,7 +96,7 @@ impl Scale {
     }
 
     /// Transforms a value to the coordinate in which the scale is linear.
-    fn straight(&self, value: f64) -> f64 {
+    fn linearise(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,
             ScaleKind::Log => value.max(LOG_FLOOR / 1e6).log10(),
@@ -106,15 +106,15 @@ impl Scale {
 
     /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. Values outside the
     /// range are at the nearest end. NaN is at 0.
-    pub fn place(&self, value: f64) -> f64 {
-        let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
-        let place = (self.straight(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
+    pub fn position(&self, value: f64) -> f64 {
+        let (lo, hi) = (self.linearise(self.lo), self.linearise(self.hi));
+        let place = (self.linearise(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
     /// Returns the value at the position `place` (0..=1).
     pub fn value_at(&self, place: f64) -> f64 {
-        let (lo, hi) = (self.straight(self.lo), self.straight(self.hi));
+        let (lo, hi) = (self.linearise(self.lo), self.linearise(self.hi));
         let straight = lo + (hi - lo) * place.clamp(0.0, 1.0);
         match self.kind {
             ScaleKind::Linear => straight,
@@ -171,7 +171,7 @@ impl Scale {
 
     /// Returns the minor ticks of a log scale: 1 to 9 times each power of ten. Other scales, and
     /// log scales over more than six decades, have none.
-    pub fn fine(&self) -> Vec<f64> {
+    pub fn minor_ticks(&self) -> Vec<f64> {
         if self.kind != ScaleKind::Log || self.hi / self.lo > 1e6 {
             return Vec::new();
         }
@@ -186,7 +186,7 @@ fn snap_decimal(digit: f64, exponent: i32) -> f64 {
     if exponent >= 0 { digit * 10f64.powi(exponent) } else { digit / 10f64.powi(-exponent) }
 }
 
-fn ordered(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, f64) {
+fn order_and_clamp(lo: f64, hi: f64, lo_default: f64, hi_default: f64) -> (f64, f64) {
     let lo = if lo.is_finite() { lo.clamp(-HUGE, HUGE) } else { lo_default };
     let hi = if hi.is_finite() { hi.clamp(-HUGE, HUGE) } else { lo.max(hi_default) };
     (lo.min(hi), lo.max(hi))
@@ -259,7 +259,7 @@ mod tests {
             (Scale::percentile(4.0), 0.99, 0.5),
             (Scale::percentile(4.0), 1.0, 1.0),
         ] {
-            assert!((scale.place(value) - place).abs() < 1e-9, "{scale:?} at {value}: {}", scale.place(value));
+            assert!((scale.position(value) - place).abs() < 1e-9, "{scale:?} at {value}: {}", scale.position(value));
         }
     }
 
@@ -289,12 +289,12 @@ mod tests {
             prop_assert!(ticks.len() <= n, "{scale:?}: {ticks:?}");
             prop_assert!(ticks.iter().all(|t| t.is_finite() && *t >= scale.lo && *t <= scale.hi), "{scale:?}: {ticks:?}");
             prop_assert!(ticks.windows(2).all(|pair| pair[0] < pair[1]), "{scale:?}: {ticks:?}");
-            prop_assert!(scale.fine().iter().all(|t| t.is_finite()));
+            prop_assert!(scale.minor_ticks().iter().all(|t| t.is_finite()));
         }
 
         #[test]
         fn places_are_finite_and_in_order(scale in any_scale(), a in any_number(), b in any_number()) {
-            let (at_a, at_b) = (scale.place(a), scale.place(b));
+            let (at_a, at_b) = (scale.position(a), scale.position(b));
             prop_assert!((0.0..=1.0).contains(&at_a) && (0.0..=1.0).contains(&at_b));
             prop_assert!(a.is_nan() || b.is_nan() || a > b || at_a <= at_b, "{scale:?}: {a} at {at_a}, {b} at {at_b}");
             prop_assert!(scale.lo < scale.hi && scale.lo.is_finite() && scale.hi.is_finite(), "{scale:?}");
@@ -304,7 +304,7 @@ mod tests {
         fn a_place_leads_back_to_its_value(lo in 1e-6..1e6f64, factor in 1.1..1e6f64, share in 0.0..1.0f64) {
             for scale in [Scale::linear(lo, lo * factor), Scale::log(lo, lo * factor), Scale::percentile(4.0)] {
                 let value = scale.value_at(share);
-                prop_assert!((scale.place(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");
+                prop_assert!((scale.position(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");
             }
         }
     }

@@ -4,7 +4,7 @@
 //! Not here: scales, axes, what a chart means.
 
 use super::theme::{Paint, Theme};
-use crate::visible::steers;
+use crate::visible::is_control_character;
 use crate::wrap::atoms;
 use std::fmt::Write;
 
@@ -41,7 +41,7 @@ pub fn text_width(text: &str, size: f64, bold: bool) -> f64 {
 }
 
 /// Returns `text`, shortened with an ellipsis if it is wider than `width`.
-pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
+pub fn truncate_to_width(text: &str, size: f64, bold: bool, width: f64) -> String {
     if text_width(text, size, bold) <= width {
         return text.to_owned();
     }
@@ -52,7 +52,7 @@ pub fn fitted(text: &str, size: f64, bold: bool, width: f64) -> String {
 
 /// Breaks `text` between words into lines of at most `width`. Text beyond `lines_max` lines is
 /// replaced by an ellipsis.
-pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
+pub fn wrap_to_width(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in atoms(text) {
         let full = lines.len() >= lines_max.max(1);
@@ -67,7 +67,7 @@ pub fn wrapped(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) 
     if lines.is_empty() {
         lines.push(String::new());
     }
-    lines.iter().map(|line| fitted(line, size, bold, width)).collect()
+    lines.iter().map(|line| truncate_to_width(line, size, bold, width)).collect()
 }
 
 /// The horizontal alignment of text relative to its x.
@@ -181,7 +181,7 @@ pub fn escaped(text: &str) -> String {
             '"' => out.push_str("&quot;"),
             // These characters are not allowed in XML, or change the direction of the following
             // text.
-            c if steers(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
+            c if is_control_character(c) || matches!(c, '\u{fffe}' | '\u{ffff}') => out.push(' '),
             c => out.push(c),
         }
     }
@@ -488,14 +488,14 @@ mod tests {
     #[test]
     fn text_is_cut_and_broken_to_fit() {
         assert!((text_width("0000", 10.0, false) - 25.0).abs() < 0.01);
-        assert_eq!(fitted("short", 10.0, false, 100.0), "short");
-        let cut = fitted("a rather long piece of text", 10.0, false, 60.0);
+        assert_eq!(truncate_to_width("short", 10.0, false, 100.0), "short");
+        let cut = truncate_to_width("a rather long piece of text", 10.0, false, 60.0);
         assert!(cut.ends_with('\u{2026}') && text_width(&cut, 10.0, false) <= 62.0, "{cut}");
-        assert_eq!(wrapped("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
-        assert!(wrapped("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
-        assert_eq!(wrapped("", 10.0, false, 45.0, 2), [""]);
+        assert_eq!(wrap_to_width("one two three", 10.0, false, 45.0, 2), ["one two", "three"]);
+        assert!(wrap_to_width("one two three four five", 10.0, false, 45.0, 2)[1].ends_with('\u{2026}'));
+        assert_eq!(wrap_to_width("", 10.0, false, 45.0, 2), [""]);
         // A number and its unit stay on one line.
-        assert_eq!(wrapped("in all 500 ms", 10.0, false, 52.0, 2), ["in all", "500 ms"]);
+        assert_eq!(wrap_to_width("in all 500 ms", 10.0, false, 52.0, 2), ["in all", "500 ms"]);
     }
 
     #[test]

@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_holds_what_the_report_says_and_nothing_of_it_is_markup() {
+    fn pages_contain_the_report_as_escaped_text() {
         let mut report = Report::default();
         report.text(Tone::Warning, "look <out>").text(Tone::Answer, "it carries 5 & more");
         report.facts(vec![("target", "GET http://h/?a=<script>alert(1)</script>".into())]);

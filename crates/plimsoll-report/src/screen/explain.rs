@@ -6,7 +6,7 @@
 use super::Screen;
 use super::find::{line_sentence, target_words};
 use crate::explain::{
-    evidence_row, explain_answer, level_headings, moves_text, place_headings, place_rows, unobserved_note,
+    evidence_row, explain_answer, level_headings, line_prediction_text, place_headings, place_rows, unobserved_note,
 };
 use crate::format::{rate, whole_percent};
 use crate::profile::{amount, name_text};
@@ -25,7 +25,7 @@ const PLACES_SHOWN: usize = 3;
 
 /// Formats the certainty of the cause: the next likely cause, and experiments for or against the
 /// cause. Returns `None` if the diagnosis names no cause.
-fn how_sure(explanation: &Explanation) -> Option<String> {
+fn certainty_text(explanation: &Explanation) -> Option<String> {
     let [first, rest @ ..] = explanation.causes.as_slice() else { return None };
     if explanation.abstained {
         return None;
@@ -66,7 +66,7 @@ fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let mut texts: Vec<String> = doubts.texts(|kind| kind == DoubtKind::Unmeasured).map(spelled).collect();
     let unseen = match &server.usage {
         Err(reason) => vec![format!("the server: {reason}")],
-        Ok(_) => server.around().missing,
+        Ok(_) => server.probe_notes().missing,
     };
     let refused = match &found.explanation.functions {
         Some(FunctionObservation::Refused(why)) => Some(format!("functions: {why}")),
@@ -93,11 +93,11 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
         ProfileFindings::OfLoads(profiles) => {
-            let profiles = profiles.open().1;
+            let profiles = profiles.doubts_and_figures().1;
             functions_text(profiles.comparison.as_ref()?, &profiles.level_name)
         }
         ProfileFindings::OfSides(profiles) => {
-            let comparison = profiles.open().1.comparison.as_ref()?;
+            let comparison = profiles.doubts_and_figures().1.comparison.as_ref()?;
             let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
             rows.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
             let unit = &comparison.sample_type.unit;
@@ -142,7 +142,7 @@ pub(crate) fn explain_screen(
     let ExplainFinding { search, explanation } = found;
     let findings = &search.findings;
     let mut screen = Screen::new(explain_answer(explanation));
-    if let Some(text) = how_sure(explanation) {
+    if let Some(text) = certainty_text(explanation) {
         screen.fact(2, "how sure", text);
     }
     if explanation.abstained {
@@ -156,14 +156,14 @@ pub(crate) fn explain_screen(
     }
     let line = line_sentence(findings);
     screen.fact(1, "line", line.strip_prefix("load line: ").unwrap_or(&line));
-    if let Some(text) = moves_text(explanation, findings.counted) {
+    if let Some(text) = line_prediction_text(explanation, findings.counted) {
         screen.fact(0, "moves it", text);
     }
     if let Some(varied) = &explanation.varied {
         screen.fact(1, "setting", varied_text(varied));
     }
     let own = profiles.and_then(ProfileFindings::of_loads).and_then(|profiles| {
-        let profiles = profiles.open().1;
+        let profiles = profiles.doubts_and_figures().1;
         Some((profiles.comparison.as_ref()?, profiles.level_name.as_str()))
     });
     let sampled = match &explanation.functions {

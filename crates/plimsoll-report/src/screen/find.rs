@@ -6,7 +6,7 @@
 use super::Screen;
 use crate::find::{
     arrivals_text, budget_text, log_text, log_times, needed_text, not_found_text, planned_text, proven_text,
-    stopped_text,
+    stop_reason_text,
 };
 use crate::format::{count, duration, rate};
 use crate::remedy::spelled;
@@ -26,9 +26,9 @@ pub(super) fn line_sentence(findings: &Findings) -> String {
     let LoadLine { rps, lower, upper, provable, .. } = findings.load_line_rps;
     let (counted, slo) = (findings.counted, &findings.slo);
     if let Some(stalls) =
-        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.forbids.is_some() || stalls.recur))
+        findings.stalls.as_ref().filter(|stalls| rps <= 0.0 && (stalls.impossible_bound.is_some() || stalls.recur))
     {
-        let bound = stalls.forbids.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
+        let bound = stalls.impossible_bound.as_ref().map_or_else(|| slo.to_string(), ToString::to_string);
         return format!("no load line: {}: no rate was shown to meet {bound}", stalls.text());
     }
     if let Some(gone) = findings.target_loss.filter(|_| rps <= 0.0) {
@@ -62,9 +62,12 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     if line.rps <= 0.0 {
         return None;
     }
-    let mut parts: Vec<String> = doubts.beside().map(spelled).collect();
+    let mut parts: Vec<String> = doubts.inline_texts().map(spelled).collect();
     if line.confirmed {
-        parts.insert(0, format!("confirmed: the server met the SLO for {}", duration(findings.met_slo_s * 1e9)));
+        parts.insert(
+            0,
+            format!("confirmed: the server met the SLO for {}", duration(findings.longest_pass_at_line_s * 1e9)),
+        );
     } else if parts.is_empty() {
         parts.push("not confirmed by a separate trial".to_owned());
     }
@@ -188,7 +191,7 @@ pub(crate) fn find_screen(
         many => format!("{many} trials"),
     };
     let elapsed = duration(findings.elapsed_s * 1e9);
-    let stopped = stopped_text(findings.stopped_by);
+    let stopped = stop_reason_text(findings.stopped_by);
     screen.fact(3, "search", format!("{trials}, {voids} void, in {elapsed}; stopped: {stopped}"));
     let rows = load_rows(findings);
     if !rows.is_empty() {

@@ -28,7 +28,7 @@ use crate::failed;
 use crate::tabular::table;
 use crate::text::styled;
 use crate::visible::visible;
-use crate::wrap::{atoms, broken};
+use crate::wrap::{atoms, wrap};
 use plimsoll_analysis::{DoubtKind, FailedKind};
 
 /// Maximum number of lines of a screen, including blank lines.
@@ -197,7 +197,7 @@ impl<'a> Screen<'a> {
             match &part.content {
                 ScreenContent::Fact(label, value) => {
                     let fact = format!("  {label:<label_width$}  {value}");
-                    out += &(broken(&fact, Some(columns), label_width + 4) + "\n");
+                    out += &(wrap(&fact, Some(columns), label_width + 4) + "\n");
                 }
                 ScreenContent::Table(headings, rows) => out += &table(headings, rows, Some(columns)),
                 ScreenContent::Note(note) => out += &format!("  {note}\n"),
@@ -219,7 +219,7 @@ impl<'a> Screen<'a> {
             many => out += &format!("{many} {more}warnings: --verbose\n"),
         }
         if let Some(next) = &self.next {
-            out += &format!("\n{}\n", broken(&format!("next: {next}"), Some(columns), 6));
+            out += &format!("\n{}\n", wrap(&format!("next: {next}"), Some(columns), 6));
         }
         out
     }
@@ -248,7 +248,7 @@ fn weight(kind: DoubtKind) -> Option<u8> {
 }
 
 fn line_count(text: &str, indent: usize) -> usize {
-    broken(text, Some(COLUMNS_MAX - indent), 0).lines().count()
+    wrap(text, Some(COLUMNS_MAX - indent), 0).lines().count()
 }
 
 /// Returns `text`, shortened to the words that fit into `lines_max` lines of the usual width.

@@ -5,7 +5,7 @@
 
 use super::COLUMNS_MAX;
 use crate::block::{Report, ReportBlock};
-use crate::text::{broken, render_in};
+use crate::text::{render_in, wrap};
 
 /// The number of rows above which a table is shortened first. When no table has more rows, whole
 /// tables are omitted.
@@ -30,7 +30,7 @@ pub fn render_short(report: &Report, colour: bool, columns: Option<usize>, lines
         let mut text = render_in(short, colour, Some(columns));
         if left_out > 0 {
             let rows = if left_out == 1 { "1 more row".to_owned() } else { format!("{left_out} more rows") };
-            text += &format!("\n{}\n", broken(&format!("{rows}: {more}"), Some(columns), 0));
+            text += &format!("\n{}\n", wrap(&format!("{rows}: {more}"), Some(columns), 0));
         }
         text
     };

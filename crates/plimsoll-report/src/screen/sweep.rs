@@ -4,7 +4,7 @@
 
 use super::{Screen, clip};
 use crate::sweep::{REMARK, error_text, sweep_answer, sweep_header, sweep_row};
-use crate::wrap::broken;
+use crate::wrap::wrap;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_model::Experiment;
@@ -17,7 +17,7 @@ const REASON_INDENT: usize = 10;
 
 /// Returns the levels to show: the first, the last, the peak, the knee, and levels evenly spaced
 /// between.
-fn listed<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
+fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>> {
     let all = &found.levels;
     if all.len() <= LEVELS_MAX {
         return all.iter().collect();
@@ -47,13 +47,13 @@ fn without_remark(row: &str) -> String {
 /// Renders the first screen of a sweep.
 pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding) -> Screen<'a> {
     let mut screen = Screen::new(sweep_answer(found));
-    let levels = listed(found);
+    let levels = levels_to_show(found);
     let more = found.levels.len().saturating_sub(levels.len());
     screen.lines(0, move |columns| {
         let row = |level: &&SweepLevel| match &level.outcome {
             Ok(_) => without_remark(&sweep_row(level, Some(columns))),
             // The row states why the level was not measured.
-            Err(_) => broken(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
+            Err(_) => wrap(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
         };
         let more = (more > 0).then(|| format!("  {more} more levels: --verbose"));
         std::iter::once(sweep_header(Some(columns))).chain(levels.iter().map(row)).chain(more).collect()

@@ -26,7 +26,7 @@ impl FromLua for ScriptAddress {
 }
 
 /// Adds the functions `lookup` and `connect` to the table `wrk`.
-pub(crate) fn put_in(lua: &Lua, wrk: &Table, reach: &Arc<dyn Reach>) -> Result<()> {
+pub(crate) fn add_functions(lua: &Lua, wrk: &Table, reach: &Arc<dyn Reach>) -> Result<()> {
     let looking = Arc::clone(reach);
     let lookup = lua.create_function(move |lua, (host, service): (Option<String>, Option<String>)| {
         let (host, service) = (host.unwrap_or_default(), service.unwrap_or_default());

@@ -32,12 +32,12 @@ pub(crate) fn message(error: &Error) -> String {
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
-    without_our_place(text.trim_end()).replace('\n', " ")
+    without_own_place(text.trim_end()).replace('\n', " ")
 }
 
 /// Removes the place from a message if it lies in plimsoll's own Lua code, which users cannot look
 /// up.
-fn without_our_place(text: &str) -> &str {
+fn without_own_place(text: &str) -> &str {
     let rest = text.strip_prefix("wrk:").filter(|_| has_place(text));
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(has_place(text), expect, "{text}");
         }
         for (text, expect) in [("wrk:45: oh", "oh"), ("a wrk:45: oh", "a wrk:45: oh"), ("wrk: oh", "wrk: oh")] {
-            assert_eq!(without_our_place(text), expect);
+            assert_eq!(without_own_place(text), expect);
         }
     }
 

@@ -63,7 +63,7 @@ impl Script {
         let program = &self.program;
         self.main.carry_out(program)?;
         self.main.call_wrk::<()>(HookName::Load, "resolve", (program.host.as_str(), program.service()))?;
-        if !self.main.within(HookName::Load, || self.main.has_addresses())? {
+        if !self.main.run_as_hook(HookName::Load, || self.main.has_addresses())? {
             return Err(ScriptError::Unreachable { host: program.host.clone(), service: program.service().to_owned() });
         }
         let (mut authors, mut messages) = (Vec::new(), 1);
@@ -71,7 +71,7 @@ impl Script {
             state.carry_out(program)?;
             let handle = ThreadHandle { facts: Arc::clone(facts), state: state.lua.weak() };
             let own = handle.clone();
-            state.within(HookName::Load, || state.wrk()?.set("thread", own))?;
+            state.run_as_hook(HookName::Load, || state.wrk()?.set("thread", own))?;
             self.main.call_wrk::<()>(HookName::Setup, "setup", handle)?;
             let init = || {
                 let args = state.lua.create_table()?;
@@ -80,7 +80,7 @@ impl Script {
                 }
                 state.wrk()?.get::<Function>("init")?.call::<()>(args)
             };
-            state.within(HookName::Init, init)?;
+            state.run_as_hook(HookName::Init, init)?;
             let mut author = self.author(number)?;
             if number == 0 {
                 let mut batch = Batch::default();
@@ -104,7 +104,7 @@ impl Script {
 
     fn author(&self, number: usize) -> Result<ScriptAuthor, ScriptError> {
         let (state, facts) = &self.threads[number];
-        let (ask, hear, wait) = state.within(HookName::Load, || state.calls())?;
+        let (ask, hear, wait) = state.run_as_hook(HookName::Load, || state.calls())?;
         Ok(ScriptAuthor {
             writes_each: state.hook(HookName::Request).is_some(),
             hears: state.hook(HookName::Response).is_some(),
@@ -177,7 +177,7 @@ impl Script {
             let figures = |figures| FiguresHandle { figures, counts_all };
             done.call::<()>((told, figures(latency_us), figures(requests)))
         };
-        let result = self.main.within(HookName::Done, work);
+        let result = self.main.run_as_hook(HookName::Done, work);
         self.flush();
         result
     }
@@ -210,7 +210,7 @@ impl ScriptAuthor {
     /// Calls `request()` and stores the returned text in `batch`, without counting its messages.
     fn ask(&self, batch: &mut Batch) -> Result<(), ScriptError> {
         batch.clear();
-        self.state.within(HookName::Request, || {
+        self.state.run_as_hook(HookName::Request, || {
             match self.ask.call::<Value>(())? {
                 Value::String(text) => batch.bytes.extend_from_slice(&text.as_bytes()),
                 // As in Lua, a number becomes its digits. Any other value becomes an empty text.
@@ -272,13 +272,13 @@ impl Author for ScriptAuthor {
     }
 
     fn delay_ns(&mut self) -> Result<u64, Halt> {
-        let delay_ms = self.state.within(HookName::Delay, || self.wait.call::<f64>(()));
+        let delay_ms = self.state.run_as_hook(HookName::Delay, || self.wait.call::<f64>(()));
         // A value that is not a number, or is below 0, means no delay.
         self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
     fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
-        let heard = self.state.within(HookName::Response, || {
+        let heard = self.state.run_as_hook(HookName::Response, || {
             // The header fields are split in Lua: passing each field from Rust would cost more
             // there.
             self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))

@@ -95,17 +95,17 @@ impl ScriptState {
         let state = ScriptState { lua: with_libraries(), pulse: Arc::default() };
         // The error is ignored: if the allocator cannot be bounded, the state has no memory limit.
         let _ = state.lua.set_memory_limit(program.memory_bytes_max);
-        state.furnish(program, reach).map_err(|error| ScriptError::of_hook(HookName::Load, &error))?;
+        state.add_libraries(program, reach).map_err(|error| ScriptError::of_hook(HookName::Load, &error))?;
         Ok(state)
     }
 
-    fn furnish(&self, program: &Program, reach: &Arc<dyn Reach>) -> Result<()> {
+    fn add_libraries(&self, program: &Program, reach: &Arc<dyn Reach>) -> Result<()> {
         let lua = &self.lua;
         lua.load(MODULES).set_name("=package").call::<()>(std::env::consts::ARCH)?;
         let wrk: Table = lua.load(WRK).set_name("=wrk").call(())?;
         lua.globals().set("wrk", &wrk)?;
         lua.globals().get::<Table>("package")?.get::<Table>("loaded")?.set("wrk", &wrk)?;
-        address::put_in(lua, &wrk, reach)?;
+        address::add_functions(lua, &wrk, reach)?;
         if !program.may_exit {
             lua.load(NO_EXIT).set_name("=wrk").exec()?;
         }
@@ -127,7 +127,7 @@ impl ScriptState {
     /// Executes the script's text in this Lua state, which defines its functions.
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
-        self.within(HookName::Load, || {
+        self.run_as_hook(HookName::Load, || {
             // A first line with `#` is for the shell and is skipped. The line break stays, so that
             // line numbers are right.
             let text = match text.first() {
@@ -139,7 +139,7 @@ impl ScriptState {
     }
 
     /// Runs `work` as part of a hook: the watch sees it, and its errors are reported as the hook's.
-    pub(crate) fn within<R>(
+    pub(crate) fn run_as_hook<R>(
         &self,
         hook: HookName,
         work: impl FnOnce() -> Result<R>,
@@ -157,7 +157,7 @@ impl ScriptState {
         name: &str,
         arguments: impl IntoLuaMulti,
     ) -> std::result::Result<R, ScriptError> {
-        self.within(hook, || self.wrk()?.get::<Function>(name)?.call(arguments))
+        self.run_as_hook(hook, || self.wrk()?.get::<Function>(name)?.call(arguments))
     }
 
     /// Whether the lookup found an address that accepts connections.

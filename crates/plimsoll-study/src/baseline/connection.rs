@@ -23,7 +23,7 @@ pub(super) const TURNS_MAX: usize = 64;
 /// would get a reset instead of the response.
 pub(super) const DRAIN_NS: u64 = 1_000_000_000;
 /// The buffers and timers that all connections of a thread share.
-pub(super) struct Tools {
+pub(super) struct ThreadBuffers {
     pub(super) input: Box<[u8]>,
     pub(super) output: Vec<u8>,
     /// Buffer for the decrypted input of a TLS connection.
@@ -115,7 +115,7 @@ impl ServedConnection {
         }
     }
 
-    pub(super) fn on_event(&mut self, event: Event, tools: &mut Tools) -> Turn {
+    pub(super) fn on_event(&mut self, event: Event, tools: &mut ThreadBuffers) -> Turn {
         self.readable |= event.readable();
         self.hangup |= event.hangup();
         if self.hangup && matches!(self.phase, ServingPhase::Delayed(_)) && self.socket.take_error().is_err() {
@@ -124,7 +124,7 @@ impl ServedConnection {
         self.advance(tools)
     }
 
-    pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut Tools) -> Turn {
+    pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut ThreadBuffers) -> Turn {
         if let Some(streams) = &mut self.streams {
             let next_ns = streams.on_timer(clock::monotonic_ns());
             if let Some(next_ns) = next_ns {
@@ -148,7 +148,7 @@ impl ServedConnection {
     }
 
     /// Does all work that is possible without waiting, up to [`TURNS_MAX`] steps.
-    pub(super) fn advance(&mut self, tools: &mut Tools) -> Turn {
+    pub(super) fn advance(&mut self, tools: &mut ThreadBuffers) -> Turn {
         for _ in 0..TURNS_MAX {
             match self.flush() {
                 Ok(true) => {}
@@ -167,9 +167,9 @@ impl ServedConnection {
             match phase {
                 ServingPhase::Open | ServingPhase::Draining => {}
                 ServingPhase::Delayed(_) => return Turn::Wait,
-                ServingPhase::Closing if self.say_end(tools) => continue,
+                ServingPhase::Closing if self.send_close_notify(tools) => continue,
                 ServingPhase::Closing => return Turn::Close,
-                ServingPhase::Refusing if self.say_end(tools) => continue,
+                ServingPhase::Refusing if self.send_close_notify(tools) => continue,
                 ServingPhase::Refusing => {
                     if self.socket.shutdown_send().is_err() {
                         return Turn::Close;
@@ -225,7 +225,7 @@ impl ServedConnection {
 
     /// Decrypts received bytes into `plain`, and continues a handshake if there is one. A TLS error
     /// ends the connection.
-    fn decrypt(&mut self, received: usize, tools: &mut Tools) {
+    fn decrypt(&mut self, received: usize, tools: &mut ThreadBuffers) {
         let Some(tls) = &mut self.tls else { return };
         tools.plain.clear();
         let news = tls.receive(&tools.input[..received], &mut tools.plain);
@@ -240,7 +240,7 @@ impl ServedConnection {
     }
 
     /// Sends the TLS close notification, once. Returns whether it was sent now.
-    fn say_end(&mut self, tools: &mut Tools) -> bool {
+    fn send_close_notify(&mut self, tools: &mut ThreadBuffers) -> bool {
         // The session is taken, so this happens only once.
         let Some(mut tls) = self.tls.take() else { return false };
         tls.end();

@@ -21,7 +21,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use connection::{INPUT_BYTES, OUTPUT_BYTES, ServedConnection, TURNS_MAX, Timers, Tools, Turn};
+use connection::{INPUT_BYTES, OUTPUT_BYTES, ServedConnection, TURNS_MAX, ThreadBuffers, Timers, Turn};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
@@ -141,7 +141,7 @@ const TOKEN_LISTENER: u64 = u64::MAX - 1;
 struct Loop {
     epoll: Epoll,
     connections: Connections,
-    tools: Tools,
+    tools: ThreadBuffers,
     listener: Listener,
     tls: Option<ServerTls>,
     /// When to try accepting again, in monotonic ns, if connections may be pending.
@@ -197,7 +197,7 @@ impl Loop {
         let epoll = Epoll::new(512)?;
         epoll.add_level(stopped.as_raw_fd(), TOKEN_STOP)?;
         epoll.add(listener.as_raw_fd(), TOKEN_LISTENER)?;
-        let tools = Tools {
+        let tools = ThreadBuffers {
             input: vec![0; INPUT_BYTES].into_boxed_slice(),
             output: Vec::with_capacity(2 * OUTPUT_BYTES),
             plain: Vec::new(),

@@ -58,7 +58,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    fn not_understood(&mut self, name: &str, line: u64, text: &[u8]) {
+    fn count_unparsed(&mut self, name: &str, line: u64, text: &[u8]) {
         self.unparsed += 1;
         self.first.get_or_insert_with(|| (format!("{name}:{line}"), beginning(text)));
     }
@@ -237,7 +237,7 @@ impl Log {
         let lines = text.sample()?;
         let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
         let format = match said {
-            Some(format) => format.clone().fitting(&lines),
+            Some(format) => format.clone().with_prefixes_for(&lines),
             None => find_format(&lines, session).map_err(|error| match error {
                 FormatError::Session(..) => with_flag(&error, "--log-format"),
                 FormatError::NoTimes => failed(error.to_string()),
@@ -283,12 +283,12 @@ impl Log {
             let (name, number) = (self.text.name.as_str(), self.line + 1);
             let is_head = !too_long && self.format.takes_directive(line);
             if too_long {
-                self.counts.not_understood(name, number, b"a line of more than 1 MiB");
+                self.counts.count_unparsed(name, number, b"a line of more than 1 MiB");
             } else if !line.is_empty() && !is_head {
                 match self.format.parse(line, &mut escapes) {
                     Some(entry) if entry.stamp_ns > limit_ns => return Ok(LogPosition::At(entry.stamp_ns)),
                     Some(entry) => take(&entry, stamp),
-                    None => self.counts.not_understood(name, number, line),
+                    None => self.counts.count_unparsed(name, number, line),
                 }
             }
             self.counts.read += u64::from(too_long || (!line.is_empty() && !is_head));

@@ -89,9 +89,9 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     let packed = match first {
         [0x1f, 0x8b, ..] => Some((gzip as Unpack, "gzip -dc")),
         [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some((zstandard as Unpack, "zstd -dc")),
-        [b'B', b'Z', b'h', ..] => return Err(other("bzip2", "bzip2 -dc")),
-        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(other("xz", "xz -dc")),
-        [b'P', b'K', 3, 4, ..] => return Err(other("zip", "unzip -p")),
+        [b'B', b'Z', b'h', ..] => return Err(unsupported_format("bzip2", "bzip2 -dc")),
+        [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unsupported_format("xz", "xz -dc")),
+        [b'P', b'K', 3, 4, ..] => return Err(unsupported_format("zip", "unzip -p")),
         _ => None,
     };
     let source = match packed {
@@ -102,7 +102,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
                 let unpacked = foreign::call("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
                     // A failed send means that the reader was dropped.
-                    let _ = sender.send(Err(cut(&error, unpacker)));
+                    let _ = sender.send(Err(truncation_error(&error, unpacker)));
                 }
             };
             std::thread::Builder::new().name("unpack".into()).spawn(work).map_err(cannot)?;
@@ -112,12 +112,12 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     Ok(LogBytes { source, read, length })
 }
 
-fn other(kind: &str, way_out: &str) -> String {
+fn unsupported_format(kind: &str, way_out: &str) -> String {
     format!("is compressed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
 }
 
 /// Returns the error for a truncated compressed log, and how to recover its readable part.
-fn cut(error: &io::Error, unpacker: &str) -> io::Error {
+fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
     let text = format!("{}; unpack the readable part with {unpacker}, and read it with '-'", system_text(error));
     io::Error::new(error.kind(), text)
 }
@@ -128,7 +128,7 @@ type Unpack = fn(PackedReader, &Chunks) -> io::Result<()>;
 type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
 /// Sends bytes in chunks until the input ends. Returns false if the receiver is gone.
-fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
+fn send_chunks(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
     loop {
         let mut chunk = vec![0; CHUNK];
         let mut length = 0;
@@ -150,7 +150,7 @@ fn hand_on(mut from: impl Read, to: &Chunks) -> io::Result<bool> {
 }
 
 fn gzip(packed: PackedReader, to: &Chunks) -> io::Result<()> {
-    hand_on(MultiGzDecoder::new(packed), to).map(|_| ())
+    send_chunks(MultiGzDecoder::new(packed), to).map(|_| ())
 }
 
 /// Decompresses Zstandard. A file may have several frames, some of them without data.
@@ -159,7 +159,7 @@ fn zstandard(mut packed: PackedReader, to: &Chunks) -> io::Result<()> {
     while !packed.fill_buf()?.is_empty() {
         match StreamingDecoder::new(&mut packed) {
             Ok(frame) => {
-                if !hand_on(frame, to)? {
+                if !send_chunks(frame, to)? {
                     return Ok(());
                 }
             }

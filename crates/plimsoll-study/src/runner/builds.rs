@@ -11,7 +11,7 @@ use crate::base::Base;
 use crate::setup_teardown::TeardownGuard;
 use crate::subject::{RunningBuild, Subject, prepare};
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{PreparedLoad, Tick, prepare_aided};
+use plimsoll_engine::{PreparedLoad, Tick, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{ArmIndex, HttpChoice, Injector, LoadEnd, Plan, Probes, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{Finder, MachineRecorder, ReadingSource};
@@ -129,7 +129,7 @@ impl<'a> Builds<'a> {
 
     /// Switches to the target of a load. If targets are builds, the previous build is ended and the
     /// next one started.
-    fn turn_to(&mut self, tag: Tag) -> Result<(), Failure> {
+    fn switch_target(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
         }
@@ -153,7 +153,7 @@ impl<'a> Builds<'a> {
             };
             let mut base = target.base.clone();
             let is_open = base.plan.carriage.is_open();
-            self.settle_http(&mut base.plan);
+            self.apply_negotiated_http(&mut base.plan);
             let running = subject.start(&base)?;
             if is_open && self.spoken.is_none() {
                 self.spoken = running.is_h2.map(|is_h2| if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
@@ -164,7 +164,7 @@ impl<'a> Builds<'a> {
     }
 
     /// Sets the protocol of the first build, if the plan leaves the protocol open.
-    fn settle_http(&self, plan: &mut Plan) {
+    fn apply_negotiated_http(&self, plan: &mut Plan) {
         if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
             plan.carriage.speak(http);
         }
@@ -184,7 +184,7 @@ impl<'a> Builds<'a> {
         let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
         // If the known processes are gone, the server may have restarted: its processes are
         // searched again.
-        let again = || finder.look_again().ok().map(|found| CpuClocks::below(&found.roots));
+        let again = || finder.find_successor().ok().map(|found| CpuClocks::below(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
 }
@@ -195,11 +195,11 @@ impl Runner for Builds<'_> {
     }
 
     fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
-        self.turn_to(trial.tag).map_err(Unready::Failed)?;
+        self.switch_target(trial.tag).map_err(Unready::Failed)?;
         let base = self.target().map_or(&self.fitting.base, |target| &target.base);
         let mut plan = base.plan.clone();
         plan.load.become_recorded(&trial.plan.load);
-        self.settle_http(&mut plan);
+        self.apply_negotiated_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
             // Each machine of the fleet adapts its own share of the load.
@@ -230,9 +230,9 @@ impl Runner for Builds<'_> {
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let aids = aids(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        self.ready = Some(prepare_aided(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
+        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
             on_tick(tick, TickProbes::default())?;
-            alive(&mut running)
+            check_build_alive(&mut running)
         })?);
         Ok(())
     }
@@ -251,7 +251,7 @@ impl Runner for Builds<'_> {
         let mut on_tick = |tick: &Tick| {
             on_tick(tick, seen.look(tick, source))?;
             authoring.map_or(ControlFlow::Continue(()), AuthorFactory::goes_on)?;
-            alive(&mut running)
+            check_build_alive(&mut running)
         };
         let origin_ns = on_clock(self.began, start_ns);
         let mut run = match &mut self.fleet {
@@ -267,7 +267,7 @@ impl Runner for Builds<'_> {
         let (probes, seen_last) = seen.end(source);
         self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
         let untouched = run.ending == Some(LoadEnd::Finished);
-        if let Some(why) = running.and_then(RunningBuild::died).filter(|_| untouched) {
+        if let Some(why) = running.and_then(RunningBuild::exit_reason).filter(|_| untouched) {
             run.ending = Some(LoadEnd::Stopped(Stop::Died(why)));
         }
         Ok(LoadOutcome { run: Run { probes, ..run }, seen_last })
@@ -295,8 +295,8 @@ impl Runner for Builds<'_> {
 }
 
 /// Ends a load when its build has exited.
-fn alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
-    match running.as_mut().and_then(|running| running.died()) {
+fn check_build_alive(running: &mut Option<&mut RunningBuild>) -> ControlFlow<Stop> {
+    match running.as_mut().and_then(|running| running.exit_reason()) {
         Some(why) => ControlFlow::Break(Stop::Died(why)),
         None => ControlFlow::Continue(()),
     }

@@ -12,7 +12,7 @@ use crate::capacity::{self, Limits};
 use crate::preflight;
 use crate::setup_teardown::TeardownGuard;
 use plimsoll_analysis::study::TrialPlan;
-use plimsoll_engine::{PreparedLoad, Tick, prepare_aided};
+use plimsoll_engine::{PreparedLoad, Tick, prepare_with_helpers};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{ArmIndex, Injector, Intervention, LoadEnd, Plan, Purpose, Run, Stop, Stripe, Tag};
 use plimsoll_probe::{LiveServer, ReadingSource};
@@ -264,7 +264,7 @@ impl Runner for ThisMachine {
             None => Vec::new(),
         };
         fitted.extend(self.take_source());
-        self.injector.sources_so_far = Some(self.sources.so_far(&self.injector));
+        self.injector.sources_so_far = Some(self.sources.addresses_used(&self.injector));
         trial.plan = self.plan.record();
         Ok(fitted)
     }
@@ -293,7 +293,7 @@ impl Runner for ThisMachine {
             stripe = Stripe::new(0, others.count() as u64 + 1);
             others.assign(&self.plan, &self.injector);
         }
-        self.ready = Some(prepare_aided(&self.plan, &self.injector, stripe, aids, &mut |tick| {
+        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, aids, &mut |tick| {
             on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
         })?);
         if let Some(Ok(others)) = &mut self.others
@@ -339,7 +339,8 @@ impl Runner for ThisMachine {
         let seen_last = seen.end(source);
         self.others = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
-        self.sources.left(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
+        self.sources
+            .record_closed_connections(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
         Ok(LoadOutcome { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
     }
 

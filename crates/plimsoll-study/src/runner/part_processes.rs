@@ -20,7 +20,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
 /// Longest time until a process sends its first message.
-const WORD_PATIENCE: Duration = Duration::from_secs(5);
+const FIRST_MESSAGE_PATIENCE: Duration = Duration::from_secs(5);
 /// Longest time for the other processes to open connections, after this process has.
 const READY_PATIENCE: Duration = Duration::from_secs(20);
 /// Longest silence of a part under load. Each part reports ten ticks a second.
@@ -31,7 +31,7 @@ const LOOK: Duration = Duration::from_millis(100);
 const OWN: usize = 0;
 
 /// A message from a part's process or from a thread that serves it.
-enum PartWord {
+enum PartMessage {
     /// The process has started and speaks the same protocol version.
     Hello,
     /// The process has received its task. The pipe is for further commands.
@@ -47,8 +47,8 @@ enum PartWord {
 /// The other processes that each send a part of a load. Dropping this value ends them.
 pub struct PartProcesses {
     parts: Vec<PartProcess>,
-    words: Receiver<(usize, PartWord)>,
-    sender: Sender<(usize, PartWord)>,
+    words: Receiver<(usize, PartMessage)>,
+    sender: Sender<(usize, PartMessage)>,
 }
 
 /// One other process that sends a part of the load.
@@ -79,9 +79,9 @@ impl PartProcesses {
             }
         }
         for _ in 0..count {
-            match others.words.recv_timeout(WORD_PATIENCE) {
-                Ok((_, PartWord::Hello)) => {}
-                Ok((_, PartWord::Gone(why))) => return Err(no(why)),
+            match others.words.recv_timeout(FIRST_MESSAGE_PATIENCE) {
+                Ok((_, PartMessage::Hello)) => {}
+                Ok((_, PartMessage::Gone(why))) => return Err(no(why)),
                 _ => return Err(no("it sends nothing".to_owned())),
             }
         }
@@ -117,7 +117,7 @@ impl PartProcesses {
             std::thread::spawn(move || {
                 // Errors are ignored: the process reports its failure, or its end shows it.
                 let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
-                let _ = sender.send((number, PartWord::Told(to)));
+                let _ = sender.send((number, PartMessage::Told(to)));
             });
         }
     }
@@ -127,13 +127,13 @@ impl PartProcesses {
         let deadline = Instant::now() + READY_PATIENCE;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
             match self.words.recv_timeout(LOOK) {
-                Ok((number, PartWord::Ready)) => self.part(number).is_ready = true,
-                Ok((number, PartWord::Told(to))) => self.part(number).to = Some(to),
-                Ok((_, PartWord::Gone(why))) => return Err(gone(&why)),
-                Ok((_, PartWord::Hello | PartWord::Reported(_))) | Err(_) if signal::interrupted() => {
+                Ok((number, PartMessage::Ready)) => self.part(number).is_ready = true,
+                Ok((number, PartMessage::Told(to))) => self.part(number).to = Some(to),
+                Ok((_, PartMessage::Gone(why))) => return Err(part_failure_text(&why)),
+                Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) if signal::interrupted() => {
                     return Err("interrupted".to_owned());
                 }
-                Ok((_, PartWord::Hello | PartWord::Reported(_))) | Err(_) => {}
+                Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) => {}
             }
             if Instant::now() >= deadline {
                 let seconds = READY_PATIENCE.as_secs();
@@ -189,7 +189,7 @@ impl Drop for PartProcess {
     }
 }
 
-fn gone(why: &str) -> String {
+fn part_failure_text(why: &str) -> String {
     match why {
         "" => "the second process of plimsoll ended unexpectedly".to_owned(),
         why => format!("the second process of plimsoll broke off: {why}"),
@@ -197,7 +197,7 @@ fn gone(why: &str) -> String {
 }
 
 /// Reads the reports of part `number` and sends them on, until the process ends.
-fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>) {
+fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartMessage)>) {
     let (mut come, mut greeted, mut piece) = (Vec::new(), false, vec![0; 64 << 10]);
     let why = loop {
         match from.read(&mut piece) {
@@ -214,7 +214,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
                 break "the second process is another version of plimsoll".to_owned();
             }
             greeted = true;
-            let _ = sender.send((number, PartWord::Hello));
+            let _ = sender.send((number, PartMessage::Hello));
         }
         let mut taken = 0;
         let broken = loop {
@@ -223,7 +223,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
                 Err(error) => break Some(format!("its message is {error}")),
                 Ok(Some((frame, length))) => {
                     taken += length;
-                    match word_of(frame, number).map(|word| sender.send((number, word))) {
+                    match message_from_frame(frame, number).map(|word| sender.send((number, word))) {
                         Ok(Ok(())) => {}
                         // The receiver was dropped, so no reports are needed.
                         Ok(Err(_)) => return,
@@ -237,14 +237,14 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartWord)>
             break why;
         }
     };
-    let _ = sender.send((number, PartWord::Gone(why)));
+    let _ = sender.send((number, PartMessage::Gone(why)));
 }
 
 /// Converts a frame that part `part` sent to a message. The error is the reason why the part
 /// failed.
-fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
+fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> {
     let reported = match frame {
-        Frame::TrialStart { .. } => return Ok(PartWord::Ready),
+        Frame::TrialStart { .. } => return Ok(PartMessage::Ready),
         Frame::Interval { index, interval } => PartReport::Tick { part, index: u64::from(index), interval: *interval },
         Frame::TrialEnd { ending: LoadEnd::Stopped(why @ Stop::Died(_)), .. } => PartReport::Lost { part, why },
         Frame::TrialEnd { ending, window_ns, failed_answers, .. } => {
@@ -261,7 +261,7 @@ fn word_of(frame: Frame, part: usize) -> Result<PartWord, String> {
             return Err("its message is not part of a load".to_owned());
         }
     };
-    Ok(PartWord::Reported(Box::new(reported)))
+    Ok(PartMessage::Reported(Box::new(reported)))
 }
 
 /// Runs all parts of a load whose connections are open. The schedule starts at `origin_ns` of the
@@ -284,15 +284,15 @@ pub fn run(
     let (mut is_own_over, mut told) = (false, false);
     while !(is_own_over && others.parts.iter().all(|part| part.is_over)) {
         let reported = match others.words.recv_timeout(LOOK) {
-            Ok((_, PartWord::Reported(reported))) => Some(*reported),
-            Ok((number, PartWord::Gone(why))) => Some(lost(number, gone(&why))),
+            Ok((_, PartMessage::Reported(reported))) => Some(*reported),
+            Ok((number, PartMessage::Gone(why))) => Some(lost_report(number, part_failure_text(&why))),
             // This process's own part panicked; joining its thread passes the panic on.
             Err(_) if thread.is_finished() && !is_own_over => break,
-            Ok((_, PartWord::Hello | PartWord::Told(_) | PartWord::Ready)) | Err(_) => None,
+            Ok((_, PartMessage::Hello | PartMessage::Told(_) | PartMessage::Ready)) | Err(_) => None,
         };
         let silent = || {
             let text = format!("the second process of plimsoll sent nothing for {} s", TICK_PATIENCE.as_secs());
-            others.silent().map(|number| lost(number, text))
+            others.silent().map(|number| lost_report(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
         let is_over = matches!(reported, PartReport::Done { .. } | PartReport::Lost { .. });
@@ -323,7 +323,7 @@ pub fn run(
     }
 }
 
-fn lost(part: usize, why: String) -> PartReport {
+fn lost_report(part: usize, why: String) -> PartReport {
     PartReport::Lost { part, why: Stop::Died(why) }
 }
 
@@ -331,10 +331,10 @@ fn lost(part: usize, why: String) -> PartReport {
 fn run_own(
     own: PreparedLoad,
     origin_ns: u64,
-    sender: &Sender<(usize, PartWord)>,
+    sender: &Sender<(usize, PartMessage)>,
     stop: &AtomicBool,
 ) -> Vec<SocketAddr> {
-    let report = |reported| _ = sender.send((OWN, PartWord::Reported(Box::new(reported))));
+    let report = |reported| _ = sender.send((OWN, PartMessage::Reported(Box::new(reported))));
     let run = own.run(origin_ns, &mut |tick| {
         if tick.end_ns > 0 {
             let index = tick.start_ns / Plan::TICK_NS;
@@ -369,13 +369,13 @@ mod tests {
         drop(sender);
         let mut why = String::new();
         let letters = heard.iter().map(|(_, word)| match word {
-            PartWord::Hello => 'h',
-            PartWord::Ready => 'r',
-            PartWord::Reported(reported) if matches!(*reported, PartReport::Tick { .. }) => 't',
-            PartWord::Reported(reported) if matches!(*reported, PartReport::Done { .. }) => 'd',
-            PartWord::Reported(_) => 'l',
-            PartWord::Told(_) => '?',
-            PartWord::Gone(text) => {
+            PartMessage::Hello => 'h',
+            PartMessage::Ready => 'r',
+            PartMessage::Reported(reported) if matches!(*reported, PartReport::Tick { .. }) => 't',
+            PartMessage::Reported(reported) if matches!(*reported, PartReport::Done { .. }) => 'd',
+            PartMessage::Reported(_) => 'l',
+            PartMessage::Told(_) => '?',
+            PartMessage::Gone(text) => {
                 why = text;
                 'g'
             }

@@ -62,7 +62,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     if !base.local || base.plan.carriage.unix.is_some() {
         return Err(no("the target is not on this machine: leave the flag out".to_owned()));
     }
-    let finder = Finder::new(&terms.probes, &base.watched(&base.resolver()))?;
+    let finder = Finder::new(&terms.probes, &base.watch_target(&base.resolver()))?;
     let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
     let unread = |error: std::io::Error| no(format!("the processes cannot be read: {}", system_text(&error)));
     let all = processes().map_err(unread)?;
@@ -71,13 +71,13 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     let server: BTreeSet<u32> = families(&server.roots, me, &parents).into_iter().collect();
     let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
     let behind = behind(&server, &BTreeSet::new(), port, me).map_err(unread)?;
-    let above = server.iter().chain([&me]).flat_map(|pid| above(*pid, &parents)).collect();
+    let above = server.iter().chain([&me]).flat_map(|pid| ancestors(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
-    chosen(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
+    select_processes(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)
 }
 
 /// Returns all ancestors of a process, the parent first.
-fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
+fn ancestors(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut found = Vec::new();
     let mut next = parents.get(&pid).copied();
     while let Some(pid) = next.filter(|pid| *pid != 0 && !found.contains(pid)) {
@@ -87,7 +87,7 @@ fn above(pid: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     found
 }
 
-fn chosen(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProcess>, String> {
+fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<PausableProcess>, String> {
     let mut found: BTreeMap<u32, PausableProcess> = BTreeMap::new();
     for word in words {
         let pids: Vec<u32> = match word.parse() {
@@ -240,7 +240,7 @@ mod tests {
 
     fn refused(words: &[&str], sight: &ProcessSnapshot) -> String {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        chosen(&words, sight).map(|found| panic!("{found:?}")).unwrap_err()
+        select_processes(&words, sight).map(|found| panic!("{found:?}")).unwrap_err()
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
         let (pid, me) = (child.id(), std::process::id());
         let seen = sight(pid);
-        let found = chosen(&[pid.to_string()], &seen).expect("may be");
+        let found = select_processes(&[pid.to_string()], &seen).expect("may be");
         assert_eq!(found.iter().map(|process| process.pid).collect::<Vec<_>>(), [pid]);
         let number = pid.to_string();
         for (words, sight, expect) in [
@@ -275,7 +275,7 @@ mod tests {
         child.wait().expect("ended");
         assert!(ProcessPauser::prepare(&found).is_err_and(|why| why.contains("has ended")));
         let parents = processes().expect("seen").iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
-        let above = above(me, &parents);
+        let above = ancestors(me, &parents);
         assert!(!above.is_empty() && !above.contains(&me), "{above:?}");
     }
 }

@@ -36,7 +36,7 @@ impl LoadSources {
     }
 
     /// Adds the connections that an ended load opened.
-    pub fn left(&mut self, connections: u64) {
+    pub fn record_closed_connections(&mut self, connections: u64) {
         self.left = self.left.saturating_add(connections);
     }
 
@@ -72,7 +72,7 @@ impl LoadSources {
     /// Returns the number of addresses that loads have used, including those of this injector.
     /// Loads use the loopback range from its beginning, so the largest number covers all. The
     /// kernel counts connections for each address.
-    pub fn so_far(&mut self, injector: &Injector) -> u64 {
+    pub fn addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
         self.used
@@ -120,16 +120,16 @@ mod tests {
         };
         assert_eq!(next(&mut sources), 0);
         for (left, from) in [(1_000, 0), (1_000, 0), (1, 2), (10_000, 3), (5, 3), (1_995, 3), (1, 4)] {
-            sources.left(left);
+            sources.record_closed_connections(left);
             assert_eq!(next(&mut sources), from, "{left}");
         }
-        assert_eq!(sources.so_far(&injector), 4);
+        assert_eq!(sources.addresses_used(&injector), 4);
         for turn in 4..=ADDRESSES {
-            sources.left(10_000);
+            sources.record_closed_connections(10_000);
             // The very first load uses the address that the system chooses.
             assert_eq!(next(&mut sources), if turn == ADDRESSES { 0 } else { turn + 1 });
         }
-        assert_eq!((asked, sources.so_far(&injector)), (1, u64::from(ADDRESSES)));
+        assert_eq!((asked, sources.addresses_used(&injector)), (1, u64::from(ADDRESSES)));
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             (0, Injector::default(), 7),
         ] {
             sources.number = number;
-            assert_eq!(sources.so_far(&injector), so_far, "{injector:?}");
+            assert_eq!(sources.addresses_used(&injector), so_far, "{injector:?}");
         }
     }
 
@@ -171,7 +171,7 @@ mod tests {
             (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
         ] {
             let mut sources = LoadSources::moving();
-            sources.left(100_000);
+            sources.record_closed_connections(100_000);
             assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
         }
         let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
@@ -179,7 +179,7 @@ mod tests {
         for (said, from, asked) in
             [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
         {
-            sources.left(10_000);
+            sources.record_closed_connections(10_000);
             let mut is_asked = false;
             let next = sources.next(&plan, &injector, |_| {
                 is_asked = true;

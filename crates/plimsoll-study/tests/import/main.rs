@@ -557,9 +557,9 @@ fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     if let Some(what) = newer_than_toml_1_0(&made.text) {
         return Err(format!("{what}: {}", made.text));
     }
-    let (file, _) = traffic_file::lacks(&made.text, Path::new("/nowhere"))?;
+    let (file, _) = traffic_file::missing_inputs(&made.text, Path::new("/nowhere"))?;
     let (plan, _) = plan_of(&file, "imported", None, None).map_err(|failure| failure.to_string())?;
-    traffic_file::encodes(&plan).map_err(|failure| failure.to_string())?;
+    traffic_file::check_encodable(&plan).map_err(|failure| failure.to_string())?;
     Ok(true)
 }
 

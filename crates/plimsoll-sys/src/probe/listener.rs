@@ -77,7 +77,7 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
 
 /// The words that an interpreter was told to run: its arguments (NUL-terminated) that are no
 /// options. Options are left out because workers may have their own, such as a debugger's port.
-fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
+fn interpreter_arguments(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
@@ -90,7 +90,7 @@ fn told_to_run(words: &[u8]) -> Vec<Vec<u8>> {
 pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, told_to_run(&words)))
+        Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, interpreter_arguments(&words)))
     };
     match (program(pid), program(root)) {
         (Some(own), Some(roots)) if own != roots => {}
@@ -438,7 +438,11 @@ mod tests {
             ("./api\0", "./api\0", true),
             ("", "", true),
         ] {
-            assert_eq!(told_to_run(one.as_bytes()) == told_to_run(other.as_bytes()), is_same, "{one:?} {other:?}");
+            assert_eq!(
+                interpreter_arguments(one.as_bytes()) == interpreter_arguments(other.as_bytes()),
+                is_same,
+                "{one:?} {other:?}"
+            );
         }
     }
 

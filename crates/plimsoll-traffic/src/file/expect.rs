@@ -1,8 +1,8 @@
 //! Parses the expectations (`expect`) and captures (`capture`) of a response in a traffic file.
 
+use super::file_context::FileContext;
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
-use super::world::FileContext;
 use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::template::is_name;

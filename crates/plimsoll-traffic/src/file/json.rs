@@ -70,7 +70,7 @@ impl<'a> JsonReader<'a> {
 
     /// Skips blanks, then consumes the character `c` if it comes next. Returns whether `c` was
     /// consumed.
-    fn takes(&mut self, c: char) -> bool {
+    fn consume(&mut self, c: char) -> bool {
         self.blank();
         let there = self.rest().starts_with(c);
         self.at += if there { c.len_utf8() } else { 0 };
@@ -99,8 +99,8 @@ impl<'a> JsonReader<'a> {
 
     fn object(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
         let mut entries = TableEntries::default();
-        self.takes('{');
-        if self.takes('}') {
+        self.consume('{');
+        if self.consume('}') {
             return Ok(entries.value());
         }
         loop {
@@ -110,12 +110,12 @@ impl<'a> JsonReader<'a> {
                 return self.bad("a key in quotation marks is expected here");
             }
             let key = TreeKey { at, name: self.string()? };
-            if !self.takes(':') {
+            if !self.consume(':') {
                 return self.bad("':' is expected after a key");
             }
             let node = self.value(depth + 1)?;
             entries.insert(key, node)?;
-            match (self.takes(','), self.takes('}')) {
+            match (self.consume(','), self.consume('}')) {
                 (true, false) => {}
                 (false, true) => return Ok(entries.value()),
                 (true, true) => return self.bad("a ',' stands before '}'"),
@@ -126,13 +126,13 @@ impl<'a> JsonReader<'a> {
 
     fn array(&mut self, depth: usize) -> Result<TreeValue, TrafficFileError> {
         let mut items = Vec::new();
-        self.takes('[');
-        if self.takes(']') {
+        self.consume('[');
+        if self.consume(']') {
             return Ok(TreeValue::List(items));
         }
         loop {
             items.push(self.value(depth + 1)?);
-            match (self.takes(','), self.takes(']')) {
+            match (self.consume(','), self.consume(']')) {
                 (true, false) => {}
                 (false, true) => return Ok(TreeValue::List(items)),
                 (true, true) => return self.bad("a ',' stands before ']'"),

@@ -10,7 +10,7 @@ pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
 /// Keys that every kind of request accepts: in a mix, as a step, in setup and in cleanup.
-const ASKED: [&str; 16] = [
+const COMMON_REQUEST: [&str; 16] = [
     "get",
     "post",
     "put",
@@ -30,7 +30,7 @@ const ASKED: [&str; 16] = [
 ];
 
 /// Joins three lists of keys at compile time; `N` is the total number of keys.
-const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
+const fn concat_keys<const A: usize, const B: usize, const C: usize, const N: usize>(
     first: [&'static str; A],
     then: [&'static str; B],
     last: [&'static str; C],
@@ -51,21 +51,21 @@ const fn three<const A: usize, const B: usize, const C: usize, const N: usize>(
 }
 
 /// Keys of a request in a mix, that is, of a request drawn by weight.
-pub const REQUEST: [&str; 19] = three(["name", "weight"], ASKED, ["follow"]);
+pub const REQUEST: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST, ["follow"]);
 
 /// Keys of a scenario.
 pub const SCENARIO: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
 
 /// Keys of a scenario step: the keys of a request except `weight`, and the keys of steps.
-pub const STEP: [&str; 27] = three(
+pub const STEP: [&str; 27] = concat_keys(
     ["name"],
-    ASKED,
+    COMMON_REQUEST,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
 );
 
 /// Keys of a setup or cleanup request: the keys of a request except `weight`, plus `capture`,
 /// `repeat` and `on_fail`.
-pub const ONCE: [&str; 21] = three(["name"], ASKED, ["follow", "capture", "repeat", "on_fail"]);
+pub const ONCE: [&str; 21] = concat_keys(["name"], COMMON_REQUEST, ["follow", "capture", "repeat", "on_fail"]);
 
 /// Keys of a `data` table, which names a file of data rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];

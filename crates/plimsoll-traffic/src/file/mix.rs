@@ -1,6 +1,7 @@
 //! Parses the tree of a traffic file into a mix: requests drawn by weight, or scenarios of
 //! requests.
 
+use super::file_context::FileContext;
 use super::keys;
 use super::labels::Labels;
 use super::load::FileLoad;
@@ -10,7 +11,6 @@ use super::rows::{self, ROWS_BYTES_MAX};
 use super::scenario::scenarios;
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode};
-use super::world::FileContext;
 use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::session::Scenario;

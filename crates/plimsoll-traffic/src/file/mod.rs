@@ -5,6 +5,7 @@
 //! key is an error, and the error suggests the most similar known key.
 
 mod expect;
+mod file_context;
 pub(crate) mod json;
 mod keys;
 mod labels;
@@ -18,7 +19,6 @@ mod scenario;
 mod texts;
 pub(crate) mod toml;
 pub(crate) mod tree;
-mod world;
 pub(crate) mod yaml;
 
 use mix::Mix;
@@ -28,10 +28,10 @@ use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{RouteNumber, SetupTeardown, Traffic};
 
+pub use file_context::{FileContext, RequestDefaults};
 pub use load::FileLoad;
 pub(crate) use texts::{CAPTURED_MAX, quoted};
 pub use tree::{TextPlace, TrafficFileError};
-pub use world::{FileContext, RequestDefaults};
 
 /// The format of a traffic file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum TrafficFormat {
 
 impl TrafficFormat {
     /// The format that belongs to the extension of a file name. The default is TOML.
-    pub fn of_name(name: &str) -> TrafficFormat {
+    pub fn from_file_name(name: &str) -> TrafficFormat {
         match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
             Some("yaml" | "yml") => TrafficFormat::Yaml,
             Some("json") => TrafficFormat::Json,
@@ -99,7 +99,7 @@ impl TrafficFile {
         // values.
         let first = routes
             .iter()
-            .position(|route| is_safe(route) && !needs_captured(route))
+            .position(|route| is_safe(route) && !uses_captured_value(route))
             .map(|number| number as RouteNumber);
         let (data, variables) = (self.mix.data.clone(), self.mix.variables.clone());
         let scenarios = self.mix.scenarios.clone();
@@ -126,7 +126,7 @@ impl TrafficFile {
 }
 
 /// Whether the URL or header fields of a route use a value captured from a response.
-fn needs_captured(route: &Route) -> bool {
+fn uses_captured_value(route: &Route) -> bool {
     let names =
         |text: &str| Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, Value::Captured(_))));
     let filled = route.template_parts;

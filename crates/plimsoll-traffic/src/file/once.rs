@@ -1,11 +1,11 @@
 //! Parses setup and cleanup requests, which are sent once, before and after the load.
 
+use super::file_context::RequestDefaults;
 use super::keys;
 use super::request::{FileRequest, REQUESTS_MAX, request};
-use super::scenario::goes_on;
+use super::scenario::continues_after_failure;
 use super::texts::TextScope;
 use super::tree::{TrafficFileError, TreeNode};
-use super::world::RequestDefaults;
 use plimsoll_model::OneOffRoute;
 use plimsoll_model::session::TIMES_MAX;
 
@@ -42,7 +42,7 @@ pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<Fil
                 known.captured.insert(name.name.clone());
             }
         }
-        all.push(FileOneOff { asked, times, goes_on: goes_on(&table)? });
+        all.push(FileOneOff { asked, times, goes_on: continues_after_failure(&table)? });
     }
     Ok(all)
 }

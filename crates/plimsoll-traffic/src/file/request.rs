@@ -2,12 +2,12 @@
 //! this code.
 
 use super::expect::{captures, expectations};
+use super::file_context::RequestDefaults;
 use super::keys;
 use super::multipart::{FileBody, multipart};
 use super::texts::{PlanText, TextScope, literal, quoted};
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
-use super::world::RequestDefaults;
-use crate::target_url::target_in_ascii;
+use crate::target_url::percent_encode_target;
 use plimsoll_model::expect::{AnswerCapture, Expectations};
 use plimsoll_model::redact::{self, Redact};
 use plimsoll_model::template::{Template, target_shown};
@@ -33,7 +33,7 @@ pub struct FileRequest {
     body: Vec<u8>,
     ok_status: Option<StatusSet>,
     timeout_ns: Option<u64>,
-    filled: TemplateFlags,
+    template_flags: TemplateFlags,
     expect: Expectations,
     captures: Vec<AnswerCapture>,
     follow: u8,
@@ -62,7 +62,7 @@ impl FileRequest {
             weight: self.weight,
             ok_status: self.ok_status.clone().unwrap_or_else(|| defaults.ok_status.clone()),
             timeout_ns: self.timeout_ns.unwrap_or(defaults.timeout_ns),
-            template_parts: self.filled,
+            template_parts: self.template_flags,
             expect: self.expect.clone(),
             captures: self.captures.clone(),
             follow: self.follow,
@@ -111,7 +111,7 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
         follow: table.get("follow").map_or(Ok(0), |node| node.whole("'follow'", 0, u64::from(Route::FOLLOW_MAX)))?
             as u8,
         timeout_ns: table.get("timeout").map(timeout).transpose()?,
-        filled: TemplateFlags { target: target_filled, headers: headers_filled, body: body_filled },
+        template_flags: TemplateFlags { target: target_filled, headers: headers_filled, body: body_filled },
     })
 }
 
@@ -156,7 +156,7 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
     if is_filled {
         return Ok((path, true));
     }
-    Ok((target_in_ascii(path.split('#').next().unwrap_or_default()), false))
+    Ok((percent_encode_target(path.split('#').next().unwrap_or_default()), false))
 }
 
 /// The default name of a request: its method and its path without the query, with secrets redacted.
@@ -182,7 +182,7 @@ fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
 }
 
 /// Whether a byte is valid in the name of a header field (RFC 9110, token).
-fn is_of_name(byte: u8) -> bool {
+fn is_field_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
@@ -203,7 +203,7 @@ fn headers(
     }
     for (key, value) in entries.iter().flat_map(|(key, value)| values(value).iter().map(move |value| (key, value))) {
         let text = value.text(&format!("the header '{}'", key.name))?.trim();
-        if key.name.is_empty() || !key.name.bytes().all(is_of_name) {
+        if key.name.is_empty() || !key.name.bytes().all(is_field_name_byte) {
             return Err(TrafficFileError::new(
                 key.at,
                 // The key may be a whole header field whose colon is missing, and then contains a

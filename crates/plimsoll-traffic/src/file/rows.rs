@@ -1,9 +1,9 @@
 //! Parses files of data rows: CSV with a header line (RFC 4180), or one JSON object a line.
 
+use super::file_context::FileContext;
 use super::json;
 use super::keys;
 use super::tree::{KEYS_MAX, TableEntries, TrafficFileError, TreeNode, TreeValue};
-use super::world::FileContext;
 use plimsoll_model::Budget;
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::template::is_name;
@@ -47,7 +47,7 @@ pub fn read(
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
     let lines_of_json = path.ends_with(".jsonl") || path.ends_with(".ndjson") || text.trim_start().starts_with('{');
     let table = |columns| Data::new(name.to_owned(), columns, pick, each_use);
-    let data = if lines_of_json { of_json(text, table) } else { of_csv(text, table) };
+    let data = if lines_of_json { parse_json_rows(text, table) } else { parse_csv_rows(text, table) };
     let data = data.map_err(|why| TrafficFileError::new(file.at, format!("'{path}', {why}")))?;
     match data.rows() {
         0 => file.error(format!("the file '{path}' has no rows")),
@@ -84,11 +84,11 @@ fn columns(names: Vec<String>) -> Result<Vec<String>, String> {
     }
 }
 
-fn full() -> String {
+fn text_limit_error() -> String {
     "which has more text than the limit (1 GiB)".into()
 }
 
-fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
+fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
     let mut records = Records { rest: text, line: 1 };
     let heading = records.next().transpose()?.map(|(_, cells)| cells).unwrap_or_default();
     let mut data = table(columns(heading.into_iter().map(|cell| cell.trim().to_owned()).collect())?);
@@ -105,7 +105,7 @@ fn of_csv(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, S
                 data.columns.len()
             ));
         }
-        data.push(cells.iter().map(String::as_str)).ok_or_else(full)?;
+        data.push(cells.iter().map(String::as_str)).ok_or_else(text_limit_error)?;
     }
     Ok(data)
 }
@@ -196,7 +196,7 @@ fn cell(node: &TreeNode) -> String {
     }
 }
 
-fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
+fn parse_json_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, String> {
     let mut lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()).peekable();
     let object = |number: usize, line: &str| -> Result<TableEntries, String> {
         let node = json::tree(line)
@@ -218,7 +218,7 @@ fn of_json(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result<Data, 
             };
             cells.push(cell(node));
         }
-        data.push(cells.iter().map(String::as_str)).ok_or_else(full)?;
+        data.push(cells.iter().map(String::as_str)).ok_or_else(text_limit_error)?;
     }
     Ok(data)
 }
@@ -229,7 +229,7 @@ mod tests {
 
     fn cells(text: &str, json: bool) -> Result<Vec<String>, String> {
         let table = |columns| Data::new("d".into(), columns, Pick::Sequential, false);
-        let data = if json { of_json(text, table) } else { of_csv(text, table) }?;
+        let data = if json { parse_json_rows(text, table) } else { parse_csv_rows(text, table) }?;
         Ok(data.columns.iter().cloned().chain(data.cells().map(str::to_owned)).collect())
     }
 

@@ -147,7 +147,7 @@ impl ScenarioProgram<'_, '_> {
         }
         match inner {
             Some(inner) => self.steps(inner, depth + usize::from(times > 1))?,
-            None => self.ask(&table)?,
+            None => self.push_request(&table)?,
         }
         if times > 1 {
             self.ops.push(SessionOp::Repeat { times, from: body as u32, depth: depth as u8 });
@@ -183,7 +183,7 @@ impl ScenarioProgram<'_, '_> {
         Ok(())
     }
 
-    fn ask(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
+    fn push_request(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         let mut asked = request(table, self.known)?;
         // Two scenarios may have steps with equal names. The name of the scenario then precedes the
         // second label.
@@ -192,7 +192,7 @@ impl ScenarioProgram<'_, '_> {
             false => std::mem::take(&mut asked.label),
         };
         asked.label = self.labels.take(own);
-        let goes_on = goes_on(table)?;
+        let goes_on = continues_after_failure(table)?;
         let Some(route) =
             RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
         else {
@@ -206,7 +206,7 @@ impl ScenarioProgram<'_, '_> {
 
 /// Parses `on_fail`: whether a session continues after this step fails. The default is to abandon
 /// the session.
-pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
+pub fn continues_after_failure(table: &TreeTable) -> Result<bool, TrafficFileError> {
     let Some(node) = table.get("on_fail") else { return Ok(false) };
     match node.text("'on_fail'")? {
         "continue" => Ok(true),
@@ -218,8 +218,8 @@ pub fn goes_on(table: &TreeTable) -> Result<bool, TrafficFileError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::file_context::FileContext;
     use crate::file::toml;
-    use crate::file::world::FileContext;
 
     struct NoFiles;
 

@@ -1,7 +1,7 @@
 //! Parses templates in a traffic file and checks that every name in them is defined.
 
+use super::file_context::FileContext;
 use super::tree::{TrafficFileError, TreeNode};
-use super::world::FileContext;
 use plimsoll_model::Budget;
 use plimsoll_model::data::Data;
 use plimsoll_model::template::{Template, TemplatePart, Value, ValueWriting};
@@ -82,13 +82,13 @@ impl<'a> TextScope<'a> {
         let parts = Template::parts_of(text).map_err(|error| TrafficFileError::new(node.at, error.to_string()))?;
         for (part, _) in &parts {
             if let TemplatePart::Value(value, _) = part {
-                self.knows(node, value)?;
+                self.check_defined(node, value)?;
             }
         }
         Ok(parts)
     }
 
-    fn knows(&mut self, node: &TreeNode, value: &Value) -> Result<(), TrafficFileError> {
+    fn check_defined(&mut self, node: &TreeNode, value: &Value) -> Result<(), TrafficFileError> {
         match value {
             Value::Env(name) if self.variable_names.contains(name) => Ok(()),
             Value::Env(name) => match self.world.variable(name) {
@@ -146,7 +146,7 @@ impl<'a> TextScope<'a> {
             match part {
                 TemplatePart::Text(text) => {
                     let mut escaped = String::new();
-                    inside(text, &mut escaped);
+                    push_json_escaped(text, &mut escaped);
                     out.push_str(&literal(&escaped));
                 }
                 TemplatePart::Value(_, ValueWriting::Plain) => out.push_str(&format!("{{{{ {source} | json }}}}")),
@@ -166,11 +166,11 @@ pub fn literal(text: &str) -> String {
 /// Appends a text as a JSON string.
 pub fn quoted(text: &str, out: &mut String) {
     out.push('"');
-    inside(text, out);
+    push_json_escaped(text, out);
     out.push('"');
 }
 
-fn inside(text: &str, out: &mut String) {
+fn push_json_escaped(text: &str, out: &mut String) {
     for c in text.chars() {
         match c {
             '"' => out.push_str("\\\""),

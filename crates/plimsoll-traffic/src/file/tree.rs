@@ -132,7 +132,7 @@ impl TreeNode {
         let table = self.open_table(what)?;
         for (key, _) in table.entries {
             if !keys.contains(&key.name.as_str()) {
-                let way_out = match alike(&key.name, keys) {
+                let way_out = match most_similar_name(&key.name, keys) {
                     Some(known) => format!("did you mean '{known}'?"),
                     None => format!("it knows {}", keys.join(", ")),
                 };
@@ -229,20 +229,20 @@ impl<'a> TreeTable<'a> {
 
 /// The index of each key in the list of entries.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-struct KeyPlaces(HashMap<String, usize>);
+struct KeyIndex(HashMap<String, usize>);
 
 /// Keys and values of a table in file order. Each key is unique.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
-    /// A hash index from key to entry, for tables with more than [`Self::FEW`] keys. Few tables
-    /// need the index, so it is boxed.
-    places: Option<Box<KeyPlaces>>,
+    /// A hash index from key to entry, for tables with more than [`Self::LINEAR_SEARCH_MAX`] keys.
+    /// Few tables need the index, so it is boxed.
+    places: Option<Box<KeyIndex>>,
 }
 
 impl TableEntries {
     /// The number of keys up to which lookups scan the entries instead of using the index.
-    const FEW: usize = 16;
+    const LINEAR_SEARCH_MAX: usize = 16;
 
     pub fn insert(&mut self, key: TreeKey, node: TreeNode) -> Result<(), TrafficFileError> {
         if self.get(&key.name).is_some() {
@@ -253,9 +253,9 @@ impl TableEntries {
             return Err(TrafficFileError::new(key.at, format!("a table has more than {KEYS_MAX} keys here")));
         }
         let place = self.entries.len();
-        if place == Self::FEW {
+        if place == Self::LINEAR_SEARCH_MAX {
             let known = self.entries.iter().enumerate().map(|(place, (key, _))| (key.name.clone(), place));
-            self.places = Some(Box::new(KeyPlaces(known.collect())));
+            self.places = Some(Box::new(KeyIndex(known.collect())));
         }
         if let Some(places) = &mut self.places {
             places.0.insert(key.name.clone(), place);
@@ -291,7 +291,7 @@ impl Deref for TableEntries {
 
 /// The known name most similar to `name`, if at most two letters are changed, missing, added or
 /// swapped.
-pub fn alike<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
+pub fn most_similar_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
     let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
     (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_that_was_meant_is_found() {
+    fn similar_names_are_suggested() {
         let known = ["weight", "headers", "body", "get"];
         for (name, expect) in [
             ("wieght", Some("weight")),
@@ -334,7 +334,7 @@ mod tests {
             ("x", None),
             ("colour", None),
         ] {
-            assert_eq!(alike(name, &known), expect, "{name}");
+            assert_eq!(most_similar_name(name, &known), expect, "{name}");
         }
     }
 

@@ -11,7 +11,7 @@ use plimsoll_model::{Budget, foreign};
 use std::collections::HashMap;
 
 /// A list or table whose end is not yet parsed. A stack of these has the outermost container first.
-struct Open {
+struct OpenContainer {
     at: TextPlace,
     anchor: usize,
     what: Container,
@@ -35,7 +35,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     // Limits the total memory of the copies that aliases make.
     let mut budget = Budget::of_input(text.len());
-    let mut open: Vec<Open> = Vec::new();
+    let mut open: Vec<OpenContainer> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
     let (mut root, mut values, mut documents) = (None, 0usize, 0);
     for event in Parser::new_from_str(text) {
@@ -65,16 +65,20 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
                 Some((TreeNode { at, value: node.value.clone() }, 0))
             }
             Event::SequenceStart(_, anchor, _) => {
-                open.push(Open { at, anchor, what: Container::List(Vec::new()) });
+                open.push(OpenContainer { at, anchor, what: Container::List(Vec::new()) });
                 None
             }
             Event::MappingStart(_, anchor, _) => {
-                open.push(Open { at, anchor, what: Container::Table(TableEntries::default(), None, Vec::new()) });
+                open.push(OpenContainer {
+                    at,
+                    anchor,
+                    what: Container::Table(TableEntries::default(), None, Vec::new()),
+                });
                 None
             }
             Event::SequenceEnd | Event::MappingEnd => match open.pop() {
                 None => None,
-                Some(Open { at, anchor, what }) => {
+                Some(OpenContainer { at, anchor, what }) => {
                     let value = match what {
                         Container::List(items) => TreeValue::List(items),
                         Container::Table(entries, _, merged) => merge(entries, merged)?.value(),

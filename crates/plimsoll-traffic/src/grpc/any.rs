@@ -9,19 +9,19 @@ use serde_json::Value as Json;
 
 const ANY: &str = "google.protobuf.Any";
 /// Type prefix of the placeholder for an empty `Any`. No real type has this prefix.
-const NOBODYS: &str = "plimsoll.invalid/";
+const PLACEHOLDER_PREFIX: &str = "plimsoll.invalid/";
 /// The deepest nesting of messages that is searched for an empty `Any`.
 const DEPTH_MAX: usize = 64;
 
 /// Parses the JSON of a message that contains an empty `Any`. `None` means that the text has
 /// another error.
-pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
+pub(super) fn parse_with_empty_any(message: &MessageDescriptor, text: &str) -> Option<DynamicMessage> {
     let mut json: Json = serde_json::from_str(text).ok()?;
     if message.full_name() == ANY {
-        return is_nothing(&json).then(|| DynamicMessage::new(message.clone()));
+        return is_empty_object(&json).then(|| DynamicMessage::new(message.clone()));
     }
-    let name = format!("{NOBODYS}{}", message.full_name());
-    name_empty(&mut json, message, &name, 0);
+    let name = format!("{PLACEHOLDER_PREFIX}{}", message.full_name());
+    insert_placeholders(&mut json, message, &name, 0);
     let mut read = DynamicMessage::deserialize(message.clone(), json).ok()?;
     each_any(&mut read, 0, &mut |any| {
         if type_url(any) == name {
@@ -33,22 +33,22 @@ pub(super) fn read_with_empty(message: &MessageDescriptor, text: &str) -> Option
 
 /// Serialises a message that contains an empty `Any` as JSON. `None` means that another part of the
 /// message cannot be serialised.
-pub(super) fn written_with_empty(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
+pub(super) fn serialize_with_empty_any(mut message: DynamicMessage, options: &SerializeOptions) -> Option<String> {
     if message.descriptor().full_name() == ANY {
         return type_url(&message).is_empty().then(|| "{}".to_owned());
     }
-    let name = format!("{NOBODYS}{}", message.descriptor().full_name());
+    let name = format!("{PLACEHOLDER_PREFIX}{}", message.descriptor().full_name());
     each_any(&mut message, 0, &mut |any| {
         if type_url(any).is_empty() {
             any.set_field_by_name("type_url", Value::String(name.clone()));
         }
     });
     let mut json = message.serialize_with_options(serde_json::value::Serializer, options).ok()?;
-    unname_empty(&mut json, &name, 0);
+    remove_placeholders(&mut json, &name, 0);
     Some(json.to_string())
 }
 
-fn is_nothing(json: &Json) -> bool {
+fn is_empty_object(json: &Json) -> bool {
     json.as_object().is_some_and(serde_json::Map::is_empty)
 }
 
@@ -57,14 +57,14 @@ fn type_url(any: &DynamicMessage) -> String {
 }
 
 /// Replaces every `{}` in the place of an `Any` by an object with the placeholder type `name`.
-fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
+fn insert_placeholders(json: &mut Json, message: &MessageDescriptor, name: &str, depth: usize) {
     let Some(object) = json.as_object_mut().filter(|_| depth < DEPTH_MAX) else { return };
     let value = |json: &mut Json, kind: &Kind| {
         let Kind::Message(inner) = kind else { return };
         match inner.full_name() == ANY {
-            true if is_nothing(json) => *json = serde_json::json!({ "@type": name }),
+            true if is_empty_object(json) => *json = serde_json::json!({ "@type": name }),
             true => {}
-            false => name_empty(json, inner, name, depth + 1),
+            false => insert_placeholders(json, inner, name, depth + 1),
         }
     };
     for (key, json) in object.iter_mut() {
@@ -83,14 +83,14 @@ fn name_empty(json: &mut Json, message: &MessageDescriptor, name: &str, depth: u
 }
 
 /// Replaces every object that has the placeholder type `name` by `{}`.
-fn unname_empty(json: &mut Json, name: &str, depth: usize) {
+fn remove_placeholders(json: &mut Json, name: &str, depth: usize) {
     match json {
         Json::Object(object) if object.get("@type").and_then(Json::as_str) == Some(name) => object.clear(),
         Json::Object(object) if depth < DEPTH_MAX => {
-            object.values_mut().for_each(|json| unname_empty(json, name, depth + 1));
+            object.values_mut().for_each(|json| remove_placeholders(json, name, depth + 1));
         }
         Json::Array(items) if depth < DEPTH_MAX => {
-            items.iter_mut().for_each(|json| unname_empty(json, name, depth + 1))
+            items.iter_mut().for_each(|json| remove_placeholders(json, name, depth + 1))
         }
         _ => {}
     }

@@ -151,8 +151,8 @@ pub(super) fn read_file(bytes: &[u8]) -> Result<FileDescriptorProto, String> {
 }
 
 /// Translates a descriptor whose text was rewritten by [`as_proto3`] and parsed as proto3.
-pub(super) fn understand(file: &mut FileDescriptorProto) {
-    let said = said_in_text(file);
+pub(super) fn translate_parsed(file: &mut FileDescriptorProto) {
+    let said = take_file_features(file);
     translate(file, &said);
 }
 
@@ -166,11 +166,11 @@ fn unknown(name: &str, edition: &str) -> String {
 fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
     let of_file = Features::USUAL.override_with(said.options.and_then(|options| options.features));
     let mut is_proto3 = false;
-    each_field(file, said, of_file, &mut |field, features| is_proto3 |= hides_presence(field, features));
+    each_field(file, said, of_file, &mut |field, features| is_proto3 |= has_implicit_presence(field, features));
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
     each_field(file, said, of_file, &mut |field, features| set(field, features, is_proto3));
     if is_proto3 {
-        file.enum_type.iter_mut().for_each(begin_with_0);
+        file.enum_type.iter_mut().for_each(put_zero_first);
         file.message_type.iter_mut().for_each(begin_enums_with_0);
     }
 }
@@ -228,7 +228,7 @@ fn last_part(name: &str) -> &str {
 
 /// Whether a field has implicit presence: the wire format does not distinguish its zero value from
 /// absence.
-fn hides_presence(field: &FieldDescriptorProto, features: Features) -> bool {
+fn has_implicit_presence(field: &FieldDescriptorProto, features: Features) -> bool {
     let is_message = matches!(field.r#type, Some(kind) if kind == Type::Message as i32 || kind == Type::Group as i32);
     features.presence == IMPLICIT && field.label() != Label::Repeated && field.oneof_index.is_none() && !is_message
 }
@@ -240,7 +240,10 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     } else if features.presence == REQUIRED {
         field.set_label(Label::Required);
     }
-    if is_proto3 && field.label() != Label::Repeated && field.oneof_index.is_none() && !hides_presence(field, features)
+    if is_proto3
+        && field.label() != Label::Repeated
+        && field.oneof_index.is_none()
+        && !has_implicit_presence(field, features)
     {
         field.proto3_optional = Some(true);
     }
@@ -256,13 +259,13 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
 }
 
 fn begin_enums_with_0(message: &mut DescriptorProto) {
-    message.enum_type.iter_mut().for_each(begin_with_0);
+    message.enum_type.iter_mut().for_each(put_zero_first);
     message.nested_type.iter_mut().for_each(begin_enums_with_0);
 }
 
 /// Moves the zero value of an enum to the front, or adds one. The descriptor library demands it in
 /// proto3, and closed enums of an edition may lack it.
-fn begin_with_0(found: &mut EnumDescriptorProto) {
+fn put_zero_first(found: &mut EnumDescriptorProto) {
     match found.value.iter().position(|value| value.number() == 0) {
         Some(at) => found.value[..=at].rotate_right(1),
         None => {
@@ -272,8 +275,8 @@ fn begin_with_0(found: &mut EnumDescriptorProto) {
     }
 }
 
-/// Whether an enum value is a zero value that [`begin_with_0`] added.
-pub(super) fn is_nobodys(value: &str) -> bool {
+/// Whether an enum value is a zero value that [`put_zero_first`] added.
+pub(super) fn is_added_zero(value: &str) -> bool {
     value.starts_with(NO_ZERO)
 }
 
@@ -303,32 +306,32 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
 }
 
 /// Removes feature options that have no effect on the wire.
-fn forget(options: &mut Vec<UninterpretedOption>) {
+fn remove_feature_options(options: &mut Vec<UninterpretedOption>) {
     let _ = take_features(options);
 }
 
 /// Removes all feature options from a parsed file and returns their values.
-fn said_in_text(file: &mut FileDescriptorProto) -> FileFeatures {
+fn take_file_features(file: &mut FileDescriptorProto) -> FileFeatures {
     file.enum_type.iter_mut().for_each(forget_of_enum);
     for service in &mut file.service {
-        service.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
+        service.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
         let methods = service.method.iter_mut().filter_map(|method| method.options.as_mut());
-        methods.for_each(|options| forget(&mut options.uninterpreted_option));
+        methods.for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     }
     let options = file.options.as_mut();
     FileFeatures {
-        messages: file.message_type.iter_mut().map(said_of_message).collect(),
-        extensions: file.extension.iter_mut().map(said_of_field).collect(),
+        messages: file.message_type.iter_mut().map(take_message_features).collect(),
+        extensions: file.extension.iter_mut().map(take_field_features).collect(),
         options: options
             .map(|options| FileFeatureOptions { features: take_features(&mut options.uninterpreted_option) }),
         edition: 0,
     }
 }
 
-fn said_of_message(message: &mut DescriptorProto) -> MessageFeatures {
+fn take_message_features(message: &mut DescriptorProto) -> MessageFeatures {
     message.enum_type.iter_mut().for_each(forget_of_enum);
     for range in &mut message.extension_range {
-        range.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
+        range.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     }
     let oneofs = message.oneof_decl.iter_mut().map(|oneof| {
         let options = oneof.options.as_mut();
@@ -339,20 +342,20 @@ fn said_of_message(message: &mut DescriptorProto) -> MessageFeatures {
     let oneofs = oneofs.collect();
     let options = message.options.as_mut();
     MessageFeatures {
-        fields: message.field.iter_mut().map(said_of_field).collect(),
-        messages: message.nested_type.iter_mut().map(said_of_message).collect(),
-        extensions: message.extension.iter_mut().map(said_of_field).collect(),
+        fields: message.field.iter_mut().map(take_field_features).collect(),
+        messages: message.nested_type.iter_mut().map(take_message_features).collect(),
+        extensions: message.extension.iter_mut().map(take_field_features).collect(),
         options: options
             .map(|options| MessageFeatureOptions { features: take_features(&mut options.uninterpreted_option) }),
         oneofs,
     }
 }
 
-fn said_of_field(field: &mut FieldDescriptorProto) -> FieldFeatures {
+fn take_field_features(field: &mut FieldDescriptorProto) -> FieldFeatures {
     let is_bytes = field.r#type == Some(Type::Bytes as i32);
     let usual = field.options.iter().flat_map(|options| &options.uninterpreted_option);
     let mut usual = usual.filter(|option| option.name.last().is_some_and(|part| part.name_part == USUAL_VALUE));
-    field.default_value = usual.next().and_then(|option| usual_value(option, is_bytes));
+    field.default_value = usual.next().and_then(|option| default_value_text(option, is_bytes));
     let options = field.options.as_mut();
     let options =
         options.map(|options| FieldFeatureOptions { features: take_features(&mut options.uninterpreted_option) });
@@ -360,7 +363,7 @@ fn said_of_field(field: &mut FieldDescriptorProto) -> FieldFeatures {
 }
 
 /// The value of a default option, spelt as in descriptors.
-fn usual_value(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
+fn default_value_text(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
     let UninterpretedOption {
         identifier_value,
         positive_int_value,
@@ -382,9 +385,9 @@ fn usual_value(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
 }
 
 fn forget_of_enum(found: &mut EnumDescriptorProto) {
-    found.options.iter_mut().for_each(|options| forget(&mut options.uninterpreted_option));
+    found.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     let values = found.value.iter_mut().filter_map(|value| value.options.as_mut());
-    values.for_each(|options| forget(&mut options.uninterpreted_option));
+    values.for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
 }
 
 /// Rewrites the text of an edition's `.proto` file to proto3, for a parser that does not support

@@ -1,7 +1,7 @@
 //! Shows message types to people: an example body in JSON, and the list of fields of a type. Not
 //! here: the encoding of bodies.
 
-use super::editions::is_nobodys;
+use super::editions::is_added_zero;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 
 /// The deepest nesting of messages in an example. A limit is needed because types may contain
@@ -69,7 +69,7 @@ fn write_field(field: &FieldDescriptor, depth: usize, out: &mut String) {
 fn write_value(kind: &Kind, depth: usize, out: &mut String) {
     match kind {
         Kind::Message(message) => write_message(message, depth.saturating_sub(1), out),
-        Kind::Enum(kind) => match kind.values().find(|value| !is_nobodys(value.name())) {
+        Kind::Enum(kind) => match kind.values().find(|value| !is_added_zero(value.name())) {
             Some(value) => out.push_str(&format!("\"{}\"", value.name())),
             None => out.push('0'),
         },

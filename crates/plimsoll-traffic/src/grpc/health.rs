@@ -10,28 +10,28 @@ use prost::Message;
 pub const PATH: &str = "/grpc.health.v1.Health/Check";
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct HealthQuestion {
+struct HealthRequest {
     #[prost(string, tag = "1")]
     service: String,
 }
 
 #[derive(Clone, PartialEq, prost::Message)]
-struct HealthAnswer {
+struct HealthResponse {
     #[prost(int32, tag = "1")]
     status: i32,
 }
 
 /// The health request for `service`, encoded as the content of a gRPC call.
-pub fn question(service: &str) -> Vec<u8> {
+pub fn encode_request(service: &str) -> Vec<u8> {
     let mut content = Vec::new();
-    write_message(&HealthQuestion { service: service.to_owned() }.encode_to_vec(), false, &mut content);
+    write_message(&HealthRequest { service: service.to_owned() }.encode_to_vec(), false, &mut content);
     content
 }
 
 /// Whether a health response says that the service is not serving. An invalid response gives false.
-pub fn says_no(content: &[u8]) -> bool {
+pub fn is_not_serving(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
-    let answer = Messages::new(content).next().and_then(|message| HealthAnswer::decode(message.ok()?).ok());
+    let answer = Messages::new(content).next().and_then(|message| HealthResponse::decode(message.ok()?).ok());
     answer.is_some_and(|answer| answer.status == NOT_SERVING)
 }
 
@@ -41,7 +41,7 @@ mod tests {
 
     #[test]
     fn health_is_read_as_servers_write_it() {
-        assert_eq!(question("a.B"), b"\0\0\0\0\x05\x0a\x03a.B");
+        assert_eq!(encode_request("a.B"), b"\0\0\0\0\x05\x0a\x03a.B");
         for (content, no) in [
             (&b"\0\0\0\0\x02\x08\x02"[..], true),
             (b"\0\0\0\0\x02\x08\x01", false),
@@ -50,7 +50,7 @@ mod tests {
             (b"", false),
             (b"\x01\0\0\0\x02\x08\x02", false),
         ] {
-            assert_eq!(says_no(content), no, "{content:?}");
+            assert_eq!(is_not_serving(content), no, "{content:?}");
         }
     }
 }

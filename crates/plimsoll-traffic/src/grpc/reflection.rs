@@ -5,7 +5,7 @@
 //! Not here: the code that sends the requests, and the connection.
 
 use super::schema::{Schema, SchemaError};
-use super::weight::{WEIGHT_MAX, entries, weighed};
+use super::weight::{WEIGHT_MAX, charge_descriptor, entries};
 use plimsoll_model::foreign;
 use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
 use plimsoll_model::{Budget, GrpcStatus};
@@ -140,19 +140,19 @@ impl Default for LearnerBudget {
 
 impl Learner {
     /// A learner that requests the descriptors of these services only.
-    pub fn of_services<'a>(names: impl Iterator<Item = &'a str>) -> Learner {
+    pub fn for_services<'a>(names: impl Iterator<Item = &'a str>) -> Learner {
         Learner { symbols: names.map(str::to_owned).collect(), ..Learner::default() }
     }
 
     /// A learner that first requests the list of services, and then the descriptors of all
     /// services.
-    pub fn of_all() -> Learner {
+    pub fn for_all_services() -> Learner {
         Learner { last: Some(ReflectionRequestKind::ListServices(String::new())), ..Learner::default() }
     }
 
     /// The next request, encoded as the content of a call. `None` means that all descriptors are
     /// known.
-    pub fn question(&mut self) -> Option<Vec<u8>> {
+    pub fn next_request(&mut self) -> Option<Vec<u8>> {
         let asked = match self.last.take() {
             // The list of services is requested once, before the first response.
             Some(all @ ReflectionRequestKind::ListServices(_)) => all,
@@ -172,7 +172,7 @@ impl Learner {
     }
 
     /// Decodes the response to the last request and queues the files that its descriptors import.
-    pub fn answer(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
+    pub fn take_response(&mut self, content: &[u8]) -> Result<(), ReflectionError> {
         let last = self.last.take();
         let message = Messages::new(content).next().ok_or(ReflectionError::Other)??;
         let services = entries(message, &[6, 1]);
@@ -202,7 +202,7 @@ impl Learner {
     }
 
     fn learn(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
-        let bytes = weighed(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
+        let bytes = charge_descriptor(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
         let file = foreign::call("descriptions of gRPC services", || FileDescriptorProto::decode(bytes.as_slice()));
         let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::Other)?;
         let name = file.name().to_owned();
@@ -226,7 +226,7 @@ impl Learner {
     /// Builds the schema from all collected descriptors.
     pub fn schema(self) -> Result<Schema, ReflectionError> {
         let files: Vec<Vec<u8>> = self.files.into_values().collect();
-        Ok(Schema::of_files(&files)?)
+        Ok(Schema::from_files(&files)?)
     }
 }
 
@@ -256,45 +256,45 @@ mod tests {
 
     #[test]
     fn what_is_imported_is_asked_for_once() {
-        let mut learner = Learner::of_services(["a.A"].into_iter());
-        assert!(learner.question().is_some());
+        let mut learner = Learner::for_services(["a.A"].into_iter());
+        assert!(learner.next_request().is_some());
         learner
-            .answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
+            .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
                 files: vec![file("a", &["b", "c"], "a", "A")],
             })))
             .expect("a");
-        assert!(learner.question().is_some());
+        assert!(learner.next_request().is_some());
         learner
-            .answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
+            .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
                 files: vec![file("b", &["c"], "b", "B")],
             })))
             .expect("b");
-        assert!(learner.question().is_some());
+        assert!(learner.next_request().is_some());
         learner
-            .answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
+            .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
                 files: vec![file("c", &[], "c", "C")],
             })))
             .expect("c");
-        assert_eq!(learner.question(), None);
+        assert_eq!(learner.next_request(), None);
         assert!(learner.schema().is_ok());
     }
 
     #[test]
     fn a_server_that_imports_without_end_is_left() {
-        let mut learner = Learner::of_all();
-        assert!(learner.question().is_some());
+        let mut learner = Learner::for_all_services();
+        assert!(learner.next_request().is_some());
         let services = vec![ReflectedService { name: "x.X".into() }];
         learner
-            .answer(&content(ReflectionResponseKind::ReflectedServices(ReflectedServices { services })))
+            .take_response(&content(ReflectionResponseKind::ReflectedServices(ReflectedServices { services })))
             .expect("a list");
         let mut number = 0;
         let error = loop {
-            assert!(learner.question().is_some() && number < 10_000);
+            assert!(learner.next_request().is_some() && number < 10_000);
             let (name, next) = (number.to_string(), (number + 1).to_string());
             let files = vec![file(&name, &[&next], "x", &format!("M{number}"))];
             number += 1;
             if let Err(error) =
-                learner.answer(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files })))
+                learner.take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files })))
             {
                 break error;
             }
@@ -305,23 +305,23 @@ mod tests {
     #[test]
     fn what_a_server_describes_is_bounded_and_no_panic() {
         let ask = |learner: &mut Learner, answered| {
-            assert!(learner.question().is_some());
-            learner.answer(&content(answered))
+            assert!(learner.next_request().is_some());
+            learner.take_response(&content(answered))
         };
         let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
         let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
-        assert_eq!(ask(&mut Learner::of_all(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
+        assert_eq!(ask(&mut Learner::for_all_services(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
         // Each empty message takes two bytes encoded and more than a thousand in memory.
         let mut many = file("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
-        let error = ask(&mut Learner::of_services(["a.A"].into_iter()), described).expect_err("refused");
+        let error = ask(&mut Learner::for_services(["a.A"].into_iter()), described).expect_err("refused");
         assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
         // The descriptor library itself would panic on an unknown syntax.
         let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
-        let mut learner = Learner::of_services(["a.A"].into_iter());
+        let mut learner = Learner::for_services(["a.A"].into_iter());
         assert_eq!(ask(&mut learner, described), Ok(()));
         let error = learner.schema().expect_err("refused").to_string();
         assert!(error.contains("'proto4'"), "{error}");
@@ -330,9 +330,9 @@ mod tests {
     #[test]
     fn what_is_no_answer_is_said() {
         let check = |content: &[u8], error: ReflectionError| {
-            let mut learner = Learner::of_services(["a.A"].into_iter());
-            learner.question();
-            assert_eq!(learner.answer(content), Err(error));
+            let mut learner = Learner::for_services(["a.A"].into_iter());
+            learner.next_request();
+            assert_eq!(learner.take_response(content), Err(error));
         };
         check(b"", ReflectionError::Other);
         check(&[0, 0, 0, 0, 9], ReflectionError::Message(MessageError::Cut));

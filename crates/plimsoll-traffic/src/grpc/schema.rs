@@ -1,9 +1,9 @@
 //! Services, methods and message types of gRPC, built from any source of descriptors.
 
 use super::any;
-use super::editions::{self, is_nobodys};
+use super::editions::{self, is_added_zero};
 use super::example::{example, shape};
-use super::weight::{WEIGHT_MAX, weigh_text, weighed};
+use super::weight::{WEIGHT_MAX, charge_descriptor, charge_proto_text};
 use super::work::{DescriptorWork, IMPORTS_DEPTH_MAX};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -156,13 +156,13 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
         match (self.text)(name) {
             Some(Ok(text)) => {
                 let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-                weigh_text(text, &mut self.budget).map_err(proto)?;
+                charge_proto_text(text, &mut self.budget).map_err(proto)?;
                 let translated = editions::as_proto3(name, text).map_err(proto)?;
                 let of_edition = translated.is_some();
                 let file = File::from_source(name, translated.as_deref().unwrap_or(text));
                 let mut file = FileDescriptorProto::from(file.map_err(|error| proto(error_text(&error)))?);
                 if of_edition {
-                    editions::understand(&mut file);
+                    editions::translate_parsed(&mut file);
                 }
                 Ok(Some(file))
             }
@@ -218,7 +218,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
 impl Schema {
     /// Compiles `.proto` files. `text` returns the text of an imported file, or `None` if the file
     /// does not exist.
-    pub fn of_protos(
+    pub fn from_protos(
         names: &[String],
         text: impl Fn(&str) -> Option<Result<String, String>> + 'static,
     ) -> Result<Schema, SchemaError> {
@@ -237,23 +237,24 @@ impl Schema {
     }
 
     /// Parses a compiled descriptor set (`protoc --include_imports -o FILE`).
-    pub fn of_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
+    pub fn from_descriptor_set(bytes: &[u8]) -> Result<Schema, SchemaError> {
         let files = super::weight::entries(bytes, &[1]);
         if files > FILES_MAX {
             return Err(SchemaError::Descriptors(format!("{files} files exceed the maximum of {FILES_MAX}")));
         }
         let set = FilesInSet::decode(bytes).map_err(|error| SchemaError::Descriptors(error.to_string()))?;
-        Schema::of_files(&set.files)
+        Schema::from_files(&set.files)
     }
 
     /// Builds a schema from encoded descriptors of single files, in any order.
-    pub fn of_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
+    pub fn from_files(files: &[Vec<u8>]) -> Result<Schema, SchemaError> {
         let descriptors = |error: &dyn std::fmt::Display| SchemaError::Descriptors(error.to_string());
         let mut budget = Budget::new(WEIGHT_MAX);
         let read = || {
             let mut read: Vec<FileDescriptorProto> = Vec::with_capacity(files.len());
             for bytes in files {
-                let file = editions::read_file(&weighed(bytes, &mut budget)?).map_err(|error| descriptors(&error))?;
+                let file = editions::read_file(&charge_descriptor(bytes, &mut budget)?)
+                    .map_err(|error| descriptors(&error))?;
                 if file.syntax.as_deref().is_some_and(|syntax| !SYNTAXES.contains(&syntax)) {
                     let syntax: String = file.syntax().chars().take(40).collect();
                     let error =
@@ -315,7 +316,7 @@ impl Schema {
     fn service(&self, name: &str) -> Result<ServiceDescriptor, SchemaError> {
         self.0
             .get_service_by_name(name)
-            .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: near(name, self.services()) })
+            .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: similar_names(name, self.services()) })
     }
 
     /// The method at a path of the form `/package.Service/Method`.
@@ -329,7 +330,7 @@ impl Schema {
         found.map(Method).ok_or_else(|| SchemaError::Method {
             service: service.to_owned(),
             name: name.to_owned(),
-            near: near(name, described.methods().map(|method| method.name().to_owned()).collect()),
+            near: similar_names(name, described.methods().map(|method| method.name().to_owned()).collect()),
         })
     }
 }
@@ -342,7 +343,7 @@ fn error_text(error: &protox::Error) -> String {
 }
 
 /// A phrase that lists the existing names, most similar to `name` first.
-fn near(name: &str, mut names: Vec<String>) -> String {
+fn similar_names(name: &str, mut names: Vec<String>) -> String {
     // A name becomes pairs of neighbouring letters, with marks for its begin and end.
     let parts = |text: &str| -> Vec<[u8; 2]> {
         let text = format!("^{}$", text.to_ascii_lowercase());
@@ -376,12 +377,12 @@ pub struct Method(MethodDescriptor);
 
 impl Method {
     /// Whether the client sends a stream of messages.
-    pub fn takes_stream(&self) -> bool {
+    pub fn has_client_stream(&self) -> bool {
         self.0.is_client_streaming()
     }
 
     /// Whether the server returns a stream of messages.
-    pub fn gives_stream(&self) -> bool {
+    pub fn has_server_stream(&self) -> bool {
         self.0.is_server_streaming()
     }
 
@@ -408,7 +409,7 @@ impl Method {
         }
         let list: Vec<&serde_json::value::RawValue> =
             serde_json::from_str(text).map_err(|error| SchemaError::NoJson(error.to_string()))?;
-        if !self.takes_stream() && list.len() != 1 {
+        if !self.has_client_stream() && list.len() != 1 {
             return Err(SchemaError::Count { method: self.0.full_name().to_owned(), count: list.len() });
         }
         for (number, one) in list.into_iter().enumerate() {
@@ -429,7 +430,7 @@ impl Method {
             let written = message.serialize_with_options(&mut serde_json::Serializer::new(text), &options);
             let Err(error) = written else { return Ok(()) };
             json.truncate(from);
-            match any::written_with_empty(message, &options) {
+            match any::serialize_with_empty_any(message, &options) {
                 Some(text) => {
                     json.extend_from_slice(text.as_bytes());
                     Ok(())
@@ -443,7 +444,7 @@ impl Method {
     /// An example request body in JSON with every field of the type.
     pub fn example(&self) -> String {
         let one = foreign::call(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
-        if self.takes_stream() { format!("[{one}]") } else { one }
+        if self.has_client_stream() { format!("[{one}]") } else { one }
     }
 
     /// The fields of the request and response types, as text for people.
@@ -491,7 +492,7 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
     // The library rejects an empty `Any`, which is `{}` in JSON, so such a message is parsed
     // separately.
     let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
-    if let Some(read) = empty.and_then(|_| any::read_with_empty(message, text)) {
+    if let Some(read) = empty.and_then(|_| any::parse_with_empty_any(message, text)) {
         return within_bounds(read.encode_to_vec());
     }
     let read = match read {
@@ -546,12 +547,12 @@ fn expected(message: &MessageDescriptor, path: &serde_path_to_error::Path, said:
     match kind {
         Kind::Message(of) => {
             let name = said.split('\'').nth(1).filter(|_| said.contains("field name"))?;
-            Some(near(name, of.fields().map(|field| field.json_name().to_owned()).collect()))
+            Some(similar_names(name, of.fields().map(|field| field.json_name().to_owned()).collect()))
         }
         Kind::Enum(of) => {
             let name = said.split('\'').nth(1).unwrap_or_default();
-            let names = of.values().map(|value| value.name().to_owned()).filter(|name| !is_nobodys(name));
-            Some(near(name, names.collect()))
+            let names = of.values().map(|value| value.name().to_owned()).filter(|name| !is_added_zero(name));
+            Some(similar_names(name, names.collect()))
         }
         simple => Some(format!("{} is expected", format!("{simple:?}").to_ascii_lowercase())),
     }

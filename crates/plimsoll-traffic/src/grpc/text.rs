@@ -28,7 +28,7 @@ pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
         let Some(types) = route.grpc.as_ref().and_then(|call| call.types.as_ref()) else { return Ok(None) };
         let schema = match &last {
             Some((bytes, schema)) if *bytes == types.as_ptr() => schema.clone(),
-            _ => Schema::of_descriptor_set(types)?,
+            _ => Schema::from_descriptor_set(types)?,
         };
         last = Some((types.as_ptr(), schema.clone()));
         let method = schema.method(&route.request.target)?;
@@ -41,7 +41,7 @@ pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
 
 impl MessageText for CallText {
     fn read(&self, content: &[u8], json: &mut Vec<u8>) -> bool {
-        let is_list = self.method.gives_stream();
+        let is_list = self.method.has_server_stream();
         if is_list {
             json.push(b'[');
         }

@@ -46,7 +46,7 @@ impl DescriptorPart {
     }
 
     /// The kind of the nested element in field `number` (google/protobuf/descriptor.proto).
-    fn under(self, number: u64) -> DescriptorPart {
+    fn nested_part(self, number: u64) -> DescriptorPart {
         use DescriptorPart::{Enum, EnumValue, Field, File, Message, Method, Options, Other, Range, Service};
         match (self, number) {
             (File, 4) | (Message, 3) => Message,
@@ -64,7 +64,7 @@ impl DescriptorPart {
 
 /// Charges the memory of a file descriptor to `budget`, and returns its bytes without source
 /// positions. Invalid bytes are returned unchanged, so that their decoder reports the error.
-pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
+pub(super) fn charge_descriptor(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, BudgetError> {
     budget.take(DescriptorPart::File.bytes())?;
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
@@ -75,7 +75,7 @@ pub(super) fn weighed(bytes: &[u8], budget: &mut Budget) -> Result<Vec<u8>, Budg
         };
         if number != SOURCE_INFO {
             kept.extend_from_slice(&rest[..rest.len() - after.len()]);
-            take(DescriptorPart::File.under(number), content, 1, budget)?;
+            take(DescriptorPart::File.nested_part(number), content, 1, budget)?;
         }
         rest = after;
     }
@@ -104,7 +104,7 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
     }
     let mut rest = content;
     while let Some((number, content, after)) = field(rest) {
-        take(part.under(number), content, depth + 1, budget)?;
+        take(part.nested_part(number), content, depth + 1, budget)?;
         rest = after;
     }
     budget.take(rest.len())
@@ -145,7 +145,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 /// Charges the memory of a `.proto` text to `budget`. Each statement and block counts as one
 /// descriptor field, which is an upper bound. An error is a sentence.
-pub(super) fn weigh_text(text: &str, budget: &mut Budget) -> Result<(), String> {
+pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), String> {
     let (mut depth, mut deepest, mut parts) = (0usize, 0usize, 0usize);
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
@@ -207,9 +207,9 @@ mod tests {
             (file(vec![message(vec![message(vec![]), message(vec![])])]), 6_400),
         ] {
             let mut budget = Budget::new(weight);
-            assert_eq!(weighed(&bytes, &mut budget).as_deref(), Ok(&*bytes));
+            assert_eq!(charge_descriptor(&bytes, &mut budget).as_deref(), Ok(&*bytes));
             assert!(budget.take(1).is_err());
-            assert!(weighed(&bytes, &mut Budget::new(weight - 1)).is_err());
+            assert!(charge_descriptor(&bytes, &mut Budget::new(weight - 1)).is_err());
         }
     }
 
@@ -219,9 +219,9 @@ mod tests {
         let without = file.encode_to_vec();
         file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
         let mut budget = Budget::new(10_000);
-        assert_eq!(weighed(&file.encode_to_vec(), &mut budget), Ok(without));
+        assert_eq!(charge_descriptor(&file.encode_to_vec(), &mut budget), Ok(without));
         // Invalid protobuf passes unchanged, so that the decoder reports it.
-        assert_eq!(weighed(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
+        assert_eq!(charge_descriptor(&[0xff, 1, 2], &mut budget), Ok(vec![0xff, 1, 2]));
     }
 
     #[test]
@@ -242,7 +242,7 @@ mod tests {
             ),
             ("\"\\".to_owned(), true),
         ] {
-            assert_eq!(weigh_text(&text, &mut Budget::new(WEIGHT_MAX)).is_ok(), expect, "{:.30}", text);
+            assert_eq!(charge_proto_text(&text, &mut Budget::new(WEIGHT_MAX)).is_ok(), expect, "{:.30}", text);
         }
     }
 }

@@ -155,7 +155,7 @@ const SHORT: &[(char, &str)] = &[
 ];
 /// Options for curl's output or behaviour, which do not change the request and are ignored. The
 /// next constant has such options with a value.
-const PASSED_OVER: &[&str] = &[
+const IGNORED_OPTIONS: &[&str] = &[
     "fail",
     "fail-early",
     "fail-with-body",
@@ -195,7 +195,7 @@ const PASSED_OVER_WITH_VALUE: &[&str] = &[
 ];
 /// Options that change the request and cannot be imported, so each is reported. The next constant
 /// has such options with a value.
-const LEFT_OUT: &[&str] = &[
+const UNSUPPORTED_OPTIONS: &[&str] = &[
     "post301",
     "post302",
     "post303",
@@ -298,7 +298,7 @@ impl CurlRequest {
             }
         }
         // An explicit header option overrides the other options. `Name:` removes the field.
-        said.retain(|(name, _)| !request.says(name));
+        said.retain(|(name, _)| !request.has_explicit_header(name));
         request.headers.append(&mut said);
         request.url = match urls.len() {
             0 => return Err(CurlError::NoUrl),
@@ -324,7 +324,7 @@ impl CurlRequest {
     }
 
     /// Whether an explicit header option sets or removes the field `name`.
-    pub fn says(&self, name: &str) -> bool {
+    pub fn has_explicit_header(&self, name: &str) -> bool {
         let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed);
         given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
     }
@@ -405,10 +405,10 @@ impl CurlRequest {
             "cacert" => self.issuers = Some(value),
             "cert" => self.certificate = Some(value),
             "key" => self.key = Some(value),
-            option if LEFT_OUT.contains(&option) || LEFT_OUT_WITH_VALUE.contains(&option) => {
+            option if UNSUPPORTED_OPTIONS.contains(&option) || LEFT_OUT_WITH_VALUE.contains(&option) => {
                 self.left_out.push(shown.to_owned());
             }
-            option if PASSED_OVER.contains(&option) || PASSED_OVER_WITH_VALUE.contains(&option) => {}
+            option if IGNORED_OPTIONS.contains(&option) || PASSED_OVER_WITH_VALUE.contains(&option) => {}
             _ => return Err(CurlError::Unknown(option_shown(shown))),
         }
         Ok(())

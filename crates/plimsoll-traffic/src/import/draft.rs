@@ -6,7 +6,7 @@
 
 use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
-use plimsoll_model::steering::steers;
+use plimsoll_model::steering::is_control_character;
 use std::collections::HashMap;
 use std::fmt::Write;
 
@@ -442,13 +442,13 @@ fn bounded(mut text: String) -> String {
 
 impl Draft {
     /// Adds a note about an omission.
-    pub fn leave_out(&mut self, at: TextPlace, text: impl Into<String>) {
+    pub fn note_omission(&mut self, at: TextPlace, text: impl Into<String>) {
         self.left_out.push(ImportOmission { at, text: bounded(text.into()) });
     }
 
     /// Adds a note about an omission that may repeat. Equal texts share one note, which gets a
     /// count later.
-    pub fn leave_out_again(&mut self, at: TextPlace, text: impl Into<String>) {
+    pub fn note_repeated_omission(&mut self, at: TextPlace, text: impl Into<String>) {
         let text = bounded(text.into());
         if let Some((_, count)) = self.counted.get_mut(&text) {
             *count += 1;
@@ -491,7 +491,7 @@ impl Draft {
     pub fn written(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
-            let line: String = line.chars().map(|c| if steers(c) { ' ' } else { c }).collect();
+            let line: String = line.chars().map(|c| if is_control_character(c) { ' ' } else { c }).collect();
             _ = writeln!(out, "# {line}");
         }
         if let Some(base) = &self.base {
@@ -779,7 +779,7 @@ fn listed(pairs: Vec<(String, String)>) -> Vec<(String, String)> {
 /// Renders a text as a TOML string in the most readable syntax. Texts with line breaks become
 /// multi-line strings.
 pub fn toml_text(text: &str) -> String {
-    let has_control = |but: &[char]| text.chars().any(|c| steers(c) && !but.contains(&c));
+    let has_control = |but: &[char]| text.chars().any(|c| is_control_character(c) && !but.contains(&c));
     if text.contains('\n') && !text.contains("'''") && !text.ends_with('\'') && !has_control(&['\n', '\t']) {
         return format!("'''\n{text}'''");
     }
@@ -788,7 +788,8 @@ pub fn toml_text(text: &str) -> String {
 
 /// Renders a text as a TOML string in one line.
 pub fn toml_line(text: &str) -> String {
-    if text.contains(['"', '\\']) && !text.contains('\'') && !text.chars().any(|c| steers(c) && c != '\t') {
+    if text.contains(['"', '\\']) && !text.contains('\'') && !text.chars().any(|c| is_control_character(c) && c != '\t')
+    {
         return format!("'{text}'");
     }
     let mut out = String::from("\"");
@@ -799,8 +800,8 @@ pub fn toml_line(text: &str) -> String {
             '\n' => out.push_str("\\n"),
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
-            c if steers(c) && u32::from(c) <= 0xffff => _ = write!(out, "\\u{:04X}", u32::from(c)),
-            c if steers(c) => _ = write!(out, "\\U{:08X}", u32::from(c)),
+            c if is_control_character(c) && u32::from(c) <= 0xffff => _ = write!(out, "\\u{:04X}", u32::from(c)),
+            c if is_control_character(c) => _ = write!(out, "\\U{:08X}", u32::from(c)),
             c => out.push(c),
         }
     }

@@ -76,11 +76,13 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
         steps: Vec::new(),
     };
     if let (false, [first, ..]) = (is_sorted, list) {
-        reader.draft.leave_out(first.at, "entries that are not in order of time: requests are sent in order of time");
+        reader
+            .draft
+            .note_omission(first.at, "entries that are not in order of time: requests are sent in order of time");
     }
     for node in list {
         if reader.steps.len() == ENTRIES_MAX {
-            reader.draft.leave_out_again(node.at, format!("entries beyond the first {ENTRIES_MAX}"));
+            reader.draft.note_repeated_omission(node.at, format!("entries beyond the first {ENTRIES_MAX}"));
             continue;
         }
         reader.entry(node);
@@ -139,38 +141,38 @@ struct HarReader<'a> {
 impl<'a> HarReader<'a> {
     fn entry(&mut self, node: &'a TreeNode) {
         let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
-            return self.draft.leave_out(node.at, "an entry without a request");
+            return self.draft.note_omission(node.at, "an entry without a request");
         };
         let method = text(request, "method").unwrap_or("GET").trim().to_ascii_uppercase();
         let whole = text(request, "url").unwrap_or_default();
         let Some(parts) = url(whole) else {
             let scheme = whole.split(':').next().unwrap_or_default();
             let scheme: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(20).collect();
-            return self.draft.leave_out_again(node.at, format!("a request with {scheme}: instead of HTTP"));
+            return self.draft.note_repeated_omission(node.at, format!("a request with {scheme}: instead of HTTP"));
         };
         if parts.origin() != self.origin {
             let text = format!("a request to {}: import that host separately", parts.origin());
-            return self.draft.leave_out_again(node.at, text);
+            return self.draft.note_repeated_omission(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
         let shown = draft::short_name(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
-            return self.draft.leave_out(node.at, format!("{shown}: it came from the browser's cache ({cache})"));
+            return self.draft.note_omission(node.at, format!("{shown}: it came from the browser's cache ({cache})"));
         }
         if status == 101 || text(node, "_resourceType") == Some("websocket") {
-            return self.draft.leave_out(node.at, format!("{shown}: a WebSocket"));
+            return self.draft.note_omission(node.at, format!("{shown}: a WebSocket"));
         }
         if text(node, "_resourceType") == Some("eventsource") || is_of_events(response) {
-            return self.draft.leave_out(node.at, format!("{shown}: a stream of events without an end"));
+            return self.draft.note_omission(node.at, format!("{shown}: a stream of events without an end"));
         }
         if !is_word(&method) || method == "CONNECT" {
-            return self.draft.leave_out(node.at, "a request whose method is not valid");
+            return self.draft.note_omission(node.at, "a request whose method is not valid");
         }
         // A hand-written file may have requests without responses. Browsers write status 0 if there
         // was no response.
         if response.is_some() && !(200..600).contains(&status) {
-            return self.draft.leave_out(node.at, format!("{shown}: its response never arrived"));
+            return self.draft.note_omission(node.at, format!("{shown}: its response never arrived"));
         }
         let think = self.pause(node, &shown);
         let mut request_made = DraftRequest {
@@ -186,7 +188,7 @@ impl<'a> HarReader<'a> {
         self.body(request, &mut request_made, &shown);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
         for (at, text) in self.as_recorded.find_correlations(request, &shown, is_sent) {
-            self.draft.leave_out_again(at, text);
+            self.draft.note_repeated_omission(at, text);
         }
         if let Some(response) = response {
             self.as_recorded.add_answer(&shown, response);
@@ -213,15 +215,17 @@ impl<'a> HarReader<'a> {
         let ended_ns = self.ended_ns;
         self.ended_ns = Some(ended_ns.unwrap_or(0).max(start_ns.saturating_add(length_ns)));
         let Some(pause_ns) = start_ns.checked_sub(ended_ns?) else {
-            self.draft
-                .leave_out_again(node.at, "a request in parallel with another: requests are sent one after the other");
+            self.draft.note_repeated_omission(
+                node.at,
+                "a request in parallel with another: requests are sent one after the other",
+            );
             return None;
         };
         match pause_ns / 1_000_000 {
             ms if ms < PAUSE_MS_MIN => None,
             ms if ms <= PAUSE_MS_MAX => Some(format!("{ms}ms")),
             _ => {
-                self.draft.leave_out(node.at, format!("{shown}: a pause of more than an hour before it"));
+                self.draft.note_omission(node.at, format!("{shown}: a pause of more than an hour before it"));
                 None
             }
         }
@@ -230,14 +234,14 @@ impl<'a> HarReader<'a> {
     fn headers(&mut self, request: &TreeNode, out: &mut DraftRequest) {
         for (number, header) in items(request, "headers").iter().enumerate() {
             if number == HEADERS_MAX {
-                return self.draft.leave_out(header.at, format!("header fields beyond the first {HEADERS_MAX}"));
+                return self.draft.note_omission(header.at, format!("header fields beyond the first {HEADERS_MAX}"));
             }
             let (Some(name), value) = (text(header, "name"), text(header, "value").unwrap_or_default()) else {
                 continue;
             };
             let lower = name.trim().to_ascii_lowercase();
             if CONDITIONAL_FIELDS.contains(&lower.as_str()) {
-                self.draft.leave_out_again(header.at, format!("the header {lower}: plimsoll has no cache"));
+                self.draft.note_repeated_omission(header.at, format!("the header {lower}: plimsoll has no cache"));
             } else if lower == "cookie" {
                 for pair in value.split(';') {
                     let name = pair.split('=').next().unwrap_or_default().trim();
@@ -247,12 +251,12 @@ impl<'a> HarReader<'a> {
                             "the cookie '{name}' from before the recording: only cookies that responses set \
                                  are sent"
                         );
-                        self.draft.leave_out_again(header.at, text);
+                        self.draft.note_repeated_omission(header.at, text);
                     }
                 }
             } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
                 if !is_word(&lower) || value.contains(['\r', '\n', '\0']) {
-                    self.draft.leave_out_again(header.at, "a header whose name or value is not valid");
+                    self.draft.note_repeated_omission(header.at, "a header whose name or value is not valid");
                     continue;
                 }
                 // HTTP joins repeated header fields with commas, except cookies.
@@ -279,7 +283,7 @@ impl<'a> HarReader<'a> {
                     && matches!(out.method.as_str(), "POST" | "PUT" | "PATCH")
                     && out.has_header("content-type"))
             {
-                self.draft.leave_out(request.at, format!("{shown}: its body was not recorded"));
+                self.draft.note_omission(request.at, format!("{shown}: its body was not recorded"));
             }
             return;
         };
@@ -295,7 +299,7 @@ impl<'a> HarReader<'a> {
         let content = decoded.as_deref().or(content);
         if is_encoded || content.is_some_and(|content| content.contains('\u{fffd}')) {
             self.draft
-                .leave_out(data.at, format!("{shown}: its body is not text: put it into a file, body = \"@FILE\""));
+                .note_omission(data.at, format!("{shown}: its body is not text: put it into a file, body = \"@FILE\""));
         } else if let Some(content) = content {
             out.body = DraftBody::Text(DraftText::fixed(content));
         } else if kind.starts_with("multipart/") && !parameters.is_empty() {
@@ -312,7 +316,7 @@ impl<'a> HarReader<'a> {
                     }
                     Some(file) => {
                         let said = format!("{shown}: put the file {file} of its form beside this file");
-                        self.draft.leave_out(parameter.at, said);
+                        self.draft.note_omission(parameter.at, said);
                         DraftPart::file(name, file)
                     }
                 };
@@ -324,7 +328,7 @@ impl<'a> HarReader<'a> {
             out.body = DraftBody::Parts(parts);
         } else if !parameters.is_empty() {
             let pair = |parameter: &TreeNode| {
-                let part = |key: &str| encoded_again(text(parameter, key).unwrap_or_default());
+                let part = |key: &str| encode_if_needed(text(parameter, key).unwrap_or_default());
                 format!("{}={}", part("name"), part("value"))
             };
             let pairs: Vec<String> = parameters.iter().map(pair).collect();
@@ -340,7 +344,7 @@ impl<'a> HarReader<'a> {
             && number(request, "bodySize").unwrap_or(0.0) > 0.0
             && entries(data).is_empty()
         {
-            self.draft.leave_out(data.at, format!("{shown}: its body was not recorded"));
+            self.draft.note_omission(data.at, format!("{shown}: its body was not recorded"));
         }
     }
 }
@@ -364,7 +368,7 @@ fn is_of_events(response: Option<&TreeNode>) -> bool {
 }
 
 /// Percent-encodes a text unless it is encoded already, because browsers record both forms.
-fn encoded_again(text: &str) -> String {
+fn encode_if_needed(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~+%*".contains(c);
     if text.chars().all(is_plain) { text.to_owned() } else { encoded(text) }
 }

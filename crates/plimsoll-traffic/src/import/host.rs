@@ -4,7 +4,7 @@ use std::net::Ipv6Addr;
 
 /// Converts a host name to ASCII by IDNA, and an IP address to the form without brackets. An error
 /// is a phrase with the reason.
-pub fn host_in_ascii(host: &str) -> Result<String, &'static str> {
+pub fn host_to_ascii(host: &str) -> Result<String, &'static str> {
     let no_host = "its host is neither a name nor an address";
     if host.is_empty() || host == "[]" {
         return Err("it names no host");
@@ -27,7 +27,7 @@ pub fn host_in_ascii(host: &str) -> Result<String, &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::host_in_ascii;
+    use super::host_to_ascii;
 
     #[test]
     fn hosts_are_names_or_addresses() {
@@ -42,7 +42,7 @@ mod tests {
             ("a b", None),
             ("\u{200b}", None),
         ] {
-            assert_eq!(host_in_ascii(host).ok().as_deref(), expect, "{host}");
+            assert_eq!(host_to_ascii(host).ok().as_deref(), expect, "{host}");
         }
     }
 }

@@ -100,7 +100,8 @@ impl JmxReader {
                 "CounterConfig" => {
                     let name = element.property("CounterConfig.name").unwrap_or_default().trim();
                     self.values.drawn.insert(name.to_owned(), "seq()".to_owned());
-                    self.draft.leave_out(element.place(), "a counter becomes the number of the session in the load");
+                    self.draft
+                        .note_omission(element.place(), "a counter becomes the number of the session in the load");
                 }
                 "IfController" => {
                     let mut rest = element.property("IfController.condition").unwrap_or_default();
@@ -135,7 +136,7 @@ impl JmxReader {
         let file = self.values.fixed(part("filename")).unwrap_or_default().replace('\\', "/");
         let at = element.place();
         if file.is_empty() {
-            return self.draft.leave_out(at, "rows of a file whose name has a placeholder");
+            return self.draft.note_omission(at, "rows of a file whose name has a placeholder");
         }
         let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
         let stem = plain_name(stem);
@@ -156,17 +157,17 @@ impl JmxReader {
                 true => format!("the heading of {file} must be {heading}"),
                 false => format!("{file} needs a heading as its first line: {heading}"),
             };
-            self.draft.leave_out(at, text);
+            self.draft.note_omission(at, text);
         }
         if !["", "UTF-8", "utf-8"].contains(&part("fileEncoding")) {
-            self.draft.leave_out(at, format!("{file} must be in UTF-8"));
+            self.draft.note_omission(at, format!("{file} must be in UTF-8"));
         }
         if !["", "shareMode.all"].contains(&part("shareMode")) {
             self.draft
-                .leave_out(at, format!("all threads share the rows of {file}: {}", short_text(part("shareMode"))));
+                .note_omission(at, format!("all threads share the rows of {file}: {}", short_text(part("shareMode"))));
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
-            self.draft.leave_out(at, format!("separate the columns of {file} with commas"));
+            self.draft.note_omission(at, format!("separate the columns of {file} with commas"));
         }
         // Without recycling, JMeter stops a thread when the rows run out.
         let is_once = part("recycle") == "false";
@@ -185,8 +186,8 @@ impl JmxReader {
         for element in elements {
             match element.kind() {
                 "TestPlan" if depth < DEPTH_MAX => self.plan(&element.below(), levels, depth + 1),
-                "SetupThreadGroup" => self.around(element, levels, depth, "setup"),
-                "PostThreadGroup" => self.around(element, levels, depth, "cleanup"),
+                "SetupThreadGroup" => self.setup_or_teardown(element, levels, depth, "setup"),
+                "PostThreadGroup" => self.setup_or_teardown(element, levels, depth, "cleanup"),
                 kind if kind.ends_with("ThreadGroup") => self.group(element, levels, depth),
                 _ => {}
             }
@@ -195,7 +196,7 @@ impl JmxReader {
     }
 
     /// Enters a thread group: its extractors' names and the global names become visible.
-    fn see(&mut self, group: &Element) {
+    fn enter_group(&mut self, group: &Element) {
         let mut names = HashSet::new();
         captured_below(group, 0, &mut names);
         self.values.seen.enter(names, &self.values.captured);
@@ -203,18 +204,18 @@ impl JmxReader {
 
     fn group<'a, 'i>(&mut self, element: &Element<'a, 'i>, levels: &mut Vec<TestLevel<'a, 'i>>, depth: usize) {
         let at = element.place();
-        self.see(element);
+        self.enter_group(element);
         let name = short_text(if element.name().is_empty() { "threads" } else { element.name() });
         let mut left_out = Vec::new();
         let threads = self.load.begin(element, &name, &self.values, &mut left_out);
-        left_out.into_iter().for_each(|text| self.draft.leave_out(at, text));
+        left_out.into_iter().for_each(|text| self.draft.note_omission(at, text));
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
         self.goes_on = on_error == "continue";
         if on_error.starts_with("stop") {
-            self.draft.leave_out(at, format!("'{name}': a failure ends the session, not the load"));
+            self.draft.note_omission(at, format!("'{name}': a failure ends the session, not the load"));
         }
         if element.property("ThreadGroup.same_user_on_next_iteration") == Some("false") {
-            self.draft.leave_out_again(at, "a user keeps its cookies from one session to the next");
+            self.draft.note_repeated_omission(at, "a user keeps its cookies from one session to the next");
         }
         let steps = self.steps(&element.below(), levels, depth + 1);
         self.pause_ms = 0.0;
@@ -227,7 +228,7 @@ impl JmxReader {
     }
 
     /// Imports a setup or teardown thread group as setup or cleanup requests.
-    fn around<'a, 'i>(
+    fn setup_or_teardown<'a, 'i>(
         &mut self,
         element: &Element<'a, 'i>,
         levels: &mut Vec<TestLevel<'a, 'i>>,
@@ -237,7 +238,7 @@ impl JmxReader {
         let at = element.place();
         let name = short_text(if element.name().is_empty() { around } else { element.name() });
         self.values.around = Some(around);
-        self.see(element);
+        self.enter_group(element);
         self.goes_on = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
         let steps = self.steps(&element.below(), levels, depth + 1);
         (self.values.around, self.pause_ms) = (None, 0.0);
@@ -247,7 +248,7 @@ impl JmxReader {
         let loops = number(loops).unwrap_or(1.0);
         let mut flat = FlatSteps::default();
         flat.add(steps, 1);
-        let mut say = |text: String| self.draft.leave_out(at, text);
+        let mut say = |text: String| self.draft.note_omission(at, text);
         // A loop over several requests cannot become repetitions of single requests.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
@@ -273,7 +274,7 @@ impl JmxReader {
         self.draft.base = origin;
         self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
         let (load, left_out) = self.load.written();
-        left_out.into_iter().for_each(|(at, text)| self.draft.leave_out(at, text));
+        left_out.into_iter().for_each(|(at, text)| self.draft.note_omission(at, text));
         self.draft.load = load;
         self.draft.finish_at("no request of this test plan can be sent", |at| xml::counted(at, lines))
     }

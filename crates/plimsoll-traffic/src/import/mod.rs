@@ -6,17 +6,17 @@
 
 pub mod curl;
 pub(crate) mod draft;
+mod draft_cleanup;
 mod har;
 mod host;
 mod jmx;
 mod nodes;
 mod openapi;
 mod postman;
-mod sound;
 
 pub use draft::{ImportOmission, ImportResult};
 pub use har::har;
-pub use host::host_in_ascii;
+pub use host::host_to_ascii;
 pub use jmx::jmx;
 pub use openapi::openapi;
 pub use postman::postman;

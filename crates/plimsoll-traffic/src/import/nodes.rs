@@ -1,7 +1,7 @@
 //! Lenient access to the trees of imported documents: a value of an unexpected type counts as
 //! absent. Also parses the URLs in such documents.
 
-use super::host::host_in_ascii;
+use super::host::host_to_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
 use plimsoll_model::redact::percent_decoded;
 use std::fmt::Write;
@@ -82,7 +82,7 @@ impl UrlParts<'_> {
 }
 
 /// Whether a URL is a valid HTTP URL with a valid host and port.
-pub fn origin_is_sound(url: &str) -> bool {
+pub fn is_valid_origin(url: &str) -> bool {
     // Browsers read a backslash as a slash, and no host contains one.
     let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
     is_written
@@ -94,7 +94,7 @@ pub fn origin_is_sound(url: &str) -> bool {
                 Some(end) => &parts.authority[..=end],
                 None => parts.authority.split(':').next().unwrap_or_default(),
             };
-            host_in_ascii(host).is_ok()
+            host_to_ascii(host).is_ok()
         })
 }
 
@@ -226,7 +226,7 @@ mod tests {
             ("http://\u{200b}/", false),
             ("http://%zz/", false),
         ] {
-            assert_eq!(origin_is_sound(text), expect, "{text}");
+            assert_eq!(is_valid_origin(text), expect, "{text}");
         }
     }
 

@@ -33,7 +33,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     let title = field(&tree, "info").and_then(|info| text(info, "title")).unwrap_or("an API");
     draft.about.push(format!("The operations of {title}: 'weight' sets how often each is sent."));
     if let Some(why) = &api.no_base {
-        draft.leave_out(api.base_at, why.clone());
+        draft.note_omission(api.base_at, why.clone());
     }
     let Some(paths) = field(&tree, "paths") else {
         return tree.error("this description has no 'paths', so it has no requests");
@@ -43,13 +43,13 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
             continue;
         }
         let Some(item) = api.resolved(node) else {
-            draft.leave_out(node.at, format!("{}: its reference leads to another document", path.name));
+            draft.note_omission(node.at, format!("{}: its reference leads to another document", path.name));
             continue;
         };
         for method in METHODS {
             let Some(node) = field(item, method) else { continue };
             if draft.requests.len() == OPERATIONS_MAX {
-                draft.leave_out_again(node.at, format!("operations beyond the first {OPERATIONS_MAX}"));
+                draft.note_repeated_omission(node.at, format!("operations beyond the first {OPERATIONS_MAX}"));
                 continue;
             }
             let operation = Operation { api: &api, path: &path.name, method, item, node };
@@ -66,7 +66,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     }
     for key in ["webhooks", "x-webhooks"] {
         if let Some(hooks) = field(&tree, key) {
-            draft.leave_out(hooks.at, "webhooks: the server sends them");
+            draft.note_omission(hooks.at, "webhooks: the server sends them");
         }
     }
     draft.finish("no operation of this description can be sent")

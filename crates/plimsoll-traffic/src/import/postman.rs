@@ -189,7 +189,7 @@ impl PostmanReader {
                 let what = DraftAction::Steps(self.items(&inner));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
-                self.draft.leave_out_again(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
+                self.draft.note_repeated_omission(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
             } else if self.beyond.is_some() {
                 break;
             } else if let Some(request) = self.request(&inner, &name) {
@@ -206,7 +206,7 @@ impl PostmanReader {
 
     fn request(&mut self, scope: &Scope, name: &str) -> Option<DraftRequest> {
         let Some(node) = field(scope.node, "request") else {
-            self.draft.leave_out(scope.node.at, format!("'{name}' has no request"));
+            self.draft.note_omission(scope.node.at, format!("'{name}' has no request"));
             return None;
         };
         let plain_url = own_text(node);
@@ -215,7 +215,7 @@ impl PostmanReader {
             (Some(plain), _) => plain.to_owned(),
             (None, Some(url)) => own_text(url).map_or_else(|| joined(url), str::to_owned),
             (None, None) => {
-                self.draft.leave_out(node.at, format!("'{name}' has no URL"));
+                self.draft.note_omission(node.at, format!("'{name}' has no URL"));
                 return None;
             }
         };
@@ -254,7 +254,7 @@ impl PostmanReader {
                 false => self.body(&mut request, body, scope, name),
                 true if has_content(body) => {
                     let text = format!("'{name}': its body, which is not sent with {}", request.method);
-                    self.draft.leave_out(body.at, text);
+                    self.draft.note_omission(body.at, text);
                 }
                 true => {}
             }
@@ -262,12 +262,13 @@ impl PostmanReader {
         for (key, changes) in BEHAVIOURS {
             let said = scope.find(|node| node_at(node, &["protocolProfileBehavior", key]));
             if let Some(node) = said.filter(|node| own_text(node) == Some(changes)) {
-                self.draft.leave_out_again(node.at, format!("{key} = {changes}"));
+                self.draft.note_repeated_omission(node.at, format!("{key} = {changes}"));
             }
         }
         for key in ["proxy", "certificate"] {
             if let Some(node) = field(node, key).filter(|node| !entries(node).is_empty()) {
-                self.draft.leave_out_again(node.at, format!("a {key} of a request: set it with flags of the load"));
+                self.draft
+                    .note_repeated_omission(node.at, format!("a {key} of a request: set it with flags of the load"));
             }
         }
         self.events(scope.node, name, Some(&mut request));
@@ -278,14 +279,14 @@ impl PostmanReader {
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
         let key = self.filled(key.trim(), scope, at);
         let Some(key) = key.as_fixed() else {
-            return self.draft.leave_out(at, "a header whose name has a placeholder");
+            return self.draft.note_omission(at, "a header whose name has a placeholder");
         };
         // The connection sets these fields itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
         if request.headers.len() >= HEADERS_MAX {
-            return self.draft.leave_out_again(at, format!("header fields beyond the first {HEADERS_MAX}"));
+            return self.draft.note_repeated_omission(at, format!("header fields beyond the first {HEADERS_MAX}"));
         }
         // Repeated names stay separate fields.
         let value = self.filled(value.trim(), scope, at);
@@ -308,7 +309,7 @@ impl PostmanReader {
             let parts =
                 nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']));
             let Some(parts) = parts else {
-                self.draft.leave_out(
+                self.draft.note_omission(
                     at,
                     format!("'{name}': its host has a placeholder: write the request with the target's host"),
                 );
@@ -323,13 +324,13 @@ impl PostmanReader {
         };
         let asked = self.origin.get_or_insert_with(|| origin.clone());
         if *asked != origin {
-            self.draft.leave_out_again(at, format!("a request to {origin}: a file has one host, {asked}"));
+            self.draft.note_repeated_omission(at, format!("a request to {origin}: a file has one host, {asked}"));
             return None;
         }
         if origin.starts_with('{') && self.requests == 0 {
             let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
             let text = format!("the variable {variable} names the host: give it as the target");
-            self.draft.leave_out_again(at, text);
+            self.draft.note_repeated_omission(at, text);
         }
         let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
         target.append(&rest);
@@ -371,7 +372,7 @@ impl PostmanReader {
                     "the variable '{name}' is not in the collection: it becomes {variable} of the \
                          environment"
                 );
-                self.draft.leave_out_again(at, text);
+                self.draft.note_repeated_omission(at, text);
                 out.push_value(&format!("env.{variable}"));
             }
         }
@@ -396,7 +397,7 @@ impl PostmanReader {
             }
             _ => {
                 let name: String = name.chars().filter(|c| c.is_ascii_alphanumeric()).take(40).collect();
-                self.draft.leave_out_again(at, format!("${name} becomes a text of 8 letters and digits"));
+                self.draft.note_repeated_omission(at, format!("${name} becomes a text of 8 letters and digits"));
                 "text(8)"
             }
         };
@@ -440,7 +441,7 @@ impl PostmanReader {
                     authorization.push(if prefix.is_empty() { "" } else { " " });
                     authorization.append(&token);
                 }
-                None => self.draft.leave_out(auth.at, format!("'{name}': its token is not in the collection")),
+                None => self.draft.note_omission(auth.at, format!("'{name}': its token is not in the collection")),
             },
             "basic" => {
                 let (user, password) = (part("username").unwrap_or_default(), part("password").unwrap_or_default());
@@ -452,7 +453,7 @@ impl PostmanReader {
                     _ => {
                         authorization.push_value("env.BASIC_AUTH");
                         let text = "user and password have placeholders: set BASIC_AUTH to USER:PASSWORD in base64";
-                        self.draft.leave_out_again(auth.at, text);
+                        self.draft.note_repeated_omission(auth.at, text);
                     }
                 }
             }
@@ -470,7 +471,7 @@ impl PostmanReader {
             }
             other => {
                 let other: String = other.chars().filter(|c| c.is_ascii_alphanumeric()).take(20).collect();
-                self.draft.leave_out_again(auth.at, format!("authorization of the kind {other}"));
+                self.draft.note_repeated_omission(auth.at, format!("authorization of the kind {other}"));
             }
         }
         if !authorization.is_empty() {
@@ -523,8 +524,10 @@ impl PostmanReader {
                 for node in enabled("formdata") {
                     let key = self.filled(text(node, "key").unwrap_or_default(), scope, node.at);
                     let Some(key) = key.as_fixed() else {
-                        self.draft
-                            .leave_out(node.at, format!("'{name}': a part of its form whose name has a placeholder"));
+                        self.draft.note_omission(
+                            node.at,
+                            format!("'{name}': a part of its form whose name has a placeholder"),
+                        );
                         continue;
                     };
                     let own = |key: &str| text(node, key).filter(|text| !text.is_empty()).map(str::to_owned);
@@ -541,11 +544,11 @@ impl PostmanReader {
                     });
                     for file in &files {
                         let text = format!("'{name}': the path of {file} is relative to this file");
-                        self.draft.leave_out_again(node.at, text);
+                        self.draft.note_repeated_omission(node.at, text);
                         parts.push(part(DraftPart::file(key, file)));
                     }
                     if files.is_empty() {
-                        self.draft.leave_out(node.at, format!("'{name}': '{key}' names no file"));
+                        self.draft.note_omission(node.at, format!("'{name}': '{key}' names no file"));
                     }
                 }
                 if parts.is_empty() {
@@ -560,12 +563,12 @@ impl PostmanReader {
             Some("file") => match node_at(body, &["file", "src"]).and_then(own_text) {
                 Some(file) => {
                     let text = format!("'{name}': the path of {file} is relative to this file");
-                    self.draft.leave_out_again(body.at, text);
+                    self.draft.note_repeated_omission(body.at, text);
                     request.body = DraftBody::File(file.to_owned());
                     None
                 }
                 None => {
-                    self.draft.leave_out(body.at, format!("'{name}': its body is a file that is not named"));
+                    self.draft.note_omission(body.at, format!("'{name}': its body is a file that is not named"));
                     None
                 }
             },
@@ -597,7 +600,7 @@ impl PostmanReader {
                 continue;
             }
             let (Some(request), Some("test")) = (request.as_mut(), text(event, "listen")) else {
-                self.draft.leave_out(event.at, format!("'{name}': a script that runs before or beside a request"));
+                self.draft.note_omission(event.at, format!("'{name}': a script that runs before or beside a request"));
                 continue;
             };
             let captures = script.captures.iter();
@@ -607,7 +610,10 @@ impl PostmanReader {
                 default: None,
             }));
             request.expect.status = script.status.or(request.expect.status.take());
-            script.left_out.into_iter().for_each(|text| self.draft.leave_out(event.at, format!("'{name}': {text}")));
+            script
+                .left_out
+                .into_iter()
+                .for_each(|text| self.draft.note_omission(event.at, format!("'{name}': {text}")));
         }
     }
 }

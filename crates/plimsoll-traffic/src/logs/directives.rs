@@ -20,7 +20,7 @@ pub(super) struct ParsedFormat {
 /// Parses a format in any of the three languages. `session` is the directive that identifies
 /// sessions. An error is a phrase that completes "--log-format ...".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
-    let format = bare(format);
+    let format = without_config_syntax(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
         let word = name.split(['(', ':']).next().unwrap_or_default();
         word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit())
@@ -54,7 +54,7 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
 
 /// Returns the format without the syntax of a configuration file, for a pasted line such as
 /// `log_format main '...' '...';` or `LogFormat "..." name`.
-fn bare(given: &str) -> String {
+fn without_config_syntax(given: &str) -> String {
     let text = given.trim();
     let (is_nginx, rest) = match (text.strip_prefix("log_format "), text.strip_prefix("LogFormat ")) {
         (Some(rest), _) => (true, rest),
@@ -364,7 +364,7 @@ mod tests {
             ("LogFormat \"%h %t \\\"%r\\\"\" common", "%h %t \"%r\""),
             ("$msec $request", "$msec $request"),
         ] {
-            assert_eq!(bare(given), expect);
+            assert_eq!(without_config_syntax(given), expect);
         }
     }
 }

@@ -106,7 +106,7 @@ pub enum FormatError {
 }
 
 /// Detection accepts a format that parses at least one of this many lines among the first lines.
-const UNDERSTOOD_ONE_IN: usize = 5;
+const PARSED_ONE_IN: usize = 5;
 
 impl Format {
     fn new(name: String, stamp: Stamp, lines: LogLines) -> Format {
@@ -122,7 +122,7 @@ impl Format {
     /// directive that identifies sessions, or `client`.
     pub fn from_text(text: &str, session: Option<&str>) -> Result<Format, FormatError> {
         if let Some(mut format) = named(text.trim()) {
-            format.telling_sessions(session)?;
+            format.set_session_field(session)?;
             return Ok(format);
         }
         let (session, by_client) = by_client(session);
@@ -211,8 +211,8 @@ impl Format {
 
     /// Returns this format with prefixes added, if it parses these lines only without their
     /// prefixes.
-    pub fn fitting(mut self, lines: &[&[u8]]) -> Format {
-        if self.understands(lines) > 0 {
+    pub fn with_prefixes_for(mut self, lines: &[&[u8]]) -> Format {
+        if self.count_parsed(lines) > 0 {
             return self;
         }
         let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| Cow::Borrowed(*line)).collect();
@@ -220,7 +220,7 @@ impl Format {
         while let Some(prefix) = LogPrefix::of_lines(&texts).filter(|_| self.prefixes.len() < PREFIXES_MAX) {
             texts = stripped(prefix, &texts);
             self.prefixes.push(prefix);
-            if self.understands(lines) > 0 {
+            if self.count_parsed(lines) > 0 {
                 self.name.push_str(&behind(&self.prefixes));
                 return self;
             }
@@ -228,7 +228,7 @@ impl Format {
         plain
     }
 
-    fn understands(&self, lines: &[&[u8]]) -> usize {
+    fn count_parsed(&self, lines: &[&[u8]]) -> usize {
         let mut room = LineRoom::default();
         lines.iter().filter(|line| self.parse(line, &mut room).is_some()).count()
     }
@@ -248,7 +248,7 @@ impl Format {
 
     /// Sets the session field to a JSON path. The word `client` means the client address, which
     /// every format has.
-    fn telling_sessions(&mut self, field: Option<&str>) -> Result<(), FormatError> {
+    fn set_session_field(&mut self, field: Option<&str>) -> Result<(), FormatError> {
         let (field, by_client) = by_client(field);
         self.by_client = by_client;
         let Some(field) = field else { return Ok(()) };
@@ -328,10 +328,10 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
     let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| colourless(line)).collect();
     loop {
         let bare: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
-        if let Some(mut format) = find_bare(&bare, has_moment) {
+        if let Some(mut format) = find_without_prefixes(&bare, has_moment) {
             format.name.push_str(&behind(&prefixes));
             format.prefixes = prefixes;
-            format.telling_sessions(session)?;
+            format.set_session_field(session)?;
             return Ok(format);
         }
         match LogPrefix::of_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
@@ -342,7 +342,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
             }
             None => {
                 let timeless = bare.iter().filter(|line| is_request_without_time(line)).count();
-                let is_timeless = timeless * 2 > bare.len() || find_bare(&bare, true).is_some();
+                let is_timeless = timeless * 2 > bare.len() || find_without_prefixes(&bare, true).is_some();
                 return Err(if is_timeless { FormatError::NoTimes } else { FormatError::Unknown });
             }
         }
@@ -382,7 +382,7 @@ fn is_request_without_time(line: &[u8]) -> bool {
 
 /// Detects the format of lines whose prefixes were removed. `has_moment` says whether a prefix had
 /// the time.
-fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
+fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
         if !lines.iter().all(|line| ends_in_seconds(line, digits)) {
@@ -396,7 +396,7 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     }
     let known = JSONS.into_iter().map(|known| (PairNotation::Json, known));
     for (notation, known) in known.chain(LOGFMTS.into_iter().map(|known| (PairNotation::Logfmt, known))) {
-        let KnownPairs { name, stamp, telling, paths } = known;
+        let KnownPairs { name, stamp, marker_paths: telling, paths } = known;
         let keys: Vec<PathPlace> = wanted(paths);
         let tells = |line: &&[u8]| {
             telling
@@ -411,8 +411,8 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
             candidates.push(Format::of_pairs(notation, name, stamp, &timeless));
         }
     }
-    candidates.extend(pairs_of_nobody(PairNotation::Json, lines));
-    candidates.extend(pairs_of_nobody(PairNotation::Logfmt, lines));
+    candidates.extend(guess_pairs(PairNotation::Json, lines));
+    candidates.extend(guess_pairs(PairNotation::Logfmt, lines));
     let moment_ns = has_moment.then_some(SECOND);
     let mut texts = Vec::new();
     let mut best: Option<(usize, Format)> = None;
@@ -424,7 +424,7 @@ fn find_bare(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     }
     // W3C directives do not count as lines.
     let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
-    best.filter(|(count, format)| format.is_rails() || count * UNDERSTOOD_ONE_IN >= lines).map(|(_, format)| format)
+    best.filter(|(count, format)| format.is_rails() || count * PARSED_ONE_IN >= lines).map(|(_, format)| format)
 }
 
 /// Whether a line ends in seconds with `fraction` decimals.
@@ -437,7 +437,7 @@ fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
 
 /// Builds a format of names and values for an unknown program, from the usual names of fields
 /// ([`NAMES`]).
-fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
+fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.fits(line)) {
         return None;
     }
@@ -447,7 +447,7 @@ fn pairs_of_nobody(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
         let Some(name) = names.iter().find(|name| {
             json::keys(name).is_some_and(|keys| {
                 let holds = lines.iter().filter(|line| has(notation, &keys, &place, line)).count();
-                holds * UNDERSTOOD_ONE_IN >= lines.len().max(1)
+                holds * PARSED_ONE_IN >= lines.len().max(1)
             })
         }) else {
             continue;

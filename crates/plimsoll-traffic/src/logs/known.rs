@@ -181,7 +181,7 @@ pub(super) struct KnownPairs {
     /// Whether the timestamp is the start or the end of a request.
     pub stamp: Stamp,
     /// Paths that a line of this format has, for detection.
-    pub telling: &'static [&'static str],
+    pub marker_paths: &'static [&'static str],
     /// The wanted paths and the meaning of their values.
     pub paths: &'static [(&'static str, LinePlace)],
 }
@@ -191,7 +191,7 @@ pub(super) const JSONS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Caddy",
         stamp: Stamp::End,
-        telling: &["request.uri", "request.proto"],
+        marker_paths: &["request.uri", "request.proto"],
         paths: &[
             ("ts", LinePlace::Time(StampFormat::Auto)),
             ("request.method", LinePlace::Method),
@@ -208,7 +208,7 @@ pub(super) const JSONS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Traefik",
         stamp: Stamp::End,
-        telling: &["RequestPath", "DownstreamStatus"],
+        marker_paths: &["RequestPath", "DownstreamStatus"],
         paths: &[
             ("StartUTC", LinePlace::Start(StampFormat::Auto)),
             ("time", LinePlace::Time(StampFormat::Auto)),
@@ -224,7 +224,7 @@ pub(super) const JSONS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Envoy, JSON",
         stamp: Stamp::Start,
-        telling: &["start_time", "response_code"],
+        marker_paths: &["start_time", "response_code"],
         paths: &[
             ("start_time", LinePlace::Time(StampFormat::Auto)),
             ("method", LinePlace::Method),
@@ -242,7 +242,7 @@ pub(super) const JSONS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Google Cloud load balancer",
         stamp: Stamp::Start,
-        telling: &["httpRequest.requestUrl"],
+        marker_paths: &["httpRequest.requestUrl"],
         paths: &[
             ("timestamp", LinePlace::Time(StampFormat::Auto)),
             ("httpRequest.requestMethod", LinePlace::Method),
@@ -261,7 +261,7 @@ pub(super) const LOGFMTS: [KnownPairs; 2] = [
     KnownPairs {
         name: "Heroku's router",
         stamp: Stamp::End,
-        telling: &["dyno", "service"],
+        marker_paths: &["dyno", "service"],
         paths: &[
             ("method", LinePlace::Verb),
             ("path", LinePlace::Path),
@@ -274,7 +274,7 @@ pub(super) const LOGFMTS: [KnownPairs; 2] = [
     KnownPairs {
         name: "Rails (lograge)",
         stamp: Stamp::End,
-        telling: &["controller", "action"],
+        marker_paths: &["controller", "action"],
         paths: &[
             ("time", LinePlace::Time(StampFormat::Auto)),
             ("timestamp", LinePlace::Time(StampFormat::Auto)),

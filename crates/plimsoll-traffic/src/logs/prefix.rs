@@ -377,7 +377,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_stands_before_a_line_is_known() {
+    fn line_prefixes_are_detected() {
         for (line, expect) in [
             ("Oct 10 13:55:30 web nginx[123]: x y", Some((LogPrefix::Syslog, "x y"))),
             ("<190>Oct  1 13:55:30 web nginx: x y", Some((LogPrefix::Syslog, "x y"))),

@@ -56,7 +56,7 @@ impl StampFormat {
     pub fn read(&self, text: &[u8]) -> Option<u64> {
         match self {
             StampFormat::Auto => read(text),
-            StampFormat::Pattern(tokens) => by_tokens(tokens, text),
+            StampFormat::Pattern(tokens) => parse_tokens(tokens, text),
         }
     }
 }
@@ -246,13 +246,13 @@ pub fn read(text: &[u8]) -> Option<u64> {
     match (at(2), at(4)) {
         (b'/', _) | (_, b'-' | b'/') => calendar(text),
         _ if at(1) == b'/' => calendar(text),
-        _ if at(3) == b' ' => of_ctime(text),
+        _ if at(3) == b' ' => parse_ctime(text),
         _ => epoch(text),
     }
 }
 
 /// Parses a time as C's `ctime` writes it, such as `Tue Oct 10 13:55:36 2000`.
-fn of_ctime(text: &[u8]) -> Option<u64> {
+fn parse_ctime(text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
     text[..3].iter().all(u8::is_ascii_alphabetic).then_some(())?;
@@ -333,7 +333,7 @@ fn scale(whole: u64) -> u64 {
     }
 }
 
-fn by_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
+fn parse_tokens(tokens: &[Token], text: &[u8]) -> Option<u64> {
     let mut cursor = Cursor(text);
     let mut civil = Civil::EPOCH;
     let (mut fraction_ns, mut east_s, mut epoch_ns) = (0, 0, None);

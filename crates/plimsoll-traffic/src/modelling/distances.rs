@@ -239,7 +239,7 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
 
 /// The difference of a figure that chance explains. The log is a single draw, and the model's
 /// figure is a mean of draws; the variances of both add up.
-fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
+fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {
         return 0.0;
@@ -251,7 +251,7 @@ fn by_chance(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) ->
 }
 
 /// The total variation distance between two lists of shares.
-fn apart_of(one: &[f64], other: &[f64]) -> f64 {
+fn total_variation(one: &[f64], other: &[f64]) -> f64 {
     let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
     (0..one.len().max(other.len())).map(|at| (share(one, at) - share(other, at)).abs()).sum::<f64>() / 2.0
 }
@@ -260,20 +260,20 @@ impl ModelDistances {
     /// Compares a log with draws of its model. `caches` has the cache sizes of both.
     pub fn between(log: &StreamFigures, draws: &[StreamFigures], caches: [usize; 3]) -> ModelDistances {
         let model = &StreamFigures::mean(draws);
-        let mix_tv = apart_of(&log.routes, &model.routes);
+        let mix_tv = total_variation(&log.routes, &model.routes);
         // The mean over several draws differs by chance from the model itself. The expected
         // difference follows from the distance of single draws from the mean.
-        let off_mean = draws.iter().map(|draw| apart_of(&draw.routes, &model.routes)).sum::<f64>();
+        let off_mean = draws.iter().map(|draw| total_variation(&draw.routes, &model.routes)).sum::<f64>();
         let off_mean =
             if draws.len() < 2 { 0.0 } else { off_mean / draws.len() as f64 / (draws.len() as f64 - 1.0).sqrt() };
         let visit_off_max = (0..3).map(|at| {
             let bound = (QUANTILE_OFF_MAX * log.visit_requests[at]).max(1.0);
-            bound + by_chance(draws, |draw| draw.visit_requests[at])
+            bound + chance_difference(draws, |draw| draw.visit_requests[at])
         });
-        let hit_off_max = (0..3).map(|at| HIT_RATIO_OFF_MAX + by_chance(draws, |draw| draw.hits[at]));
+        let hit_off_max = (0..3).map(|at| HIT_RATIO_OFF_MAX + chance_difference(draws, |draw| draw.hits[at]));
         let dispersion_off = |at: usize| {
             let bound = dispersion_off_max(log.span_ns / WINDOWS_NS[at]);
-            let chance = by_chance(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
+            let chance = chance_difference(draws, |draw| draw.dispersion[at].unwrap_or(0.0));
             log.dispersion[at].map_or(bound, |index| bound.max(chance / index.max(f64::MIN_POSITIVE)))
         };
         let (visit_off_max, hit_off_max) = (visit_off_max.collect(), hit_off_max.collect());
@@ -296,7 +296,7 @@ impl ModelDistances {
     }
 
     /// The figures whose differences exceed their bounds.
-    pub fn apart(&self) -> Vec<DivergentFigure> {
+    pub fn divergent_figures(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
@@ -359,7 +359,7 @@ mod tests {
         let log = figures(&stream(1, 1));
         let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
-        assert_eq!(distances.apart(), Vec::new(), "{distances:?}");
+        assert_eq!(distances.divergent_figures(), Vec::new(), "{distances:?}");
         // Random arrivals have a dispersion of 1. The stream has too few windows of 100 s.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
@@ -369,7 +369,7 @@ mod tests {
             request.start_ns = request.start_ns / S * S;
             request.path = number as u64;
         }
-        let apart = ModelDistances::between(&log, &[figures(&other)], caches).apart();
+        let apart = ModelDistances::between(&log, &[figures(&other)], caches).divergent_figures();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|figure| figure.name == *part)), "{apart:?}");
         assert!(apart[0].said.contains("and the bound is 2.0 %"), "{apart:?}");
@@ -392,14 +392,18 @@ mod tests {
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, false)).collect();
             let distances = ModelDistances::between(&drawn(log, false), &draws, [5, 25, 100]);
             // The endpoint shares of the log equal the probabilities of the file.
-            let distances =
-                ModelDistances { mix_tv: apart_of(&[0.002; 500], &StreamFigures::mean(&draws).routes), ..distances };
+            let distances = ModelDistances {
+                mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
+                ..distances
+            };
             assert!(distances.mix_tv > MIX_TV_MAX, "{}", distances.mix_tv);
-            assert_eq!(distances.apart(), Vec::new(), "{log}: {distances:?}");
+            assert_eq!(distances.divergent_figures(), Vec::new(), "{log}: {distances:?}");
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, true)).collect();
-            let distances =
-                ModelDistances { mix_tv: apart_of(&[0.002; 500], &StreamFigures::mean(&draws).routes), ..distances };
-            assert_eq!(distances.apart()[0].name, "mix", "{log}: {distances:?}");
+            let distances = ModelDistances {
+                mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
+                ..distances
+            };
+            assert_eq!(distances.divergent_figures()[0].name, "mix", "{log}: {distances:?}");
         }
     }
 

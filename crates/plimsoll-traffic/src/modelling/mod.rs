@@ -13,7 +13,7 @@ mod distances;
 mod own_paths;
 mod pace;
 mod sequences;
-mod thoughts;
+mod think_times;
 mod visits;
 mod withheld;
 
@@ -28,7 +28,7 @@ use own_paths::OwnPaths;
 use plimsoll_model::{RouteNumber, redact};
 use sequences::{SEQUENCES_MAX, Sequence, sequences};
 use std::collections::BTreeMap;
-use thoughts::ThinkTimes;
+use think_times::ThinkTimes;
 use visits::Visits;
 use withheld::{WITHHELD, WithheldRoutes, WrittenTargets};
 
@@ -230,23 +230,23 @@ impl TrafficModel {
     }
 
     /// Returns a mapping of drawn requests to the endpoints and paths of the log.
-    pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteFolder<'m> {
+    pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteMapper<'m> {
         // In the log the first distinct templates get routes of their own. Drawn requests are
         // mapped by template, because the order of draws differs from the log.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
-        RouteFolder { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
+        RouteMapper { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
 }
 
 /// Maps drawn requests to the endpoints of a log.
-pub struct RouteFolder<'m> {
+pub struct RouteMapper<'m> {
     endpoints: Endpoints,
     of: &'m BTreeMap<(String, String), RouteNumber>,
     withheld: &'m WithheldRoutes,
     fold: Option<&'m Fold<'m>>,
 }
 
-impl RouteFolder<'_> {
+impl RouteMapper<'_> {
     /// The endpoint of a request, and an identifier of its path. An unknown endpoint gives
     /// `RouteNumber::MAX`.
     pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {

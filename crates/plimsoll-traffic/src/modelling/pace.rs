@@ -11,7 +11,7 @@ use plimsoll_model::{Arrivals, Curve, Stage};
 /// Candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
 /// The accepted number of intervals for a rate that changes over time.
-const STRETCHES: std::ops::RangeInclusive<u64> = 5..=300;
+const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
 /// The smallest mean number of visits in an interval for a rate that changes over time.
 const VISITS_MIN: f64 = 20.0;
 /// Largest index of dispersion (variance over mean of counts) that counts as even spacing. Random
@@ -42,9 +42,9 @@ impl ModelPace {
         };
         let mean = starts.len() as f64 * 1e9 / span_ns as f64;
         let widths = WIDTHS_S.iter().map(|s| s * 1_000_000_000);
-        let width_ns = widths
-            .into_iter()
-            .find(|width_ns| STRETCHES.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN);
+        let width_ns = widths.into_iter().find(|width_ns| {
+            INTERVAL_COUNTS.contains(&(span_ns / width_ns)) && mean * *width_ns as f64 / 1e9 >= VISITS_MIN
+        });
         // A traffic file states durations in whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
         let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), whole_ms(span_ns)), arrivals };

@@ -38,7 +38,7 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
         routes.iter().for_each(|route| *wanted.entry(*route).or_default() += *count as f64);
     }
     let mut lengths: BTreeMap<u32, f64> = BTreeMap::new();
-    all.iter().for_each(|(routes, count)| *lengths.entry(octave(routes)).or_default() += *count as f64);
+    all.iter().for_each(|(routes, count)| *lengths.entry(length_class(routes)).or_default() += *count as f64);
     let mut rest = all.split_off(max / 2);
     let mut kept: Vec<Sequence> = all.into_iter().map(sequence).collect();
     // Sequences of equal length and beginning are neighbours here. The visits are divided into
@@ -62,33 +62,33 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
         .collect();
     lacking.sort_by_key(|(route, _)| *route);
     kept.extend(lacking.into_iter().map(|(route, weight)| Sequence { routes: vec![route], weight }));
-    settle(&mut kept, &wanted, &lengths);
+    fit_weights(&mut kept, &wanted, &lengths);
     kept
 }
 
 /// The length class of a visit: the logarithm to base 2 of its requests, rounded up. The classes
 /// are 1, 2, 3 to 4, 5 to 8 requests, and so on.
-fn octave(routes: &[RouteNumber]) -> u32 {
+fn length_class(routes: &[RouteNumber]) -> u32 {
     routes.len().next_power_of_two().ilog2()
 }
 
 /// Adjusts weights until every endpoint has its wanted number of requests and the visits have the
 /// wanted lengths (generalized iterative scaling, Darroch and Ratcliff 1972). If both cannot be
 /// met, the endpoints take precedence.
-fn settle(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
+fn fit_weights(sequences: &mut [Sequence], wanted: &BTreeMap<RouteNumber, f64>, lengths: &BTreeMap<u32, f64>) {
     let longest = sequences.iter().map(|sequence| sequence.routes.len()).max().unwrap_or(1) as f64;
     for round in 0..ROUNDS {
         let (mut asked, mut visits) = (BTreeMap::<RouteNumber, f64>::new(), BTreeMap::<u32, f64>::new());
         for Sequence { routes, weight } in sequences.iter() {
             routes.iter().for_each(|route| *asked.entry(*route).or_default() += weight);
-            *visits.entry(octave(routes)).or_default() += weight;
+            *visits.entry(length_class(routes)).or_default() += weight;
         }
         let with_lengths = round < ROUNDS - ROUNDS_OF_ENDPOINTS;
         for Sequence { routes, weight } in sequences.iter_mut() {
             let lacks = |wanted: f64, is: f64| (wanted / is.max(1e-9)).ln();
             let of_routes: f64 = routes.iter().map(|route| lacks(wanted[route], asked[route])).sum();
-            *weight *= match lengths.get(&octave(routes)).filter(|_| with_lengths) {
-                Some(count) => ((of_routes + lacks(*count, visits[&octave(routes)])) / (longest + 1.0)).exp(),
+            *weight *= match lengths.get(&length_class(routes)).filter(|_| with_lengths) {
+                Some(count) => ((of_routes + lacks(*count, visits[&length_class(routes)])) / (longest + 1.0)).exp(),
                 None => (of_routes / routes.len() as f64).exp(),
             };
         }
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn of_many_sequences_some_stand_for_all_with_the_same_mix() {
+    fn kept_sequences_preserve_the_endpoint_mix() {
         let mut rng = Rng::new(5);
         let visit = |rng: &mut Rng| -> Vec<RouteNumber> {
             (0..1 + rng.below(12)).map(|_| (rng.below(30) * rng.below(30) / 30) as u16).collect()

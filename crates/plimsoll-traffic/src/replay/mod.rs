@@ -1,5 +1,5 @@
 //! Replays an access log as a load. A [`RequestCollector`] collects the requests of the log, and
-//! [`LogRequests::timed`] schedules them.
+//! [`LogRequests::to_replay`] schedules them.
 //!
 //! All requests are in memory, with 24 bytes each plus their distinct paths, and are sorted at the
 //! end. So the log may be in any order, and its number of requests is bounded. A log has no bodies,
@@ -147,19 +147,19 @@ impl<'f> RequestCollector<'f> {
             self.resolution_ns /= 10;
         }
         if entry.method.is_empty() && entry.target.starts_with(b"/") {
-            return self.leave_out(NO_METHOD);
+            return self.count_skipped(NO_METHOD);
         }
-        let Some(method) = sendable::method(entry.method) else { return self.leave_out("malformed") };
+        let Some(method) = sendable::method(entry.method) else { return self.count_skipped("malformed") };
         if !self.choice.with_unsafe && !matches!(&*method, "GET" | "HEAD") {
-            return self.leave_out(&method);
+            return self.count_skipped(&method);
         }
         self.text.clear();
         self.text.extend([&*method, " "]);
         if !sendable::push_target(entry.target, &mut self.text) {
-            return self.leave_out("malformed");
+            return self.count_skipped("malformed");
         }
         if !(self.choice.wanted)(&self.text) {
-            return self.leave_out("pattern");
+            return self.count_skipped("pattern");
         }
         if self.requests.len() >= REQUESTS_MAX || self.targets.bytes() >= TARGETS_BYTES_MAX {
             self.is_full = true;
@@ -184,7 +184,7 @@ impl<'f> RequestCollector<'f> {
     }
 
     /// Counts a skipped request by its reason.
-    fn leave_out(&mut self, why: &str) {
+    fn count_skipped(&mut self, why: &str) {
         if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
             return self.leave_out_of_many();
         }
@@ -302,23 +302,24 @@ impl LogRequests {
         let LogRequests { targets, mut requests, resolution_ns, .. } = self;
         let (first_ns, last_ns) = (requests.first()?.start_ns, requests.last()?.start_ns);
         if resolution_ns >= SECOND {
-            spread::within(&mut requests, resolution_ns, seed);
+            spread::spread_timestamps(&mut requests, resolution_ns, seed);
         }
         Some((targets, requests, first_ns, (last_ns - first_ns).saturating_add(resolution_ns)))
     }
 
     /// Builds the load that replays the requests at their logged times, changed by `timing`.
-    pub fn timed(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
+    pub fn to_replay(self, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
         let LogRequests { routes, targets, mut requests, left_out, resolution_ns } = self;
         let (Some(first), Some(last)) = (requests.first(), requests.last()) else { return Err(ReplayError::Nothing) };
         let (first_ns, span_ns) = (first.start_ns, (last.start_ns - first.start_ns).saturating_add(resolution_ns));
         let spread = resolution_ns >= SECOND;
         if spread {
-            spread::within(&mut requests, resolution_ns, timing.seed);
+            spread::spread_timestamps(&mut requests, resolution_ns, timing.seed);
         }
         if timing.scale_milli != 1000 {
             let room = REQUESTS_MAX;
-            requests = scaled::by_sessions(requests, timing, (first_ns, span_ns), room).ok_or(ReplayError::TooMany)?;
+            requests =
+                scaled::scale_sessions(requests, timing, (first_ns, span_ns), room).ok_or(ReplayError::TooMany)?;
         }
         let at_speed =
             |ns: u64| u64::try_from(u128::from(ns) * 1000 / u128::from(timing.speed_milli.max(1))).unwrap_or(u64::MAX);
@@ -351,7 +352,7 @@ impl LogRequests {
 
     /// Builds a load that draws sessions of the log, for any rate. `lines` is the number of log
     /// lines read.
-    pub fn in_sessions(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
+    pub fn to_session_replay(self, seed: u64, lines: u64) -> Result<Replay, ReplayError> {
         let (routes, left_out, resolution_ns) = (self.routes.clone(), self.left_out.clone(), self.resolution_ns);
         let (targets, requests, _, span_ns) = self.in_time(seed).ok_or(ReplayError::Nothing)?;
         let (sessions, facts) = sessions::sessions(&requests, span_ns).ok_or(ReplayError::TooMany)?;

@@ -18,13 +18,13 @@ const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
 
 /// Whether two neighbouring requests belong to one session. The requests are sorted by visitor and
 /// time.
-pub(super) fn goes_on(a: &LoggedRequest, b: &LoggedRequest) -> bool {
+pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
 }
 
 /// Returns the requests of the scaled number of sessions, in order of time and within the time of
 /// the log. `None` if there are more than `room` requests.
-pub(super) fn by_sessions(
+pub(super) fn scale_sessions(
     mut requests: Vec<LoggedRequest>,
     timing: &ReplayTiming,
     (first_ns, span_ns): (u64, u64),
@@ -33,7 +33,7 @@ pub(super) fn by_sessions(
     requests.sort_by_key(|request| (request.visitor, request.start_ns));
     let mut sessions: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    for session in requests.chunk_by(goes_on) {
+    for session in requests.chunk_by(is_same_session) {
         sessions.push(at..at + session.len());
         at += session.len();
     }
@@ -104,7 +104,7 @@ mod tests {
     fn sessions_are_whole() {
         let (log, span_ns) = (log(), 310 * S);
         for (scale_milli, count) in [(500, 500), (2000, 2000), (1250, 1250), (1, 10), (10_000, 10_000)] {
-            let scaled = by_sessions(log.clone(), &timing(scale_milli), (1000 * S, span_ns), 1 << 20).expect("room");
+            let scaled = scale_sessions(log.clone(), &timing(scale_milli), (1000 * S, span_ns), 1 << 20).expect("room");
             assert_eq!(scaled.len(), count, "{scale_milli}");
             assert!(scaled.is_sorted_by_key(|request| request.start_ns));
             assert!(scaled.iter().all(|request| (1000 * S..1000 * S + span_ns).contains(&request.start_ns)));
@@ -113,7 +113,7 @@ mod tests {
             scaled.iter().for_each(|request| steps[request.target as usize] += 1);
             assert_eq!(steps, [count / 10; 10], "{scale_milli}");
         }
-        assert_eq!(by_sessions(log, &timing(u64::MAX), (1000 * S, span_ns), 1 << 20), None);
+        assert_eq!(scale_sessions(log, &timing(u64::MAX), (1000 * S, span_ns), 1 << 20), None);
     }
 
     #[test]
@@ -128,7 +128,7 @@ mod tests {
         };
         let requests = vec![at(0), at(1800), at(3601)];
         // Half of two sessions is one session, which has one request or two.
-        let scaled = by_sessions(requests, &timing(500), (0, 4000 * S), 100).expect("room");
+        let scaled = scale_sessions(requests, &timing(500), (0, 4000 * S), 100).expect("room");
         assert!(matches!(scaled.len(), 1 | 2), "{scaled:?}");
     }
 }

@@ -4,7 +4,7 @@
 //! Not here: the draws (`plimsoll_model::session_draws`).
 
 use super::logged::LoggedRequest;
-use super::scaled::goes_on;
+use super::scaled::is_same_session;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ListedSessions, SessionsFacts};
 
@@ -18,7 +18,7 @@ pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(List
     by_session.sort_by_key(|entry| (of(entry).visitor, *entry));
     let mut ends = Vec::new();
     let mut at = 0;
-    for session in by_session.chunk_by(|a, b| goes_on(of(a), of(b))) {
+    for session in by_session.chunk_by(|a, b| is_same_session(of(a), of(b))) {
         at += session.len() as u32;
         ends.push(at);
     }

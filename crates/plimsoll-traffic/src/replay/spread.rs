@@ -11,7 +11,7 @@ const SEED_OF_SPREAD: u64 = 0x0053_5052_4541_4421;
 
 /// Moves requests to random times within `resolution_ns` of their timestamps, and sorts them by
 /// time.
-pub(super) fn within(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
+pub(super) fn spread_timestamps(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
     let mut rng = Rng::stream(seed, SEED_OF_SPREAD);
     let mut offsets_ns: Vec<u64> = Vec::new();
     for alike in requests.chunk_by_mut(|a, b| a.start_ns == b.start_ns) {
@@ -48,7 +48,7 @@ mod tests {
         let starts_s: Vec<u64> = (0..1000).map(|n| n / 100).collect();
         let before = requests(&starts_s);
         let mut after = before.clone();
-        within(&mut after, S, 7);
+        spread_timestamps(&mut after, S, 7);
         assert!(after.iter().zip(&before).all(|(a, b)| a.target == b.target && a.start_ns / S == b.start_ns / S));
         // 100 requests in each second are spread uniformly: about a tenth in each tenth of a
         // second.
@@ -56,10 +56,10 @@ mod tests {
         after.iter().for_each(|request| tenths[(request.start_ns % S / (S / 10)) as usize] += 1);
         assert!(tenths.iter().all(|count| (60..=140).contains(count)), "{tenths:?}");
         let mut again = before.clone();
-        within(&mut again, S, 7);
+        spread_timestamps(&mut again, S, 7);
         assert_eq!(again, after);
         let mut other = before;
-        within(&mut other, S, 8);
+        spread_timestamps(&mut other, S, 8);
         assert_ne!(other, after);
     }
 }

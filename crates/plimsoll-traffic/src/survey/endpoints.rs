@@ -28,7 +28,7 @@ pub(crate) struct Endpoints {
     numbers: HashKeyMap<u32>,
     /// A cache from paths to endpoint numbers. Each slot has the hash of method and path; the low
     /// bits of the hash select the slot.
-    remembered: Vec<(u64, u32)>,
+    path_cache: Vec<(u64, u32)>,
     /// Number of requests to endpoints beyond the limit.
     pub beyond: u64,
     text: Vec<u8>,
@@ -44,7 +44,7 @@ impl Endpoints {
             max,
             all: Vec::new(),
             numbers: HashKeyMap::default(),
-            remembered: vec![(0, BEYOND); REMEMBERED],
+            path_cache: vec![(0, BEYOND); REMEMBERED],
             beyond: 0,
             text: Vec::new(),
         }
@@ -55,12 +55,12 @@ impl Endpoints {
     pub fn add(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> (u32, u64) {
         let key = hash(path, hash(method, 1));
         let place = key as usize & (REMEMBERED - 1);
-        let (known, number) = self.remembered[place];
+        let (known, number) = self.path_cache[place];
         let number = if known == key && number != BEYOND {
             number
         } else {
             let number = self.number(method, path, fold);
-            self.remembered[place] = (key, number);
+            self.path_cache[place] = (key, number);
             number
         };
         match self.all.get_mut(number as usize) {

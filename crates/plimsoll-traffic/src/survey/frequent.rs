@@ -39,13 +39,13 @@ impl<V> Frequent<V> {
             return;
         }
         if self.seen.len() >= self.most {
-            self.forget();
+            self.drop_rarest();
         }
         self.seen.insert(hash, CountedItem { count: 1, before_max: self.forgotten_max, value: value() });
     }
 
     /// Drops the rarer half of the items.
-    fn forget(&mut self) {
+    fn drop_rarest(&mut self) {
         let mut counts: Vec<u64> = self.seen.values().map(|seen| seen.count + seen.before_max).collect();
         let middle = counts.len() / 2;
         let (_, median, _) = counts.select_nth_unstable(middle);
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_frequent_keeps_its_count() {
+    fn frequent_items_keep_exact_counts() {
         let mut frequent = Frequent::new(100);
         for turn in 0..10_000u64 {
             for heavy in 0..10 {

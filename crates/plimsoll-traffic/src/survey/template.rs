@@ -19,7 +19,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
     if segment.contains(&b'{') {
         return out.extend_from_slice(segment);
     }
-    if is_signed(segment) || is_code(segment) || is_letters_at_random(segment) {
+    if is_jwt(segment) || is_code(segment) || is_letters_at_random(segment) {
         return out.extend_from_slice(b"{hash}");
     }
     if !segment.iter().any(u8::is_ascii_digit) {
@@ -150,7 +150,7 @@ fn is_random(segment: &[u8]) -> bool {
 }
 
 /// Whether a segment is a signed token (JWT): three parts, of which the first is base64 of JSON.
-fn is_signed(segment: &[u8]) -> bool {
+fn is_jwt(segment: &[u8]) -> bool {
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-_=.".contains(b);
     segment.starts_with(b"eyJ") && segment.iter().filter(|b| **b == b'.').count() == 2 && segment.iter().all(fits)
 }
@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_folded_and_what_is_named_stays() {
+    fn ids_become_placeholders_and_names_stay() {
         for (path, expect) in [
             ("/", "/"),
             ("/items", "/items"),

@@ -152,7 +152,7 @@ impl Timeline {
         }
         self.newest = self.newest.max(bin);
         if self.newest - self.front > WINDOW {
-            self.settle_to(self.newest - WINDOW);
+            self.finalize_until(self.newest - WINDOW);
         }
         self.bin(bin).arrivals += 1;
         if let Some(duration_ns) = duration_ns.filter(|ns| *ns > 0) {
@@ -168,7 +168,7 @@ impl Timeline {
             self.events += 2;
             if self.events > EVENTS_MAX {
                 let half = self.front + (self.newest - self.front) / 2;
-                self.settle_to(half.max(self.front + 1));
+                self.finalize_until(half.max(self.front + 1));
             }
         }
     }
@@ -184,7 +184,7 @@ impl Timeline {
     }
 
     /// Finalises all bins before `bin`: adds their counts to windows and series.
-    fn settle_to(&mut self, bin: u64) {
+    fn finalize_until(&mut self, bin: u64) {
         while self.front < bin {
             let number = self.front;
             match self.bins.pop_front() {
@@ -196,7 +196,7 @@ impl Timeline {
                     // `bins` is empty, so the rest of the range contains only ends from `far_ends`.
                     let next = self.far_ends.range(number..bin).next().map_or(bin, |(end, _)| *end);
                     if next > number {
-                        self.pass(number, next);
+                        self.skip_bins(number, next);
                         self.front = next;
                     } else {
                         self.front += 1;
@@ -243,7 +243,7 @@ impl Timeline {
 
     /// Advances over bins without events from `from` to `to`, and adds the requests in flight to
     /// the series.
-    fn pass(&mut self, from: u64, to: u64) {
+    fn skip_bins(&mut self, from: u64, to: u64) {
         let Some(first) = self.first else { return };
         // This call first widens the intervals of the series, so that all bins fit.
         self.point(to - 1);
@@ -283,7 +283,7 @@ impl Timeline {
     /// Finalises all bins up to the last arrival.
     pub fn finish(&mut self) {
         if self.newest > 0 {
-            self.settle_to(self.newest + 1);
+            self.finalize_until(self.newest + 1);
         }
     }
 

@@ -98,7 +98,7 @@ impl VegetaCourse {
     }
 
     /// Number of results that belong to attacks beyond [`ATTACKS_MAX`].
-    pub fn left_out(&self) -> u64 {
+    pub fn results_beyond_limit(&self) -> u64 {
         self.left_out
     }
 }
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn an_attack_is_told_over_time_in_whatever_order_its_results_come() {
+    fn attack_intervals_ignore_result_order() {
         const START_NS: u64 = 1_795_307_654_063_832_482;
         let of = |n: u64| {
             // 100 requests a second for 20 s. Every tenth fails, and the second half is slower.
@@ -269,7 +269,7 @@ mod tests {
     fn attacks_are_told_apart_as_far_as_there_is_room() {
         let mut course = VegetaCourse::default();
         (0..20u64).for_each(|n| course.add(&result(&format!("n{n}"), n, 1, 0)));
-        assert_eq!((course.attacks().len(), course.left_out()), (ATTACKS_MAX, 8));
+        assert_eq!((course.attacks().len(), course.results_beyond_limit()), (ATTACKS_MAX, 8));
         // A single request has no rate.
         let only = course.attacks()[0].moments(150);
         assert_eq!((only.len(), only[0].sent_rps, only[0].failed_p50_ns), (1, None, Some(1.0)));
@@ -292,7 +292,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_comes_is_kept_in_bounds(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
+        fn any_results_stay_within_bounds(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
             let mut course = VegetaCourse::default();
             for (sent_ns, latency_ns, code) in &results {
                 course.add(&result("", *sent_ns, *latency_ns, *code));

@@ -10,7 +10,7 @@ use std::io::Write;
 const COLUMNS_MIN: usize = 9;
 
 /// Whether a row is complete: its last line break is not within quotation marks.
-pub(super) fn is_whole(line: &[u8]) -> bool {
+pub(super) fn is_complete_row(line: &[u8]) -> bool {
     line.iter().filter(|byte| **byte == b'"').count() % 2 == 0
 }
 

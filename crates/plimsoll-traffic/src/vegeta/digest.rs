@@ -44,11 +44,11 @@ impl QuantileDigest {
     pub(super) fn add(&mut self, value: f64) {
         self.waiting.push(Centroid { mean: value, weight: 1.0 });
         if self.waiting.len() > WAITING_MAX || self.centroids.len() > CENTROIDS_MAX {
-            self.take_in();
+            self.merge_buffer();
         }
     }
 
-    fn take_in(&mut self) {
+    fn merge_buffer(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
@@ -78,7 +78,7 @@ impl QuantileDigest {
 
     /// The estimated quantile for a share of 0 to 1; 0 without values.
     pub(super) fn quantile(&mut self, wanted: f64) -> f64 {
-        self.take_in();
+        self.merge_buffer();
         let (Some(first), Some(last)) = (self.centroids.first(), self.centroids.last()) else { return 0.0 };
         if self.centroids.len() == 1 {
             return first.mean;
@@ -91,17 +91,17 @@ impl QuantileDigest {
         for pair in self.centroids.windows(2) {
             let next = centre + (pair[0].weight + pair[1].weight) / 2.0;
             if next >= at {
-                return between((pair[0].mean, next - at), (pair[1].mean, at - centre));
+                return weighted_mean((pair[0].mean, next - at), (pair[1].mean, at - centre));
             }
             centre = next;
         }
         let past = at - self.weight - last.weight / 2.0;
-        between((last.mean, past), (self.max, last.weight / 2.0 - past))
+        weighted_mean((last.mean, past), (self.max, last.weight / 2.0 - past))
     }
 }
 
 /// The weighted mean of two pairs of value and weight, limited to the range between both values.
-fn between(a: (f64, f64), b: (f64, f64)) -> f64 {
+fn weighted_mean(a: (f64, f64), b: (f64, f64)) -> f64 {
     let mean = (a.0 * a.1 + b.0 * b.1) / (a.1 + b.1);
     mean.clamp(a.0.min(b.0), a.0.max(b.0))
 }

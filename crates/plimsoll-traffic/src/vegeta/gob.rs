@@ -1,7 +1,7 @@
 //! Decodes results in Go's gob encoding, a stream of type definitions and values. The decoder takes
 //! the types from the stream itself and identifies fields by name.
 //!
-//! Not here: the encoder (`gob_written`), and types that do not occur in results (arrays,
+//! Not here: the encoder (`gob_encoder`), and types that do not occur in results (arrays,
 //! interfaces, complex numbers).
 
 use super::result::{RECORD_BYTES_MAX, VegetaResult};

@@ -11,7 +11,7 @@ mod csv;
 mod digest;
 mod figures;
 mod gob;
-mod gob_written;
+mod gob_encoder;
 mod json;
 mod moment;
 mod reader;

@@ -89,7 +89,7 @@ impl<R: BufRead> VegetaReader<R> {
             if encoding == VegetaEncoding::Csv {
                 // A line break within quotation marks belongs to the row, so the next line is
                 // appended.
-                while !csv::is_whole(&self.line) {
+                while !csv::is_complete_row(&self.line) {
                     let before = self.line.len();
                     let room = RECORD_BYTES_MAX.saturating_sub(before) as u64;
                     (&mut self.from).take(room).read_until(b'\n', &mut self.line)?;
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused_with_its_number() {
+    fn invalid_records_are_refused_with_their_number() {
         for (text, expect) in [
             (&b"{\"code\":}\n"[..], "result 1 is none"),
             (b"{}\n[]\n", "result 2 is none"),

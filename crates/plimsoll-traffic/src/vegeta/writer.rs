@@ -1,6 +1,6 @@
 //! Writes results in a chosen encoding. Not here: the encoders.
 
-use super::gob_written::{write_layouts, write_result};
+use super::gob_encoder::{write_layouts, write_result};
 use super::reader::VegetaEncoding;
 use super::result::VegetaResult;
 

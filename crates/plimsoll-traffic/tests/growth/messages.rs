@@ -12,11 +12,11 @@ fn read_proto(input: &[u8]) -> Result<(), String> {
         files.insert(name.to_owned(), text.to_owned());
     }
     let source = move |name: &str| files.get(name).cloned().map(Ok);
-    Schema::of_protos(&["a.proto".to_owned()], source).map(drop).map_err(|error| error.to_string())
+    Schema::from_protos(&["a.proto".to_owned()], source).map(drop).map_err(|error| error.to_string())
 }
 
 fn read_descriptors(input: &[u8]) -> Result<(), String> {
-    let schema = Schema::of_descriptor_set(input).map_err(|error| error.to_string())?;
+    let schema = Schema::from_descriptor_set(input).map_err(|error| error.to_string())?;
     for service in schema.services() {
         schema.methods(&service).map_err(|error| error.to_string())?;
     }

@@ -34,7 +34,7 @@ fn read_log(input: &[u8]) -> Result<(), String> {
     survey.finish();
     let timing = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
     let gathered = gathering.finish().map_err(|error| error.to_string())?;
-    gathered.timed(&timing).map(drop).map_err(|error| error.to_string())
+    gathered.to_replay(&timing).map(drop).map_err(|error| error.to_string())
 }
 
 fn read_format(input: &[u8]) -> Result<(), String> {
@@ -279,7 +279,7 @@ fn run_shapes() -> Vec<Shape> {
                 let (mut probes, mut series) = (Probes::default(), Series::new(SeriesKind::Gauge, "bytes"));
                 series.push(SeriesSample { at_ns: number as i64, value: 1.0 });
                 probes.series.insert("x".into(), series);
-                Frame::of_probes(probes).for_each(|frame| frame.encode(&mut bytes));
+                Frame::probe_frames(probes).for_each(|frame| frame.encode(&mut bytes));
             }
             bytes
         }),

@@ -52,7 +52,7 @@ impl TrustVerifier {
     }
 
     /// Decides about a certificate from the verdict of the issuers' rules.
-    fn judged(
+    fn decide_by_verdict(
         &self,
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
@@ -90,7 +90,7 @@ impl ServerCertVerifier for Verifier {
         let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
         let issuers = &trusted.issuers;
         let verdict = issuers.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        trusted.judged(end_entity, server_name, verdict)
+        trusted.decide_by_verdict(end_entity, server_name, verdict)
     }
 
     fn verify_tls12_signature(

@@ -161,7 +161,7 @@ fn over_tls(
 }
 
 #[test]
-fn over_tls_the_same_is_told_whatever_the_cuts() {
+fn facts_over_tls_do_not_depend_on_splits() {
     let seed = crate::seed();
     let mut random = Random(seed);
     let client = Client::new(&TlsSpec { resume: false, ..spec() }).expect("a client");

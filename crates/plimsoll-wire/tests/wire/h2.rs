@@ -308,7 +308,7 @@ fn content_of_an_answer_to_head_fails_the_stream() {
 }
 
 #[test]
-fn a_server_that_speaks_something_else_is_said_to() {
+fn another_protocol_is_reported() {
     for bytes in ["HTTP/1.1 400 Bad Request\r\n\r\n", "SSH-2.0-OpenSSH_9\r\n", "\0\0\0\x01\x05\0\0\0\x01rest"] {
         let heard = hear(bytes.as_bytes());
         assert_eq!(heard.outcomes[0], Some(Failed(ProtocolError::NotHttp2.into())), "{bytes:?}");
@@ -370,7 +370,7 @@ fn a_server_that_leaves_answers_what_it_has_taken() {
 }
 
 #[test]
-fn an_end_in_the_midst_is_told() {
+fn an_early_end_is_reported() {
     let whole = [begun(), ok(1), head(3, 0, &[STATUS]), head(5, 0, &[STATUS]), frame(DATA, END, 5, b"hello")].concat();
     let nothing = Some(Failed(EndError::NothingReceived.into()));
     let cut = Some(Failed(EndError::Truncated.into()));

@@ -7,7 +7,7 @@
 use super::short_help;
 use clap::builder::Styles;
 use clap::{Arg, Command};
-use plimsoll_report::text::broken;
+use plimsoll_report::text::wrap;
 use std::ffi::OsString;
 
 /// Width of the list of commands in characters, so that terminals do not wrap its lines.
@@ -128,7 +128,7 @@ fn root_help(commands: &Command, is_full: bool) -> String {
         text.extend(MAIN_COMMANDS.iter().map(|name| line(name)));
         let others = COMMANDS.iter().flat_map(|(_, names)| names.iter().copied());
         let others: Vec<&str> = others.filter(|name| !MAIN_COMMANDS.contains(name)).collect();
-        text += &format!("{}\n", broken(&format!("  also: {}", others.join(", ")), Some(COLUMNS), 8));
+        text += &format!("{}\n", wrap(&format!("  also: {}", others.join(", ")), Some(COLUMNS), 8));
     }
     text += &format!("\n{header}Options:{header:#}\n");
     for (flag, help) in [

@@ -5,7 +5,7 @@ use crate::quantity::positive;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::baseline::{Options, pooled, start};
 use plimsoll_study::capacity::Limits;
-use plimsoll_study::connecting::tls_refused;
+use plimsoll_study::connecting::tls_failure;
 use plimsoll_study::output::print;
 use plimsoll_sys::files::{Use, read};
 use plimsoll_sys::system_text;
@@ -32,7 +32,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     };
     let certificate = args.cert.as_ref().map(|path| read("--cert", path)).transpose()?;
     let key = args.key.as_ref().map(|path| read("--key", path)).transpose()?;
-    let tls = certificate.map(|pem| ServerTls::new(&pem, key.as_deref())).transpose().map_err(|e| tls_refused(&e))?;
+    let tls = certificate.map(|pem| ServerTls::new(&pem, key.as_deref())).transpose().map_err(|e| tls_failure(&e))?;
     let scheme = if tls.is_some() { "https" } else { "http" };
     let server = start(Options { listen, threads, tls }).map_err(|error| cannot_serve(listen, &error))?;
     serve_until_interrupted(scheme, server.address());

@@ -24,7 +24,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
         (Some(_), true) => {
             let mut called = plan.clone();
             grpc::make_messages(&mut called, &Terms { mix: Some(mix), schema: schema.clone(), ..Terms::default() })?;
-            traffic_file::encodes(&called)?;
+            traffic_file::check_encodable(&called)?;
         }
         (Some(_), false) => {
             return Err(Failure::usage(
@@ -39,7 +39,7 @@ pub fn run(args: &CheckArgs) -> Result<u8, Failure> {
             call.content = Some(route.request.body.clone());
         }
     }
-    traffic_file::encodes(&plan)?;
+    traffic_file::check_encodable(&plan)?;
     let first = plimsoll_engine::first_requests(&plan, SHOWN)?;
     let requests: Vec<CheckedRequest> = first
         .iter()

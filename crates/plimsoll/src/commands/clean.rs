@@ -5,7 +5,7 @@ use crate::results::columns;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
-use plimsoll_report::text::broken;
+use plimsoll_report::text::wrap;
 use plimsoll_study::output::print;
 use plimsoll_study::result_store::{RUNS_KEPT, remove, runs, surplus};
 use plimsoll_sys::system_text;
@@ -35,7 +35,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
         };
         let began = date(run.began_unix_s * 1000);
         let line = format!("  {}  ({began}, {}{others})", run.files[0].display(), bytes(run.bytes as f64));
-        print(&format!("{}\n", broken(&line, columns, 4)));
+        print(&format!("{}\n", wrap(&line, columns, 4)));
     }
     let done = if args.dry_run { "would be removed" } else { "removed" };
     let freed = bytes(freed as f64);

@@ -73,7 +73,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
         live.line(&format!("\n2 of 3, what limits it?   plimsoll explain {url}"));
-        explained(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
+        run_explain(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     demo_server::end(server)?;
     if is_whole && !plimsoll_sys::signal::interrupted() {
@@ -89,7 +89,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
             "3 of 3, does a pool of {LARGER_POOL} remove it?   plimsoll prove --a 'server {POOL}' --b 'server \
              {LARGER_POOL}' {url}"
         ));
-        proved(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
+        run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
     demo_server::end(store)?;
     if terms.output.is_text() {
@@ -113,14 +113,14 @@ fn command(words: &[&str]) -> Result<Command, Failure> {
     Ok(cli.command)
 }
 
-fn explained(words: &[&str]) -> Result<(), Failure> {
+fn run_explain(words: &[&str]) -> Result<(), Failure> {
     let Command::Explain(args) = command(words)? else { return Ok(()) };
     let (asked, terms) = explain::spec_from_args(&args)?;
     explain::carry_out(asked, &terms)?;
     Ok(())
 }
 
-fn proved(words: &[&str]) -> Result<(), Failure> {
+fn run_prove(words: &[&str]) -> Result<(), Failure> {
     let Command::Prove(args) = command(words)? else { return Ok(()) };
     if let (ExperimentSpec::Prove(asked), terms) = prove::spec_from_args(&args)? {
         prove::carry_out(asked, &terms)?;

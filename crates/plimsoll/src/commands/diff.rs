@@ -5,14 +5,14 @@
 use crate::args::DiffArgs;
 use crate::commands::stored_run::named_file;
 use crate::pictures::write_chart;
-use crate::results::{self, decode, print, print_json, print_screen, searched};
+use crate::results::{self, decode, print, print_json, print_screen, recorded_search};
 use plimsoll_analysis::history::incomparability;
 use plimsoll_analysis::levels::{LoadUnit, parse_dat, recorded_levels};
 use plimsoll_history::read_run;
 use plimsoll_model::codec::is_run_file;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::chart::PICTURE_SUFFIX;
-use plimsoll_report::pages::{file_name, names_apart};
+use plimsoll_report::pages::{distinct_names, file_name};
 use plimsoll_report::{RecordedInput, RecordedPair, Report, flame_difference};
 use plimsoll_study::load_profiles::cpu_profile_of_run;
 use plimsoll_study::output::note;
@@ -31,7 +31,7 @@ fn read(path: &Path) -> Result<RecordedInput, Failure> {
                  sweeps, runs of one load, .dat files, and searches"
             )));
         }
-        if let Some(found) = searched(&experiment)? {
+        if let Some(found) = recorded_search(&experiment)? {
             return Ok(RecordedInput::Search(Box::new(found)));
         }
         let (over, levels) = recorded_levels(&experiment).ok_or_else(|| {
@@ -60,7 +60,7 @@ fn names(args: &DiffArgs) -> ([String; 2], String) {
 }
 
 /// Warns if two searches differ in more than the server, such as the machine or the SLO.
-fn warn_of_unlike(args: &DiffArgs) {
+fn warn_of_incomparable(args: &DiffArgs) {
     let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
     if a.measure() == "load line" && b.measure() == "load line" {
@@ -74,7 +74,7 @@ fn warn_of_unlike(args: &DiffArgs) {
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
-    warn_of_unlike(args);
+    warn_of_incomparable(args);
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let (names, both) = names(args);
     let files = [&args.a, &args.b].map(|path| path.display().to_string());
@@ -109,7 +109,7 @@ pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
 /// `None` uses the file names. The page does not reveal the folder of the store.
 #[cfg_attr(not(feature = "web"), allow(dead_code, reason = "the pages show it"))]
 pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result<Report, Failure> {
-    let names = names.map_or_else(|| names_apart(a, b), |names| names.map(str::to_owned));
+    let names = names.map_or_else(|| distinct_names(a, b), |names| names.map(str::to_owned));
     let (first, second) = (read(a)?, read(b)?);
     let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
     let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {

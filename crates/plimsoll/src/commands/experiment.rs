@@ -57,6 +57,6 @@ pub fn carry_out(asked: ExperimentSpec<Plan>, terms: &Terms<String>) -> Result<u
         ExperimentSpec::Explain(asked) => explain::carry_out(asked, terms),
         ExperimentSpec::Overload(asked) => overload::carry_out(asked, terms),
         ExperimentSpec::Prove(asked) => prove::carry_out(asked, terms),
-        ExperimentSpec::Ladder(asked) => prove::climb(asked, terms),
+        ExperimentSpec::Ladder(asked) => prove::run_ladder(asked, terms),
     }
 }

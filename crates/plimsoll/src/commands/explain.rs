@@ -30,13 +30,13 @@ pub fn spec_from_args(args: &ExplainArgs) -> Result<(ExplainSpec<Plan>, Terms<St
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
     terms.changes = args.changes.terms()?;
-    let mut interventions = changes::possible(&search.base, &terms)?;
+    let mut interventions = changes::possible_before_load(&search.base, &terms)?;
     if search.max_rate.is_some() {
         // Experiments use closed loops, which send as fast as the server responds, so they could
         // exceed --max-rate. With --max-rate, no experiment is made.
         interventions.clear();
     }
-    let flagged = changes::flagged(&interventions, &terms.changes);
+    let flagged = changes::explicitly_requested(&interventions, &terms.changes);
     let varied = args.changes.numbers()?;
     Ok((
         ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied },
@@ -82,7 +82,7 @@ fn code(finding: &Finding) -> u8 {
 pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
     let file = file(args).unwrap_or(Path::new(""));
     let experiment = read(file)?;
-    let Some(results) = Results::explained(&experiment, Some(file))? else {
+    let Some(results) = Results::with_explanation(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
             "'{}' contains no load line to explain: plimsoll explain URL searches for one",
             file.display()

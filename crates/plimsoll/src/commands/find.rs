@@ -27,13 +27,15 @@ const SOAK_NS_MIN: u64 = 10_000_000_000;
 pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let planning = planning(args)?;
     let demands = all_of(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
-    if args.logs.is_empty() && demands.iter().any(Demand::is_of_log) {
+    if args.logs.is_empty() && demands.iter().any(Demand::compares_with_log) {
         return Err(Failure::usage("--fail-if: 'scale' is a multiple of a log's traffic: add --replay LOG"));
     }
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (mut asked, mut terms) = match args.logs.is_empty() {
         true => search::spec_from_args(&args.search, budget_ns)?,
-        false => search::asked_other(&args.search, budget_ns, &mut |plan, terms| draw_from_logs(args, plan, terms))?,
+        false => search::spec_with_changed_plan(&args.search, budget_ns, &mut |plan, terms| {
+            draw_from_logs(args, plan, terms)
+        })?,
     };
     if terms.replay.is_some() {
         asked.arrivals = Arrivals::Replayed;
@@ -62,7 +64,7 @@ fn draw_from_logs(args: &FindArgs, plan: &mut Plan, terms: &mut Terms<String>) -
         with_unsafe: args.allow_unsafe,
     };
     let replay = ReplayTerms { draws_sessions: true, ..words.terms(plan)? };
-    plan.traffic = log_replay::of_logs(
+    plan.traffic = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
         redaction(request.redact, request.keep_failed_bodies),
@@ -122,7 +124,7 @@ fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gat
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
     for demand in demands {
         let undecided = demand.undecided(&found.findings, cpu_ns, found.settings.budget_ns);
-        match (undecided, demand.crossed(&found.findings, cpu_ns)) {
+        match (undecided, demand.failure_text(&found.findings, cpu_ns)) {
             (Some(undecided), _) => {
                 let more = undecided.budget_ns.map(|ns| format!("; --budget {} would decide", format::flag_time(ns)));
                 let why = undecided.why;

@@ -103,7 +103,7 @@ fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         .ok_or_else(|| Failure::usage("fleet fetch: say which run, as its coordinator shows it"))?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
     let shown = path.display();
-    let said = match plimsoll_fleet::fetch(&BusAccess::of_environment(address), run, &path)? {
+    let said = match plimsoll_fleet::fetch(&BusAccess::from_environment(address), run, &path)? {
         FetchedRun::Whole => format!("run file: {shown}"),
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {

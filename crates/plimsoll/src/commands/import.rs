@@ -32,7 +32,7 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         // for byte like a file.
         None => print_as_it_is(&imported.text),
     }
-    say_left_out(&name, &imported);
+    print_left_out(&name, &imported);
     let folder = args.output.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new(""));
     match lacks(&imported.text, folder) {
         None => Ok(exit::DONE),
@@ -55,7 +55,7 @@ fn requests(count: usize) -> String {
 }
 
 /// Prints the parts that have no equivalent in the traffic file, each with its position.
-fn say_left_out(name: &str, imported: &ImportResult) {
+fn print_left_out(name: &str, imported: &ImportResult) {
     let left_out = &imported.left_out;
     if left_out.is_empty() {
         return;

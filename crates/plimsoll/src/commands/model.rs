@@ -8,7 +8,7 @@ use crate::results::{print_json, print_screen};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
-use plimsoll_study::log_replay::{LogChoice, folded, folds, gathered};
+use plimsoll_study::log_replay::{LogChoice, fold_path, folds, read_requests};
 use plimsoll_study::model_check::distances;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
@@ -25,7 +25,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let reading = reading_terms(&args.log);
     let folding = folds(&reading)?;
-    let fold = |path: &str| folded(&folding, path);
+    let fold = |path: &str| fold_path(&folding, path);
     let choice = LogChoice {
         logs: &args.logs,
         reading: &reading,
@@ -34,7 +34,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         with_unsafe: args.allow_unsafe,
         prefix: "",
     };
-    let (gathered, logs, counts) = gathered(&choice, &mut ReadingMeter::new())?;
+    let (gathered, logs, counts) = read_requests(&choice, &mut ReadingMeter::new())?;
     let names: Vec<String> = logs.iter().map(|log| log.name.clone()).collect();
     let file = path_text("-o", path)?;
     let command = match args.target {
@@ -77,7 +77,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         false => print_screen(&model_report(&shown), 0, "--json"),
     }
     Ok(match distances {
-        Some(distances) if !distances.apart().is_empty() => exit::CROSSED,
+        Some(distances) if !distances.divergent_figures().is_empty() => exit::CROSSED,
         _ => exit::DONE,
     })
 }

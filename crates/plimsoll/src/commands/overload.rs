@@ -44,7 +44,7 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };
     let others: Vec<String> = against.into_iter().collect();
-    let (search, others, mut terms) = search::asked_beside(&flags, &others, search_part_ns(budget_ns))?;
+    let (search, others, mut terms) = search::spec_with_other_targets(&flags, &others, search_part_ns(budget_ns))?;
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fleet = plan_from_args::fleet(&args.fleet, &search.base, &terms)?;
     if retries > RETRIES_MAX {
@@ -72,7 +72,7 @@ pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     }
     let mut other = None;
     if let Some(against) = against {
-        let Base { mut plan, injector, .. } = Base::reach(&against, terms)?;
+        let Base { mut plan, injector, .. } = Base::resolve_target(&against, terms)?;
         let (warnings, _) = first_answer(&mut plan, &injector, terms)?;
         prepared.noted.warnings.extend(warnings.iter().map(|warning| format!("--against: {warning}")));
         other = Some(plan.record());

@@ -52,14 +52,14 @@ pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
     let options = ProfileOptions { args, rows, sort, choice };
     match (source, args.diff.as_slice()) {
         (Some(_), [_, ..]) => Err(Failure::usage("give either one profile or --diff A B, not both")),
-        (Some(source), []) => one(&options, &ProfileInput::read(source, &options.choice)?),
-        (None, [before, after]) => two(&options, before, after),
+        (Some(source), []) => show_profile(&options, &ProfileInput::read(source, &options.choice)?),
+        (None, [before, after]) => show_difference(&options, before, after),
         (None, _) => Err(Failure::usage("give a profile, such as cpu.pb.gz or http://localhost:6060/debug/pprof")),
     }
 }
 
-fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
-    let (profile, view) = given.both();
+fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
+    let (profile, view) = given.profile_and_view();
     let column = given.column();
     let drawn = options.args.output.iter().any(|path| !matches!(kind_of(path, false), Ok(FileFormat::Profile)));
     // Both computations are slow with a large profile and independent, so they run in parallel.
@@ -91,7 +91,7 @@ fn one(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Failure> {
     Ok(exit::DONE)
 }
 
-fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failure> {
+fn show_difference(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failure> {
     let basis = match (options.args.requests_a, options.args.requests_b) {
         (None, None) => Basis::Shares,
         (Some(before), Some(after)) if before > 0 && after > 0 => {
@@ -103,11 +103,11 @@ fn two(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failur
     let read = |source: &str| ProfileInput::read(source, &options.choice);
     let (before, after) = (read(before)?, read(after)?);
     let failed = |error| Failure::usage(format!("'{}' and '{}' {error}", before.name, after.name));
-    let comparison = diff(before.both(), after.both(), basis, options.sort).map_err(failed)?;
+    let comparison = diff(before.profile_and_view(), after.profile_and_view(), basis, options.sort).map_err(failed)?;
     let report = diff_report(&comparison, options.sort, options.rows.unwrap_or(ROWS));
     for path in &options.args.output {
         let FileFormat::Flame(format) = kind_of(path, true)? else { continue };
-        let tree = diff_tree(before.both(), after.both(), basis, FRAMES_MAX).map_err(failed)?;
+        let tree = diff_tree(before.profile_and_view(), after.profile_and_view(), basis, FRAMES_MAX).map_err(failed)?;
         let title = format!("{} against {}", after.name, before.name);
         let drawn = difference_flame(&comparison, &tree, &title, format, &report);
         write_and_note(path, drawn.as_bytes(), "")?;

@@ -22,7 +22,7 @@ const TIMES: std::ops::RangeInclusive<f64> = 0.001..=1000.0;
 pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let speed_milli = times("--speed", args.speed.as_deref())?;
     let scale_milli = times("--scale", args.scale.as_deref())?;
-    if let Some(file) = replay_file::among(&args.logs) {
+    if let Some(file) = replay_file::find_traffic_file(&args.logs) {
         return replay_file::spec_from_args(args, file, request(args), scale_milli);
     }
     let (stop_if, fail_if) = run::conditions(&args.stop_if, &all_of(&args.fail_if))?;
@@ -50,7 +50,7 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     terms.fail_if = fail_if;
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
-    let FromFile { traffic, arrivals } = log_replay::of_logs(
+    let FromFile { traffic, arrivals } = log_replay::load_from_logs(
         &replay,
         plan.load.seed,
         redaction(args.redact, args.keep_failed_bodies),

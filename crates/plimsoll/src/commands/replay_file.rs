@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// Returns the traffic file among the files to replay, recognised by its suffix; `None` without
 /// one.
-pub fn among(logs: &[PathBuf]) -> Option<&Path> {
+pub fn find_traffic_file(logs: &[PathBuf]) -> Option<&Path> {
     let is_model = |path: &&PathBuf| {
         let suffix = path.extension().map(|suffix| suffix.to_ascii_lowercase());
         suffix.is_some_and(|suffix| ["toml", "yaml", "yml"].iter().any(|it| suffix == *it))

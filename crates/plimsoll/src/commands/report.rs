@@ -42,7 +42,7 @@ pub fn run(args: &ReportArgs) -> Result<u8, Failure> {
             for (path, experiment) in &files {
                 reports.push((*path, summary(path, experiment)?));
             }
-            markdown::render(&pages::joined(reports))
+            markdown::render(&pages::join_reports(reports))
         }
         ReportFormat::Junit => {
             let suites = files.iter().map(|(path, experiment)| {

@@ -17,7 +17,7 @@ use plimsoll_report::rerun::{command_text, incomplete_text, inputs_text};
 use plimsoll_report::spelling::words;
 use plimsoll_study::fields;
 use plimsoll_study::output::{note, print};
-use plimsoll_study::rerun::{differences, from_files, harms, place};
+use plimsoll_study::rerun::{differences, from_files, harms, output_terms};
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -39,7 +39,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
         return Ok(exit::DONE);
     }
     let mut given = read_inputs(args, asked)?;
-    let output = place(asked, terms, args.output.as_deref(), &args.file)?;
+    let output = output_terms(asked, terms, args.output.as_deref(), &args.file)?;
     let placed = Terms { output: output.clone(), ..Terms::default() }.record().output;
     note(&format!("again: {}", command_text(&words(asked, &Terms { output: placed, ..terms.clone() }))));
     differences(&experiment).iter().for_each(|sentence| note(&format!("warning: {sentence}")));

@@ -24,7 +24,7 @@ use plimsoll_study::profile_capture::Capture;
 use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ThisMachine;
-use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::script_run::{ScriptRun, into_author_factory};
 use plimsoll_study::study_loop::{StepOutcome, StudyLoop};
 use plimsoll_study::traffic_file;
 use plimsoll_wire::AuthorFactory;
@@ -95,7 +95,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     let routes = plan.traffic.record().routes;
     for (name, conditions) in [("--stop-if", &stop_if), ("--fail-if", &fail_if)] {
         if let Some(text) = conditions {
-            flag(name, flag(name, Conditions::parse(text))?.are_of(&routes))?;
+            flag(name, flag(name, Conditions::parse(text))?.check_routes(&routes))?;
         }
     }
     let needed = match &plan.load.shape {
@@ -148,7 +148,7 @@ impl MeasuredRun {
 pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
-    let mut measured = measure(asked, terms, scripted.clone().map(shared))?;
+    let mut measured = measure(asked, terms, scripted.clone().map(into_author_factory))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
@@ -180,7 +180,7 @@ pub fn measure(
     authoring: Option<Arc<dyn AuthorFactory>>,
 ) -> Result<MeasuredRun, Failure> {
     let RunSpec { plan, stop_if, .. } = asked;
-    let base = Base::reach(&plan, terms)?;
+    let base = Base::resolve_target(&plan, terms)?;
     let mut plan = base.plan.clone();
     let mut injector = base.injector_for(&plan.load);
     let flag = match &plan.load.shape {

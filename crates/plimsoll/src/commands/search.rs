@@ -29,7 +29,7 @@ use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::process_pauser::PausableProcess;
 use plimsoll_study::runner::{PlanChange, Setting, ThisMachine, Variant};
-use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::script_run::{ScriptRun, into_author_factory};
 use plimsoll_study::study_loop::StudyLoop;
 use plimsoll_study::traffic_file;
 use std::collections::BTreeMap;
@@ -52,18 +52,18 @@ pub struct PreparedSearch {
 
 /// Converts the flags to a search within `budget_ns`. Conditions and output paths are not set yet.
 pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = asked_beside(args, &[], budget_ns)?;
+    let (asked, _, terms) = spec_with_other_targets(args, &[], budget_ns)?;
     Ok((asked, terms))
 }
 
 /// Converts the flags to a search whose requests are not those of the flags: `become_other` changes
 /// the plan.
-pub fn asked_other(
+pub fn spec_with_changed_plan(
     args: &SearchArgs,
     budget_ns: u64,
     become_other: &mut PlanEditor,
 ) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = asked_with(args, &[], budget_ns, become_other)?;
+    let (asked, _, terms) = spec_with(args, &[], budget_ns, become_other)?;
     Ok((asked, terms))
 }
 
@@ -74,11 +74,11 @@ pub type PlanEditor<'a> = dyn FnMut(&mut Plan, &mut Terms<String>) -> Result<(),
 pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, Terms<String>);
 
 /// Converts the flags to a search, and to plans for further targets that get the same requests.
-pub fn asked_beside(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
-    asked_with(args, others, budget_ns, &mut |_, _| Ok(()))
+pub fn spec_with_other_targets(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
+    spec_with(args, others, budget_ns, &mut |_, _| Ok(()))
 }
 
-fn asked_with(
+fn spec_with(
     args: &SearchArgs,
     others: &[String],
     budget_ns: u64,
@@ -100,9 +100,9 @@ fn asked_with(
     let mut plans = plans.into_iter();
     let mut base = plans.next().ok_or_else(|| Failure::usage("the target is missing: give a URL"))?;
     become_other(&mut base, &mut terms)?;
-    flag("--slo", slo.is_of(&base.traffic.record().routes))?;
+    flag("--slo", slo.check_routes(&base.traffic.record().routes))?;
     let slo = slo.to_string();
-    traffic_file::rows_again(&base)?;
+    traffic_file::refuse_unique_rows(&base)?;
     terms.probes = plan_from_args::probes(&args.probes)?;
     terms.profiles = plan_from_args::profiles(&args.profiles);
     let (first_answer_ns, profiles, planning) = (0, None, Planning::default());
@@ -116,7 +116,7 @@ impl PreparedSearch {
     pub fn prepare(asked: FindSpec<Plan>, terms: &Terms<String>, effort: Effort) -> Result<PreparedSearch, Failure> {
         let FindSpec { base: plan, slo, budget_ns, max_rate, arrivals, planning, .. } = asked;
         let slo = flag("--slo", Slo::parse(&slo))?;
-        let base = Base::reach(&plan, terms)?;
+        let base = Base::resolve_target(&plan, terms)?;
         let mut plan = base.plan.clone();
         // The study chooses the loads later. The limits are checked for an open loop, which may
         // need all connections.
@@ -160,8 +160,11 @@ impl PreparedSearch {
         let scripted = ScriptRun::from_terms(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();
         let mut runner = ThisMachine::new(source, plan, injector, None).with_sources(moves).with_fleet(fleet);
-        runner =
-            runner.authored(scripted.map(shared)).with_variants(variants).with_setting(setting).with_stopped(may_stop);
+        runner = runner
+            .authored(scripted.map(into_author_factory))
+            .with_variants(variants)
+            .with_setting(setting)
+            .with_stopped(may_stop);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
         event_stream::follow(&mut study_loop, &terms.output);
         study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));

@@ -30,7 +30,7 @@ use plimsoll_study::recording::Recording;
 use plimsoll_study::result_store;
 use plimsoll_study::runner::ThisMachine;
 use plimsoll_study::runner::machine::LoadFitter;
-use plimsoll_study::script_run::{ScriptRun, shared};
+use plimsoll_study::script_run::{ScriptRun, into_author_factory};
 use plimsoll_study::study_loop::{StepOutcome, StudyLoop};
 use plimsoll_study::traffic_file;
 use plimsoll_sys::output_file;
@@ -125,8 +125,8 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     }
     let (base, mut terms) = plan_from_args::plan(&args.request, &args.generator, &args.script)?;
     let routes = base.traffic.record().routes;
-    flag("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.are_of(&routes)))?;
-    traffic_file::rows_again(&base)?;
+    flag("--fail-if", fail_if.as_ref().map_or(Ok(()), |conditions| conditions.check_routes(&routes)))?;
+    traffic_file::refuse_unique_rows(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage(
             "--arrivals and --max-connections: these need an open loop, and a sweep is a closed loop; leave them \
@@ -149,12 +149,12 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let (folder, name) =
         terms.output.files.clone().unwrap_or_else(|| (result_store::FOLDER.to_owned(), "sweep".to_owned()));
     let stem = Path::new(&folder).join(name);
-    let mut base = Base::reach(&plan, terms)?;
+    let mut base = Base::resolve_target(&plan, terms)?;
     let noted: Vec<String> = preflight(&mut base.plan, &base.injector, terms)?;
     let source = plimsoll_fleet::reading_source(&base, terms, Effort::Little)?;
     let mut live = Live::new(terms.output.quiet);
     noted.iter().for_each(|warning| live.note(&format!("warning: {warning}")));
-    let (run_path, dat_path) = (beside(&stem, ".plimsoll"), beside(&stem, ".dat"));
+    let (run_path, dat_path) = (output_path(&stem, ".plimsoll"), output_path(&stem, ".dat"));
     let asked =
         ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
@@ -170,7 +170,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let fitting = LoadFitter { base, limits: Limits::of_machine() };
     let scripted = ScriptRun::from_terms(&plan, terms)?;
     let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
-    runner = runner.authored(scripted.map(shared)).with_sources(moves).with_fleet(fleet);
+    runner = runner.authored(scripted.map(into_author_factory)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.carry_out(&mut study, &mut |done, screen| {
@@ -236,7 +236,7 @@ fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
 }
 
 /// Returns the path of an output file of the sweep: folder and name, followed by a suffix.
-fn beside(stem: &Path, suffix: &str) -> PathBuf {
+fn output_path(stem: &Path, suffix: &str) -> PathBuf {
     let mut name = stem.as_os_str().to_owned();
     name.push(suffix);
     name.into()
@@ -253,10 +253,10 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
         }
     };
     for (end, lines) in &tables {
-        write(&beside(stem, end), lines.as_bytes())?;
+        write(&output_path(stem, end), lines.as_bytes())?;
     }
     let (Some(first), Some(last)) = (tables.first(), tables.last()) else { return Ok(None) };
-    let [first, last] = [first, last].map(|(end, _)| beside(stem, end));
+    let [first, last] = [first, last].map(|(end, _)| output_path(stem, end));
     Ok(Some(format!("tables by route: {} to {}", first.display(), last.display())))
 }
 
@@ -264,7 +264,7 @@ fn write_by_route(stem: &Path, levels: &[SweepLevel]) -> Result<Option<String>, 
 fn draw(stem: &Path, experiment: &Experiment, levels: &[SweepLevel]) -> Result<Vec<String>, Failure> {
     let mut written = Vec::new();
     for (end, svg) in sweep_charts(experiment, levels) {
-        let path = beside(stem, &format!("{end}.{PICTURE_SUFFIX}"));
+        let path = output_path(stem, &format!("{end}.{PICTURE_SUFFIX}"));
         write_chart(&path, &svg)?;
         written.push(path.display().to_string());
     }

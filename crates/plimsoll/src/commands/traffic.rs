@@ -9,7 +9,7 @@ use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
-use plimsoll_study::log_replay::{ReadingProgress, folded, folds, reading, refuse_unread, strictly};
+use plimsoll_study::log_replay::{ReadingProgress, check_strict, fold_path, folds, reading, refuse_unread};
 use plimsoll_study::logs::{Counts, Logs};
 use plimsoll_traffic::survey::{Figures, Survey};
 use std::path::Path;
@@ -28,15 +28,15 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     }
     let terms = reading_terms(&args.log);
     let folds = folds(&terms)?;
-    let fold = |path: &str| folded(&folds, path);
+    let fold = |path: &str| fold_path(&folds, path);
     let mut logs = Logs::open(&args.logs, reading(&terms))?;
     let mut survey = Survey::new(if folds.is_empty() { None } else { Some(&fold) });
     let mut meter = ReadingMeter::new();
     let counts = logs.each(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
     meter.clear();
-    strictly(&terms, &counts)?;
+    check_strict(&terms, &counts)?;
     let figures = survey.finish();
-    refuse_what_says_nothing(&counts, &figures)?;
+    refuse_empty_logs(&counts, &figures)?;
     let shown: Vec<LogSummary> = logs
         .read()
         .into_iter()
@@ -68,7 +68,7 @@ fn is_page(path: &Path) -> bool {
     path.extension().is_some_and(|suffix| suffix.eq_ignore_ascii_case("html") || suffix.eq_ignore_ascii_case("htm"))
 }
 
-fn refuse_what_says_nothing(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
+fn refuse_empty_logs(counts: &Counts, figures: &Figures) -> Result<(), Failure> {
     refuse_unread(counts)?;
     if figures.late * 2 > figures.requests {
         return Err(Failure::start(format!(
@@ -110,7 +110,7 @@ impl ReadingProgress for ReadingMeter {
         self.said = Instant::now();
         let rate = read as f64 / self.began.elapsed().as_secs_f64();
         let of = length.map_or(String::new(), |length| format!(" of {}", format::bytes(length as f64)));
-        self.live.word(&format!("read {}{of}, {}/s", format::bytes(read as f64), format::bytes(rate)));
+        self.live.show_line(&format!("read {}{of}, {}/s", format::bytes(read as f64), format::bytes(rate)));
     }
 
     fn clear(&mut self) {

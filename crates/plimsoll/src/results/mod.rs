@@ -7,7 +7,7 @@
 pub mod page;
 
 use plimsoll_analysis::finding::SearchFinding;
-use plimsoll_analysis::finding::explain::of_search;
+use plimsoll_analysis::finding::explain::explain_search;
 use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{Assessment, Finding, conclude};
 use plimsoll_history::{decode_experiment, read_experiment};
@@ -77,12 +77,15 @@ impl<'a> Results<'a> {
 
     /// Computes the findings of a search with an explanation of its bottleneck; `None` if the
     /// experiment is no search.
-    pub fn explained(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Option<Results<'a>>, Failure> {
+    pub fn with_explanation(
+        experiment: &'a Experiment,
+        path: Option<&'a Path>,
+    ) -> Result<Option<Results<'a>>, Failure> {
         let results = Results::from_experiment(experiment, path)?;
-        let (doubts, found) = results.finding.open();
+        let (doubts, found) = results.finding.doubts_and_figures();
         match found {
             Finding::Find(found) => {
-                let explained = of_search(&Assessment::new(doubts.clone(), SearchFinding::clone(found)));
+                let explained = explain_search(&Assessment::new(doubts.clone(), SearchFinding::clone(found)));
                 let finding = explained.map(|found| Finding::Explain(Box::new(found)));
                 Ok(Some(Results { finding, ..results }))
             }
@@ -95,7 +98,7 @@ impl<'a> Results<'a> {
 
     /// The finding itself, for code that decides by it and shows nothing.
     pub fn finding(&self) -> &Finding<'a> {
-        self.finding.open().1
+        self.finding.doubts_and_figures().1
     }
 
     /// Returns everything to show about the experiment.
@@ -123,7 +126,7 @@ impl<'a> Results<'a> {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {
             Some(ProfileFindings::OfLoads(profiles)) => {
-                let taken = profiles.open().1;
+                let taken = profiles.doubts_and_figures().1;
                 let cpu = |level: &str| load_profiles::cpu_profile(taken, level);
                 profiles_section(profiles, cpu("low").as_ref(), cpu(&taken.level_name).as_ref())
             }
@@ -134,9 +137,9 @@ impl<'a> Results<'a> {
 }
 
 /// Returns the findings of a recorded search; `None` if the experiment is no search.
-pub fn searched(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
+pub fn recorded_search(experiment: &Experiment) -> Result<Option<RecordedSearch>, Failure> {
     let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
-    Ok(RecordedSearch::from_finding(finding.open().1))
+    Ok(RecordedSearch::from_finding(finding.doubts_and_figures().1))
 }
 
 /// Reads a run file. Warns on standard error if it is incomplete.

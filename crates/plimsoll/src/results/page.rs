@@ -1,6 +1,6 @@
 //! Generates HTML pages of run files: of one file, or of several below each other.
 
-use super::{Results, searched};
+use super::{Results, recorded_search};
 use crate::pictures::write;
 use plimsoll_model::Experiment;
 use plimsoll_model::failure::Failure;
@@ -36,7 +36,7 @@ pub fn whole_page(files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     for (path, experiment) in files {
         let report = Results::from_experiment(experiment, Some(path))?.page();
         // Only a page about two searches has a common chart.
-        let search = if files.len() == 2 { searched(experiment)? } else { None };
+        let search = if files.len() == 2 { recorded_search(experiment)? } else { None };
         parts.push(PagePart { path, report, search });
     }
     let first = files.iter().find_map(|(_, experiment)| experiment.trials.first());

@@ -3,7 +3,7 @@
 //!
 //! Not here: the content of reports (`report`).
 
-use crate::rig::{baseline, folder};
+use crate::test_support::{baseline, folder};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,7 +1,9 @@
 //! Tests every kind of address: IPv6 only, an address other than the URL's, unix sockets, local
 //! addresses, and closing by reset.
 
-use crate::rig::{assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll};
+use crate::test_support::{
+    assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll,
+};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

@@ -4,7 +4,7 @@
 //! Not here: parsers alone (`plimsoll-traffic/tests/bounds.rs`), and misbehaving servers
 //! (`hostile`, `floods`).
 
-use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll, signal};
+use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::symlink;

@@ -3,7 +3,7 @@
 //!
 //! Not here: the tests that use the browser.
 
-use crate::rig::folder;
+use crate::test_support::folder;
 use base64::Engine;
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};

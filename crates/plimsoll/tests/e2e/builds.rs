@@ -2,7 +2,7 @@
 //! must also not be blamed for a port that the previous build still holds.
 
 use crate::prove::{build, free_port, left_over, wait_for};
-use crate::rig::{command, finish, folder, number, plimsoll, signal};
+use crate::test_support::{command, finish, folder, number, plimsoll, signal};
 use std::process::{Child, Stdio};
 
 /// Whether any process has this text in its arguments.
@@ -120,7 +120,7 @@ fn a_port_is_silent_before_the_next_build_begins() {
 /// If another process keeps the port, the error names it after a while.
 #[test]
 fn who_holds_the_port_is_named() {
-    let other = crate::rig::baseline(1);
+    let other = crate::test_support::baseline(1);
     let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains(&format!("plimsoll, process {},", other.pid())), "{}", done.stderr);

@@ -2,7 +2,7 @@
 //! the run file.
 
 use crate::profile::{answer, server};
-use crate::rig::{folder, go_server, number, plimsoll};
+use crate::test_support::{folder, go_server, number, plimsoll};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpListener;

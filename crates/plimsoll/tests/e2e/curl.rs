@@ -1,6 +1,6 @@
 //! Tests `--curl` and `plimsoll curl`: the server receives the request that curl itself would send.
 
-use crate::rig::{baseline, folder, json, number, plimsoll};
+use crate::test_support::{baseline, folder, json, number, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! Tests `plimsoll diff`: tables, charts, and recordings that cannot be compared.
 
-use crate::rig::{folder, plimsoll, recorded};
+use crate::test_support::{folder, plimsoll, recorded};
 use std::path::Path;
 
 fn is_picture(path: &Path) -> bool {

@@ -1,6 +1,6 @@
 //! Tests `plimsoll doctor`: the screen, the document and the exit code.
 
-use crate::rig::plimsoll;
+use crate::test_support::plimsoll;
 
 /// The worst check decides the exit code, on any machine.
 #[test]

@@ -1,7 +1,7 @@
 //! Tests the experiments of `plimsoll explain` that involve more than one plimsoll process: another
 //! body, a second load process, and pausing a downstream process.
 
-use crate::rig::{baseline, command, finish, folder, plimsoll, serve, signal};
+use crate::test_support::{baseline, command, finish, folder, plimsoll, serve, signal};
 use plimsoll_model::codec::{self, Frame, MAGIC};
 use plimsoll_model::{Curve, Injector, LoadEnd, LoadShape, Plan, Stop};
 use plimsoll_sys::clock::monotonic_ns;
@@ -153,7 +153,7 @@ fn state(pid: u32) -> u8 {
 /// A downstream process is paused only with the user's permission. The process continues however
 /// plimsoll ends.
 #[test]
-fn what_is_stopped_goes_on() {
+fn paused_processes_always_resume() {
     // The server's threads share their open files, as in other servers, so the kernel shows which
     // process owns a connection.
     let pooled = |behind: &str| {

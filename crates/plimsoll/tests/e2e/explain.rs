@@ -1,7 +1,7 @@
 //! Tests `plimsoll explain`: one real server with a known bottleneck, and recorded studies
 //! (scripts/record).
 
-use crate::rig::{Server, baseline, folder, json, number, plimsoll, recorded, serve};
+use crate::test_support::{Server, baseline, folder, json, number, plimsoll, recorded, serve};
 use serde_json::Value;
 use std::process::Command;
 
@@ -59,7 +59,7 @@ fn explained(url: &str, file: &str, cause: &str) -> Value {
 /// The only test with a live server: from the server to the cause's name in the file and on the
 /// page. Other causes are tested with recorded studies.
 #[test]
-fn what_holds_a_server_is_named() {
+fn the_bottleneck_of_a_live_server_is_named() {
     let limited = limited();
     let file = folder("explain").join("limiter.plimsoll");
     let path = file.to_str().expect("text");
@@ -191,7 +191,7 @@ fn what_a_setting_matters_is_measured() {
 }
 
 #[test]
-fn what_is_not_seen_is_not_named() {
+fn an_unobserved_cause_is_not_named() {
     let done = plimsoll(&["explain", "--json", &recorded("no-probes")]);
     let document = done.json();
     assert_eq!((done.code, &document["cause"], &document["abstained"]), (1, &"unknown".into(), &true.into()));

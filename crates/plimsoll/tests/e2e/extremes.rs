@@ -1,7 +1,7 @@
 //! Tests excessive files: run files with valid frames and absurd numbers, and files without an end.
 //! Every command shows what it can or names the problem, with little memory and time.
 
-use crate::rig::{Done, PATIENCE, baseline, finish, folder, plimsoll};
+use crate::test_support::{Done, PATIENCE, baseline, finish, folder, plimsoll};
 use serde_json::Value;
 use std::path::Path;
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! Tests that the ledger's sum is exact and its outcomes are right under every fault of a server.
 
-use crate::rig::{assert_ledger_closes, json, number};
+use crate::test_support::{assert_ledger_closes, json, number};
 use plimsoll_bench::servers::misbehave;
 use plimsoll_bench::{Fault, Outcome};
 use std::sync::Mutex;

@@ -1,7 +1,7 @@
 //! Tests that each figure has one name and one value in all outputs. The live result, `show` and
 //! `report` agree, CSV columns match their headings, and every example of a help text works.
 
-use crate::rig::{Done, baseline, folder, number, place, plimsoll, recorded, serve};
+use crate::test_support::{Done, baseline, folder, number, place, plimsoll, recorded, serve};
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -14,7 +14,7 @@ fn done(arguments: &[&str]) -> Done {
 }
 
 /// Starts a server with two workers that is slow now and then, so that searches end trials early.
-fn uneven() -> crate::rig::Server {
+fn uneven() -> crate::test_support::Server {
     const SOURCE: &str = r#"
 import http.server, socketserver, sys, time
 class Handler(http.server.BaseHTTPRequestHandler):

@@ -1,6 +1,8 @@
 //! Tests run files: they can be shown again, survive a kill, and contain no secrets.
 
-use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, json, number, place, plimsoll, signal};
+use crate::test_support::{
+    assert_ledger_closes, baseline, command, finish, folder, json, number, place, plimsoll, signal,
+};
 use serde_json::Value;
 use std::process::Stdio;
 use std::time::Duration;

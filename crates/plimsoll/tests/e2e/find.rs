@@ -1,7 +1,7 @@
 //! Tests `plimsoll find` and `demo`: short searches end within their budget with a plausible
 //! document.
 
-use crate::rig::{Server, baseline, command, finish, folder, json, number, plimsoll, serve, signal};
+use crate::test_support::{Server, baseline, command, finish, folder, json, number, plimsoll, serve, signal};
 use plimsoll_bench::servers::{slots, token_bucket};
 use serde_json::{Value, json as value};
 use std::process::{Command, Stdio};

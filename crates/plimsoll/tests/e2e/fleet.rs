@@ -1,7 +1,7 @@
 //! Tests loads of several agents, each in its own process. The agents are reached by a script in
 //! place of `ssh`, and by a real `sshd` if there is one.
 
-use crate::rig::{assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
+use crate::test_support::{assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use plimsoll_bench::servers::slots;
 use serde_json::Value;
 use std::fs::{self, Permissions};

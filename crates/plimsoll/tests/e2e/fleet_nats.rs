@@ -2,7 +2,7 @@
 //! moments, and each interval that an agent finished is counted once. Needs `nats-server`
 //! (scripts/needs).
 
-use crate::rig::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
+use crate::test_support::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};

@@ -1,7 +1,7 @@
 //! Tests servers that never stop sending: the load ends on time, requests time out on time, and ^C
 //! works. Also tests warnings about bytes that belong to no response.
 
-use crate::rig::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
+use crate::test_support::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
 use plimsoll_bench::Fault;
 use plimsoll_bench::servers::misbehave;
 use rustls::pki_types::PrivateKeyDer;
@@ -145,7 +145,7 @@ fn swallow() -> String {
 
 #[test]
 fn a_long_request_ends_with_its_deadline() {
-    let (url, body) = (swallow(), crate::rig::folder("body").join("body"));
+    let (url, body) = (swallow(), crate::test_support::folder("body").join("body"));
     std::fs::write(&body, vec![b'x'; 16 << 20]).expect("written");
     let body = format!("@{}", body.display());
     let document = json(&[

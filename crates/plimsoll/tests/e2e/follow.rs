@@ -1,6 +1,6 @@
 //! Tests redirects that are followed (`follow = N`), and SLOs and conditions for single requests.
 
-use crate::rig::{Heard, assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use crate::test_support::{Heard, assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

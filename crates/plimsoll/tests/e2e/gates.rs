@@ -1,6 +1,6 @@
 //! Tests exit codes: a gate must not pass if nothing was measured or nothing succeeded.
 
-use crate::rig::{baseline, folder, place, plimsoll, recorded};
+use crate::test_support::{baseline, folder, place, plimsoll, recorded};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::TcpListener;

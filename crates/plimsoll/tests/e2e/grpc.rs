@@ -2,7 +2,7 @@
 //! invalid bodies, methods and descriptions.
 
 use crate::h2::{HeardFrame, frame, frames_peer, peer};
-use crate::rig::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
+use crate::test_support::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
 use plimsoll_wire::h2::{HpackDecoder, Secrecy, write_field};
 use std::io::Write;
 use std::path::PathBuf;

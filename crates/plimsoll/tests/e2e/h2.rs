@@ -1,7 +1,7 @@
 //! Tests HTTP/2: real servers, protocol negotiation over TLS, and servers that refuse, reset and go
 //! away.
 
-use crate::rig::{
+use crate::test_support::{
     assert_ledger_closes, baseline, baseline_tls, folder, go_server, go_server_tls, json, nginx, nginx_h2, nginx_tls,
     number, plimsoll, unhindered,
 };

@@ -1,6 +1,6 @@
 //! Tests the store of runs: recorded revisions, history, gate and clean.
 
-use crate::rig::{baseline, command, finish, folder, plimsoll};
+use crate::test_support::{baseline, command, finish, folder, plimsoll};
 use plimsoll_model::codec::{self, Frame};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use std::path::Path;
@@ -68,7 +68,7 @@ fn run_files(store: &Path) -> Vec<std::path::PathBuf> {
 /// recorded search with another header and end.
 fn store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
     let folder = folder(name);
-    let recorded = std::fs::read(crate::rig::recorded("find")).expect("a recording");
+    let recorded = std::fs::read(crate::test_support::recorded("find")).expect("a recording");
     let head = codec::read_head(&recorded).expect("a head");
     for (number, (rps, branch)) in lines.iter().enumerate() {
         let mut header = head.clone();
@@ -91,7 +91,7 @@ fn store(name: &str, lines: &[(f64, &str)]) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_gate_knows_worse_better_same_and_not_known() {
+fn a_gate_gives_each_verdict() {
     let noise = [0.0, 3.0, -2.0, 1.0, -3.0, 2.0, 0.5, -1.0, 2.5, -2.5];
     let main: Vec<(f64, &str)> = noise.iter().map(|noise| (2000.0 + noise, "main")).collect();
     for (line, code, verdict) in

@@ -2,8 +2,8 @@
 //! profile or .dat file contains.
 
 use crate::extremes::{file_of, frames, packed};
-use crate::rig::{baseline, folder, plimsoll};
-use plimsoll_report::visible::steers;
+use crate::test_support::{baseline, folder, plimsoll};
+use plimsoll_report::visible::is_control_character;
 use serde_json::Value;
 
 /// Control sequences that clear the screen, set the title, change colours (8-bit), reverse the
@@ -83,7 +83,7 @@ fn poison_file(bytes: &[u8]) -> Vec<u8> {
 fn assert_harmless(text: &str, what: &str) {
     // Lines of CSV end with CR and LF.
     let text = text.replace("\r\n", "\n");
-    if let Some(at) = text.find(|c| steers(c) && c != '\n') {
+    if let Some(at) = text.find(|c| is_control_character(c) && c != '\n') {
         let around: String = text[..at].chars().rev().take(60).collect::<Vec<_>>().into_iter().rev().collect();
         panic!("{what}: {:?} after {around:?}", text[at..].chars().next());
     }

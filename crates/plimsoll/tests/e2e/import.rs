@@ -1,7 +1,7 @@
 //! Tests `plimsoll import` end to end: an imported file is checked and sent, and an invalid source
 //! is refused.
 
-use crate::rig::{baseline, folder, json, number, plimsoll};
+use crate::test_support::{baseline, folder, json, number, plimsoll};
 use std::path::Path;
 
 fn text(path: &Path) -> &str {

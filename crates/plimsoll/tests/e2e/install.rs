@@ -1,6 +1,6 @@
 //! Tests completions, manual pages, the version, and the output without arguments.
 
-use crate::rig::{folder, plimsoll};
+use crate::test_support::{folder, plimsoll};
 use std::process::Command;
 
 #[test]

@@ -1,6 +1,6 @@
 //! Tests the progress display, on a pseudo terminal (from `script`) and without a terminal.
 
-use crate::rig::{Done, baseline, command, finish, folder, plimsoll, signal};
+use crate::test_support::{Done, baseline, command, finish, folder, plimsoll, signal};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 

@@ -8,7 +8,6 @@
 
 mod action;
 mod addresses;
-mod around;
 mod attack;
 #[cfg(feature = "web")]
 mod browser;
@@ -18,7 +17,6 @@ mod curl;
 #[cfg(feature = "png")]
 mod diff;
 mod doctor;
-mod doors;
 mod experiments;
 mod explain;
 mod extremes;
@@ -38,10 +36,11 @@ mod history;
 mod hostile;
 mod import;
 mod install;
+mod interference;
 mod live;
 mod mix;
 mod model;
-mod others;
+mod other_tools;
 mod output;
 mod overload;
 mod probes;
@@ -53,7 +52,6 @@ mod public;
 mod replay;
 mod report;
 mod rerun;
-mod rig;
 mod run;
 mod scale;
 mod scenario;
@@ -63,7 +61,9 @@ mod secrets;
 mod serve;
 #[cfg(feature = "web")]
 mod serve_pages;
+mod setup_teardown;
 mod sweep;
+mod test_support;
 mod tls;
 mod traffic;
 mod usage;

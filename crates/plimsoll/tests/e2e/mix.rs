@@ -1,7 +1,7 @@
 //! Tests traffic files (`-f`): several requests by weight, under every command that generates load,
 //! and errors about invalid files.
 
-use crate::rig::{Heard, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
+use crate::test_support::{Heard, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Tests `plimsoll model` end to end: the model of a log is valid, and its traffic resembles the
 //! log's.
 
-use crate::rig::{baseline, folder, json, number, plimsoll};
+use crate::test_support::{baseline, folder, json, number, plimsoll};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Tests outputs that cannot be written: standard output, full disks, files of other users.
 //! Measurements are kept, the error is reported, and the exit code is 2.
 
-use crate::rig::{Done, baseline, command, finish, folder, place, plimsoll};
+use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;

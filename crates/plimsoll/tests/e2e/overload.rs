@@ -1,10 +1,10 @@
 //! Tests `plimsoll overload`: loads above the load line of real servers, and recovery.
 
-use crate::rig::{baseline, folder, json, number, place, plimsoll};
+use crate::test_support::{baseline, folder, json, number, place, plimsoll};
 use plimsoll_bench::servers::token_bucket;
 
 #[test]
-fn what_is_kept_past_the_line_is_told() {
+fn throughput_above_the_load_line_is_reported() {
     let limited = token_bucket(300.0, 30.0).expect("starts");
     let file = folder("overload").join("overload.plimsoll");
     let path = file.to_str().expect("text");
@@ -32,7 +32,7 @@ fn what_is_kept_past_the_line_is_told() {
 }
 
 #[test]
-fn what_is_refused_comes_again() {
+fn refused_requests_are_retried() {
     let limited = token_bucket(200.0, 20.0).expect("starts");
     let path = &place("overload-again", "overload.plimsoll");
     let url = limited.url("/");

@@ -1,7 +1,7 @@
 //! Tests the probes of real servers: three runtimes, a forking server, a restarting one, one of
 //! another user, and one on another machine.
 
-use crate::rig::{
+use crate::test_support::{
     Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, place, plimsoll, serve,
     signal,
 };

@@ -1,6 +1,6 @@
 //! Tests `plimsoll profile` end to end: files, URLs, pictures, differences, and invalid input.
 
-use crate::rig::{folder, plimsoll};
+use crate::test_support::{folder, plimsoll};
 use std::fs;
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -2,7 +2,7 @@
 //! builds that it starts and stops, and what happens when something fails.
 
 use crate::report::assert_works_in_a_browser;
-use crate::rig::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
+use crate::test_support::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
 use plimsoll_bench::Fault;
 use plimsoll_bench::servers::{misbehave, slots};
 use serde_json::Value;
@@ -123,7 +123,7 @@ fn a_build_that_fails_more_is_worse_whatever_is_measured() {
 /// An undecided comparison has its own exit code and says how to decide. For two URLs, the output
 /// says what was compared.
 #[test]
-fn what_could_not_be_told_is_said() {
+fn an_inconclusive_verdict_names_the_way_out() {
     let server = baseline(1);
     let url = format!("{}/delay/20", server.url);
     let p99 = ["--measure", "p99", "--rate", "20", "--blocks", "2", "--for", "300ms", "--budget", "20s"];

@@ -2,7 +2,7 @@
 //! difference.
 
 use crate::prove::free_port;
-use crate::rig::{folder, go_binary, go_server, number, place, plimsoll};
+use crate::test_support::{folder, go_binary, go_server, number, place, plimsoll};
 use serde_json::Value;
 
 #[test]
@@ -37,7 +37,7 @@ fn the_function_that_makes_the_difference_is_named() {
 
 #[test]
 fn what_cannot_be_profiled_is_one_sentence() {
-    let server = crate::rig::baseline(1);
+    let server = crate::test_support::baseline(1);
     let url = format!("{}/healthz", server.url);
     for (arguments, part) in [
         (&["prove", "--pprof", &url, &url][..], "net/http/pprof"),

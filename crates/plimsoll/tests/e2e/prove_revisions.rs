@@ -4,7 +4,7 @@
 //! Not here: builds that are started by a command (`prove`, `builds`).
 
 use crate::prove::{free_port, wait_for};
-use crate::rig::{Done, command, finish, folder, signal};
+use crate::test_support::{Done, command, finish, folder, signal};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

@@ -3,7 +3,7 @@
 //!
 //! Not here: cases that only a library or a protocol shows (`plimsoll-wire`, `plimsoll-traffic`).
 
-use crate::rig::{Done, Heard, folder, plimsoll};
+use crate::test_support::{Done, Heard, folder, plimsoll};
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Tests `plimsoll replay` end to end: a log is sent with its recorded timing, statuses are
 //! compared, and unusable logs are refused.
 
-use crate::rig::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use crate::test_support::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use plimsoll_bench::servers::slots;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ fn a_log_is_asked_again_as_it_came() {
 }
 
 #[test]
-fn faster_more_and_less_of_it() {
+fn speed_scale_and_duration_change_the_replay() {
     let (server, log) = (baseline(1), log());
     for (more, scheduled, length_s) in [
         (&["--speed", "2x"][..], 190.0, 1.0),
@@ -120,7 +120,7 @@ fn a_replay_is_repeated_from_its_record() {
 /// The server's capacity and the log's rate (190 requests in about 2 s) are known, so the multiple
 /// is known.
 #[test]
-fn how_many_times_over_a_log_is_carried_is_found() {
+fn the_sustained_multiple_of_a_log_is_found() {
     let (server, log) = (slots(4, 10.0).expect("starts"), log());
     let file = folder("drawn").join("a.plimsoll");
     let words = [

@@ -1,7 +1,7 @@
 //! Tests `plimsoll report` and `plimsoll rerun`: pages in a real browser, other formats, and files
 //! without a report.
 
-use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
+use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

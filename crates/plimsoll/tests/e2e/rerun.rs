@@ -1,7 +1,7 @@
 //! Tests `plimsoll rerun`: it repeats the recorded experiment or refuses. The specifications in
 //! both run files are compared as a whole.
 
-use crate::rig::{Server, baseline, folder, number, plimsoll};
+use crate::test_support::{Server, baseline, folder, number, plimsoll};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, RedactedText, Terms, codec};
 use serde_json::Value;

@@ -1,6 +1,6 @@
 //! Tests `plimsoll run` on real servers: nginx, Go's net/http, and the reference server.
 
-use crate::rig::{
+use crate::test_support::{
     assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal, unhindered,
 };
 use std::process::Stdio;
@@ -73,7 +73,7 @@ fn big_bodies_stream_both_ways() {
     assert_eq!(number(&document, "ledger.succeeded"), 4.0);
     assert!(number(&document, "bytes_in") >= 120e6);
     let go = go_server();
-    let folder = crate::rig::folder("body");
+    let folder = crate::test_support::folder("body");
     let body = folder.join("body.bin");
     std::fs::write(&body, vec![b'x'; 3_000_000]).expect("written");
     let flag = format!("@{}", body.display());

@@ -1,7 +1,7 @@
 //! Tests more connections than a process may open files: client and server use threads with their
 //! own file tables.
 
-use crate::rig::{assert_ledger_closes, number};
+use crate::test_support::{assert_ledger_closes, number};
 use serde_json::Value;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

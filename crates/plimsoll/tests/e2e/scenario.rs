@@ -1,7 +1,7 @@
 //! Tests scenarios (`-f`): users log in, carry captured values, and send their requests in order,
 //! under every command that generates load.
 
-use crate::rig::{Heard, assert_ledger_closes, folder, json, number, plimsoll};
+use crate::test_support::{Heard, assert_ledger_closes, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

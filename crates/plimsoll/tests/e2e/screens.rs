@@ -1,6 +1,6 @@
 //! Tests terminals of several widths: no line is too wide, no word is broken, nothing is cut.
 
-use crate::rig::{Done, baseline, finish, folder, plimsoll, recorded};
+use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};

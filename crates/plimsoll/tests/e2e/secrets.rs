@@ -1,7 +1,7 @@
 //! Tests that secrets in any place of a command line appear in no output, message, run file, page
 //! or chart. `every_flag` tests all spellings of flags; this file tests what is written.
 
-use crate::rig::{baseline, command, finish, folder, plimsoll};
+use crate::test_support::{baseline, command, finish, folder, plimsoll};
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;

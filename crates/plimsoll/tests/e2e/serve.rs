@@ -1,6 +1,6 @@
 //! Tests `plimsoll serve`: its pages, access control, and studies started from a form.
 
-use crate::rig::{Server, baseline, command, folder, plimsoll, recorded};
+use crate::test_support::{Server, baseline, command, folder, plimsoll, recorded};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;

@@ -5,8 +5,8 @@
 //! Not here: access control, and the API for programs (`serve`).
 
 use crate::browser::Browser;
-use crate::rig::{baseline, folder, recorded};
 use crate::serve::Pages;
+use crate::test_support::{baseline, folder, recorded};
 use std::path::PathBuf;
 
 /// Takes a picture of a page at each width and colour scheme, and checks that nothing lies outside

@@ -1,6 +1,6 @@
 //! Tests `plimsoll sweep`: the table, its file, and concurrencies that the machine cannot sustain.
 
-use crate::rig::{baseline, folder, json, plimsoll};
+use crate::test_support::{baseline, folder, json, plimsoll};
 use std::process::{Command, Stdio};
 
 #[test]

@@ -1,7 +1,7 @@
 //! Tests HTTPS: real servers, all kinds of invalid certificates, and servers that break off the
 //! handshake.
 
-use crate::rig::{assert_ledger_closes, folder, go_server_tls, json, nginx_tls, number, plimsoll};
+use crate::test_support::{assert_ledger_closes, folder, go_server_tls, json, nginx_tls, number, plimsoll};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, date_time_ymd};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};

@@ -1,7 +1,7 @@
 //! Tests `plimsoll traffic` end to end: plain, compressed, piped and merged logs, the page, and
 //! invalid input.
 
-use crate::rig::{command, finish, folder, number, plimsoll};
+use crate::test_support::{command, finish, folder, number, plimsoll};
 use serde_json::Value;
 use std::fs;
 use std::io::Write;
@@ -47,7 +47,7 @@ fn document(arguments: &[&str]) -> Value {
 }
 
 #[test]
-fn a_log_says_what_comes() {
+fn traffic_of_a_log_is_described() {
     let log = file("access.log", lines(0, 120).as_bytes());
     let document = document(&[text(&log), "--log-format", FORMAT]);
     assert_eq!(document["schema"], "plimsoll.traffic/1");

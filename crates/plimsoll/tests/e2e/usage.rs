@@ -1,7 +1,7 @@
 //! Tests bad use: one sentence that names the flag or file and the way out, exit code 2, never a
 //! panic.
 
-use crate::rig::{baseline, command, folder, plimsoll};
+use crate::test_support::{baseline, command, folder, plimsoll};
 use std::net::TcpListener;
 use std::process::Stdio;
 

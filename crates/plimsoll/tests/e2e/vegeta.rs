@@ -1,7 +1,7 @@
 //! Tests `plimsoll vegeta`: results that vegeta wrote give the same figures, shown in the form of
 //! vegeta's reports.
 
-use crate::rig::{command, finish, folder, plimsoll};
+use crate::test_support::{command, finish, folder, plimsoll};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -74,7 +74,7 @@ fn results_go_through_pipes_and_encodings() {
 
 #[test]
 fn an_attack_writes_the_encoding_that_is_asked_for() {
-    let server = crate::rig::baseline(1);
+    let server = crate::test_support::baseline(1);
     let targets = || format!("GET {}/healthz\n", server.url).into_bytes();
     let attack = |words: &[&str]| {
         let always = ["vegeta", "attack", "-rate", "50", "-duration", "200ms"];
@@ -137,7 +137,7 @@ fn a_plot_is_a_page_of_whatever_results_there_are() {
 
 #[test]
 fn an_attack_asks_its_targets_in_turn_and_its_results_are_vegetas() {
-    let server = crate::rig::baseline(1);
+    let server = crate::test_support::baseline(1);
     let url = &server.url;
     let targets = format!("GET {url}/healthz\nX-Case: one\n\nPOST {url}/bytes/300\n\nGET {url}/status/503\n");
     let attack = ["vegeta", "attack", "-rate", "40/1s", "-duration", "1500ms", "-name", "fixture"];

@@ -3,7 +3,7 @@
 //!
 //! Without root, `unshare`, `ip` and `sshd`, the tests are skipped with a message.
 
-use crate::rig::{baseline, command, finish, folder, number, signal};
+use crate::test_support::{baseline, command, finish, folder, number, signal};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
@@ -194,7 +194,7 @@ impl Pair {
         command.args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts")
     }
 
-    fn plimsoll(&self, words: &[&str]) -> crate::rig::Done {
+    fn plimsoll(&self, words: &[&str]) -> crate::test_support::Done {
         finish(self.start_plimsoll(words))
     }
 }
@@ -397,7 +397,7 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
 
 /// Returns the cause that `plimsoll explain` names, and whether the machine was too busy to name
 /// one.
-fn cause(done: &crate::rig::Done) -> (String, bool) {
+fn cause(done: &crate::test_support::Done) -> (String, bool) {
     let document = done.json();
     let warnings = document["warnings"].to_string();
     let hindered = warnings.contains("disturbed") || document["cause"] == "client";

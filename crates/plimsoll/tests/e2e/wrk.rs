@@ -1,7 +1,7 @@
 //! Tests `plimsoll wrk`: scripts send what they send under wrk, and the output equals wrk's line
 //! for line. A test server records every message.
 
-use crate::rig::{folder, place, plimsoll};
+use crate::test_support::{folder, place, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;

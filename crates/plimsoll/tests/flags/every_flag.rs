@@ -6,7 +6,7 @@ use super::*;
 use crate::args::Cli;
 use crate::commands::experiment::{self, ExperimentInput};
 use crate::commands::traffic::ReadingMeter;
-use crate::{refused, understood};
+use crate::{parse_with_secrets, usage_error};
 use clap::CommandFactory;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
 use plimsoll_model::failure::Failure;
@@ -37,7 +37,7 @@ fn every_flag_has_a_class() {
     }
     assert!(
         missing.is_empty(),
-        "name the value of these as one that of_value knows (what may be repeated?): {missing:#?}"
+        "name the value of these as one that class_of_value_name knows (what may be repeated?): {missing:#?}"
     );
 }
 
@@ -374,7 +374,7 @@ fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<
     let kind = (command == "import").then(|| "har".to_owned());
     let line = ["plimsoll", command].map(str::to_owned).into_iter().chain(kind).chain(first.iter().cloned());
     let line = line.chain(then.iter().cloned()).map(OsString::from);
-    understood(line).map_err(|error| refused::sentence(&Cli::command(), &error))
+    parse_with_secrets(line).map_err(|error| usage_error::sentence(&Cli::command(), &error))
 }
 
 fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<Result<ExperimentInput, Failure>> {
@@ -472,14 +472,14 @@ fn sentences_about_mistakes_repeat_no_secret() {
     ] {
         let words: Vec<String> = line.replace('C', CANARY).split_whitespace().map(str::to_owned).collect();
         let line = std::iter::once("plimsoll".to_owned()).chain(words.clone()).map(OsString::from);
-        match understood(line) {
+        match parse_with_secrets(line) {
             Ok((cli, hidden)) => match experiment::spec_from_command(&cli.command) {
                 Ok(Some(question)) => assert!(!recorded(&question).contains(CANARY), "{words:?}"),
                 Ok(None) => {}
                 Err(failure) => assert!(!hidden.hide(&failure.to_string()).contains(CANARY), "{words:?}: {failure}"),
             },
             Err(error) => {
-                let sentence = refused::sentence(&Cli::command(), &error);
+                let sentence = usage_error::sentence(&Cli::command(), &error);
                 assert!(
                     !sentence.contains(CANARY) && !sentence.contains('\n') && sentence.len() < 300,
                     "{words:?}: {sentence}"

@@ -5,7 +5,7 @@ use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
-use crate::explain::queues::held_by_our_connections;
+use crate::explain::queues::is_limited_by_own_connections;
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::MOST;
 use crate::sentence::{Remedy, Sentence};
@@ -44,7 +44,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
         let reads_late = case.top(Signal::WindowLimited).is_some_and(|share| share >= MOST);
-        let why = match held_by_our_connections(case) {
+        let why = match is_limited_by_own_connections(case) {
             Some(true) => {
                 let most = case.past.under_way_max;
                 Sentence::from(format!(

@@ -50,7 +50,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             format!(
                 "the quota of {:.2} cores of the control group of {}, a dependency",
                 top(case, Signal::DownstreamQuota),
-                case.held_back_behind().unwrap_or("what the server calls")
+                case.throttled_dependency().unwrap_or("what the server calls")
             ),
             format!("it was exhausted in {} of its periods{}", share(case, Signal::DownstreamThrottled), idle(case)),
         ),

@@ -130,7 +130,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 "its threads run one at a time and use {used:.2} cores in all, as behind a lock or in one \
                  goroutine or actor{idle}"
             ),
-            false => format!("{:.1} requests are in service at once{idle}", case.at_a_time().unwrap_or(0.0)),
+            false => format!("{:.1} requests are in service at once{idle}", case.requests_in_service().unwrap_or(0.0)),
         };
         CauseText::limit(format!("a lock in {server}"), how)
     },

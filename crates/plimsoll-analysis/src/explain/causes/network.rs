@@ -4,7 +4,7 @@ use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestati
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
-use crate::explain::queues::{comes_in_for_long, on_the_way};
+use crate::explain::queues::{arrives_slowly_from_dependency, on_the_way};
 use crate::explain::signals::Signal;
 use crate::explain::thresholds::LOSSY;
 use crate::format;
@@ -77,7 +77,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 "{} of responses from a dependency are in transit{idle}",
                 format::bytes(top(case, Signal::PeerOnTheWay))
             )
-        } else if comes_in_for_long(case) == Some(true) {
+        } else if arrives_slowly_from_dependency(case) == Some(true) {
             format!(
                 "{}/s come from a dependency, and {} come in piece by piece{idle}",
                 format::bytes(top(case, Signal::PeerReceived)),

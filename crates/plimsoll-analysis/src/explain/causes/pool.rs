@@ -88,8 +88,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             let connections = number(count, "connection", "connections");
             return CauseText::limit(format!("{connections} to {}", peer_text(case, peer)), how).plural(several);
         }
-        let places = format!("a pool of about {:.0} in {}", case.at_a_time().unwrap_or(0.0), server(case));
-        let subject = match case.asked_most().filter(|_| calls_as_served(case) == Some(true)) {
+        let places = format!("a pool of about {:.0} in {}", case.requests_in_service().unwrap_or(0.0), server(case));
+        let subject = match case.most_called_dependency().filter(|_| calls_as_served(case) == Some(true)) {
             Some((peer, _)) => format!("{places}, for calls to {}", peer_text(case, peer)),
             None => places,
         };

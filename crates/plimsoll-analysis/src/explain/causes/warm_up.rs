@@ -31,7 +31,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let past = case.offered_text(case.past.get(Signal::Goodput).unwrap_or(0.0));
         let then = case.offered_text(case.saturated_rps.unwrap_or(0.0));
-        let closed = case.answers_most().and_then(|sight| sight.get(Signal::Goodput));
+        let closed = case.best_closed_load().and_then(|sight| sight.get(Signal::Goodput));
         let now = match (case.holds_upper(), holds_more(case), closed) {
             (Some(_), ..) => format!("{past} did not meet the SLO during the search, and meet the SLO now"),
             (None, None, Some(closed)) => {

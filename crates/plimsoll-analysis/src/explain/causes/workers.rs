@@ -73,14 +73,16 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROBES,
     tell: |case| {
         let idle = idle(case);
-        let count = case.at_a_time().unwrap_or(0.0).max(1.0);
+        let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
         if top(case, Signal::FullThreads) >= AS_FAST {
             let threads = number(top(case, Signal::FullThreads), "thread", "threads");
             return CauseText::limit(format!("{threads} of {}", server(case)), format!("they are saturated{idle}"))
                 .plural(true);
         }
         if queues_before(case) == Some(true) {
-            let who = case.queued_most().map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
+            let who = case
+                .slowest_accepting_dependency()
+                .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
             let served = number(count, "request", "requests");
             let queued = number(top(case, Signal::PeerQueued), "connection", "connections");
             let how = format!("about {served} are in service there at once, and {queued} wait to be accepted{idle}");

@@ -17,7 +17,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
     ] {
         let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
         let case = Contrast { lower_rps, ..case };
-        assert_eq!(case.broken_since(), expect, "{answered} {lower_rps}");
+        assert_eq!(case.goodput_if_broken_rps(), expect, "{answered} {lower_rps}");
         let text = not_known::sentence(&case, &[]);
         assert_eq!(
             text.contains("has not recovered from the search: its line was 1 000 requests/s"),
@@ -38,9 +38,9 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
             lower_rps: 1000.0,
             ..usual().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
         };
-        assert_eq!(case.broken_since(), Some(0.0));
+        assert_eq!(case.goodput_if_broken_rps(), Some(0.0));
         let posterior = Posterior::from_contrast(&case, &[]);
-        let first = posterior.causes().first().map(|first| (first.cause, may_be_told(&case, first.cause)));
+        let first = posterior.causes().first().map(|first| (first.cause, may_be_named(&case, first.cause)));
         assert_eq!(first, expect, "{}", tell(&case));
     }
 }
@@ -49,7 +49,11 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
 fn of_what_fails_at_any_load_no_limit_is_told() {
     let slo = Slo::default();
     let told = |case: &Contrast| {
-        (case.fails_anyhow().is_some(), case.plateau(), Some(named(case)).filter(|cause| *cause != Cause::Unknown))
+        (
+            case.constant_failure_share().is_some(),
+            case.plateau(),
+            Some(named(case)).filter(|cause| *cause != Cause::Unknown),
+        )
     };
     let failing = |share: f64| {
         let mut case =
@@ -76,7 +80,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
         past: LoadSignals::default(),
         ..usual()
     };
-    assert_eq!(short.at_a_time(), None, "one at a time was asked, and served");
+    assert_eq!(short.requests_in_service(), None, "one at a time was asked, and served");
     assert!(not_known::sentence(&short, &[]).contains("the budget was too short"));
 }
 
@@ -229,7 +233,7 @@ fn without_a_line_loads_are_shares_of_the_most_that_was_answered() {
     let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
     let settings = Settings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
     let made = |purpose, load, achieved_rps| {
-        let trial = TrialOutcome::of_a_second(purpose, load, Verdict::Fail);
+        let trial = TrialOutcome::one_second(purpose, load, Verdict::Fail);
         TrialOutcome { achieved_rps, ..trial }
     };
     let users = |users: u64, rps: f64| made(Purpose::Peak, OfferedLoad::Users(users), rps);

@@ -132,7 +132,7 @@ fn kinds_must_agree() {
 }
 
 #[test]
-fn heap_estimates_are_turned_back_into_what_was_caught() {
+fn heap_estimates_give_sampled_counts() {
     let types = ["alloc_objects/count", "alloc_space/bytes", "inuse_objects/count", "inuse_space/bytes"];
     let types = types.iter().map(|t| t.split_once('/').expect("two words"));
     let mut builder = ProfileBuilder::new(types.map(|(kind, unit)| ValueType::new(kind, unit)).collect());

@@ -74,7 +74,7 @@ impl SimWorld {
     }
 
     /// Sends bytes of the server to the client.
-    pub(super) fn bring(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
+    pub(super) fn send_to_client(&mut self, at_ns: u64, link: usize, bytes: Vec<u8>) {
         let (bytes, to): (Rc<[u8]>, usize) = (bytes.as_slice().into(), bytes.len());
         let pieces = if self.server.cut == Cut::Bytes { to } else { usize::from(to > 0) };
         for number in 0..pieces {
@@ -99,7 +99,7 @@ impl SimWorld {
             && let Some(heard) = streams.next(std::mem::take(&mut arrived))
         {
             match heard {
-                StreamAction::Says(bytes) => self.bring(at_ns, link, bytes),
+                StreamAction::Says(bytes) => self.send_to_client(at_ns, link, bytes),
                 StreamAction::Asks(stream) => {
                     self.account.requests += 1;
                     let done_ns = self.work(at_ns);
@@ -109,7 +109,7 @@ impl SimWorld {
                 StreamAction::Untaken(bytes, is_over) => {
                     self.account.untaken += 1;
                     self.account.streams_over += u64::from(is_over);
-                    self.bring(at_ns, link, bytes);
+                    self.send_to_client(at_ns, link, bytes);
                 }
                 StreamAction::Wrong => self.account.bytes_wrong += 1,
             }
@@ -125,7 +125,7 @@ impl SimWorld {
             let apart_ns = self.server.h2.map_or(0, |how| how.messages.1);
             self.after(at_ns + apart_ns, link, SimEventKind::AnswersStream(stream, left - 1));
         }
-        self.bring(at_ns, link, said);
+        self.send_to_client(at_ns, link, said);
         if is_over {
             self.close(at_ns, link);
         }

@@ -21,7 +21,7 @@ fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, c
 }
 
 #[test]
-fn what_answers_miss_is_a_failure_of_its_own_kind() {
+fn a_missed_expectation_is_a_failure_kind() {
     for cut in [Cut::Whole, Cut::Bytes] {
         for (plan, miss) in [
             (expecting(Some("hello"), Some("text/plain"), Some(100 * MS), Some("regex:h(el+)o")), None),

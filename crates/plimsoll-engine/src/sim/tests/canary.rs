@@ -4,7 +4,7 @@
 use super::*;
 
 /// Whether the checks of every run (`verify`) reject this run.
-fn caught(sim: &Sim, server: &SimServer) -> bool {
+fn is_detected(sim: &Sim, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }
 
@@ -12,20 +12,20 @@ fn caught(sim: &Sim, server: &SimServer) -> bool {
 fn a_ledger_that_is_off_by_one_is_caught() {
     let server = SimServer::new(MS);
     let mut sim = simulate(&closed("4@300ms"), &server, 1);
-    assert!(!caught(&sim, &server));
+    assert!(!is_detected(&sim, &server));
     let interval = sim.run.intervals.values_mut().next().expect("an interval");
     interval.routes.of_mut(0).ledger.scheduled += 1;
-    assert!(caught(&sim, &server), "a request without an end");
+    assert!(is_detected(&sim, &server), "a request without an end");
     interval_of(&mut sim).routes.of_mut(0).ledger.unsent += 1;
-    assert!(!caught(&sim, &server), "accounted for");
+    assert!(!is_detected(&sim, &server), "accounted for");
     interval_of(&mut sim).load.in_flight_ns += 1;
-    assert!(caught(&sim, &server), "a nanosecond in flight that nobody took");
+    assert!(is_detected(&sim, &server), "a nanosecond in flight that nobody took");
     interval_of(&mut sim).load.in_flight_ns -= 1;
     interval_of(&mut sim).load.bytes_in += 1;
-    assert!(caught(&sim, &server), "a byte that nobody sent");
+    assert!(is_detected(&sim, &server), "a byte that nobody sent");
     interval_of(&mut sim).load.bytes_in -= 1;
     interval_of(&mut sim).routes.of_mut(0).statuses.add(200, 1);
-    assert!(caught(&sim, &server), "an answer that nobody gave");
+    assert!(is_detected(&sim, &server), "an answer that nobody gave");
 }
 
 fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
@@ -38,12 +38,12 @@ fn a_server_that_answers_twice_is_caught() {
     // request counts as the response to that request. Here it arrives sooner than the round trip
     // allows.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(60_000), 1.0);
-    assert!(caught(&simulate(&closed("1@300ms"), &server, 1), &server));
+    assert!(is_detected(&simulate(&closed("1@300ms"), &server, 1), &server));
     // A second response on an idle connection belongs to no request. The connection is closed, and
     // earlier requests keep their outcome.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(5 * MS), 1.0);
     let sim = simulate(&constant("10@1s"), &server, 1);
-    assert!(!caught(&sim, &server));
+    assert!(!is_detected(&sim, &server));
     assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (10, 10));
 }
 

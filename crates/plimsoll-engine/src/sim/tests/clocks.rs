@@ -131,7 +131,7 @@ fn an_answer_that_is_seen_late_is_a_timeout_once() {
 }
 
 #[test]
-fn queues_come_out_as_theory_says() {
+fn queue_waits_match_queueing_theory() {
     // One server, first come, first served, 600/s against 1 000/s: M/M/1 and M/D/1 have known
     // means.
     let (rate, mean_ms, load) = (600.0, 1.0, 0.6);

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn none_is_opened_beside_an_idle_one_and_none_beyond_the_maximum() {
+fn idle_connections_are_reused_up_to_the_maximum() {
     for seed in first_seed()..first_seed() + 5 {
         for (connections_max, connections_ready) in [(10_000, 0), (10_000, 30), (8, 0), (8, 8), (1, 1)] {
             let plan = poisson("2000@500ms").with(|it| {
@@ -122,7 +122,7 @@ fn a_dead_address_of_a_name_fails_no_request() {
 }
 
 #[test]
-fn what_cannot_be_trusted_is_replaced() {
+fn unusable_connections_are_replaced() {
     let kept = run(&closed("1@300ms"), &SimServer::new(MS), first_seed());
     assert_eq!(kept.account.connects, 1, "a good connection is kept");
     for (fault, failure) in [
@@ -250,7 +250,7 @@ fn a_send_that_finds_the_connection_broken_is_a_reset() {
 }
 
 #[test]
-fn one_byte_at_a_time_is_all_at_once() {
+fn split_responses_give_the_same_result() {
     for seed in first_seed()..first_seed() + 2 {
         for fault in Fault::ALL {
             let plan = poisson("300@200ms").with(|it| it.load.connections_ready = 40);

@@ -30,7 +30,7 @@ fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
 }
 
 #[test]
-fn what_is_no_http_is_kept_and_what_succeeds_or_is_not_measured_is_not() {
+fn only_measured_failures_are_stored() {
     for cut in [Cut::Whole, Cut::Bytes] {
         let server = |fault| SimServer { cut, ..SimServer::new(MS).with_fault(fault, 0.5) };
         let garbage = run(&constant("100@1s"), &server(Fault::Garbage), first_seed()).run;

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_generator_that_is_too_slow_says_so() {
+fn a_slow_generator_shows_in_lag_and_work_share() {
     // A request costs the generator 130 us, and one is due every 50 us.
     let machine = SimMachine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..SimMachine::default() };
     for spin in [Spin::Off, Spin::On] {

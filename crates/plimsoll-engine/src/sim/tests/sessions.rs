@@ -301,7 +301,7 @@ fn a_failure_abandons_its_session_unless_it_goes_on() {
 }
 
 #[test]
-fn a_session_in_which_nothing_is_asked_does_not_hold_the_worker() {
+fn an_empty_session_does_not_block_the_worker() {
     let once = [SessionOp::Once { to: 2 }, ask(0)];
     let endless = [
         SessionOp::Unless { text: "{{ none }}".into(), empty: false, to: 2 },
@@ -349,7 +349,7 @@ fn replayed(requests: u64) -> Setup {
 }
 
 #[test]
-fn what_a_log_lists_is_asked_once_each_and_held_against_it() {
+fn a_replay_sends_each_logged_request_once() {
     for machines in [1, 3] {
         let plan = replayed(400);
         let server = SimServer::new(MS);

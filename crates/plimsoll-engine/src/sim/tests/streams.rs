@@ -39,7 +39,7 @@ fn users_share_connections_and_each_meets_the_server_alone() {
 }
 
 #[test]
-fn what_waits_for_a_free_stream_waits_for_us_and_says_so() {
+fn stream_waits_are_counted_as_generator_waits() {
     // Sixteen users share two connections, with three streams each.
     let plan = over_streams(closed("16"), 8).with(|plan| {
         plan.load.duration_ns = Some(SECOND);
@@ -115,7 +115,7 @@ fn a_server_that_goes_away_loses_nothing() {
 }
 
 #[test]
-fn nobody_waits_for_a_slow_answer_on_a_connection_that_is_left() {
+fn after_goaway_new_requests_do_not_wait() {
     let plan = over_streams(closed("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
     let service = Service::SlowOneIn(MS, SECOND, 200);
     let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });

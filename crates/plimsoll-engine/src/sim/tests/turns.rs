@@ -45,7 +45,7 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
 }
 
 #[test]
-fn beside_floods_others_get_their_turn() {
+fn floods_do_not_delay_other_connections() {
     // Three of ten responses never end. The other responses are as fast as without them, plus the
     // turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
@@ -61,7 +61,7 @@ fn beside_floods_others_get_their_turn() {
 }
 
 #[test]
-fn what_a_turn_leaves_is_gone_on_with() {
+fn unfinished_work_continues_in_the_next_turn() {
     // All bytes arrive at once: one event, and none for the rest.
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
@@ -107,7 +107,7 @@ fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
 }
 
 #[test]
-fn many_who_join_or_try_again_at_once_hold_nobody_up() {
+fn joins_and_retries_do_not_delay_other_users() {
     // 2 000 users join at once, which takes 40 ms of the generator's time. The first responses are
     // read meanwhile.
     let machine = SimMachine { send_ns: 20_000, ..SimMachine::default() };

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_around_a_command_is_no_word_of_it() {
+    fn prompts_and_redirections_are_no_arguments() {
         let one = Ok(&["curl", "http://h/a?x=1&y=2"][..]);
         for line in [
             "curl http://h/a?x=1&y=2 | jq .",

@@ -123,7 +123,7 @@ impl CookieTarget {
 
 impl JmxReader {
     /// The `Authorization` value for a request. Only the nearest level with users counts.
-    pub fn user_told(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
+    pub fn authorization_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
         // The request is compared with each user, which costs budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
@@ -136,14 +136,14 @@ impl JmxReader {
             for user in users.iter().filter(|user| user.url.as_fixed().is_none()) {
                 let text =
                     "a user for a URL with a placeholder: its requests are not known, so they have no credentials";
-                self.draft.leave_out_again(user.at, text);
+                self.draft.note_repeated_omission(user.at, text);
             }
         }
         user?.authorization.clone()
     }
 
     /// The `Cookie` value for a request. Only the nearest level with cookies counts.
-    pub fn cookies_sent(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
+    pub fn cookie_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
         let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
         for cookie in cookies {
@@ -156,7 +156,7 @@ impl JmxReader {
                     "the cookie '{}' belongs to another host or path, or to https only: it is not sent there",
                     short_text(&cookie.name)
                 );
-                self.draft.leave_out_again(cookie.at, text);
+                self.draft.note_repeated_omission(cookie.at, text);
                 continue;
             }
             sent.push(if sent.is_empty() { "" } else { "; " });
@@ -172,7 +172,7 @@ impl JmxReader {
         for element in elements {
             match element.kind() {
                 "ConfigTestElement" if element.node.attribute("guiclass") == Some("HttpDefaultsGui") => {
-                    self.not_carried_over(element, &short_text(element.name()));
+                    self.note_ignored_properties(element, &short_text(element.name()));
                     level.defaults.push(*element);
                     level.defaults_bytes += DEFAULT_BYTES * (1 + element.node.children().count());
                 }
@@ -185,7 +185,7 @@ impl JmxReader {
                             continue;
                         }
                         if name.contains("${") {
-                            self.draft.leave_out(xml::place(header), "a header whose name has a placeholder");
+                            self.draft.note_omission(xml::place(header), "a header whose name has a placeholder");
                             continue;
                         }
                         let value = self.text(value, xml::place(header));
@@ -212,15 +212,15 @@ impl JmxReader {
                     }
                     if !level.cookies.is_empty() {
                         let text = "cookies from the start: they replace the cookies that responses set";
-                        self.draft.leave_out_again(element.place(), text);
+                        self.draft.note_repeated_omission(element.place(), text);
                     }
                     if element.flag("CookieManager.clearEachIteration") {
                         let text = "a user keeps its cookies from one session to the next";
-                        self.draft.leave_out_again(element.place(), text);
+                        self.draft.note_repeated_omission(element.place(), text);
                     }
                 }
                 "AuthManager" => self.authorization(element, &mut level),
-                "CacheManager" => self.draft.leave_out_again(element.place(), "a cache: plimsoll has no cache"),
+                "CacheManager" => self.draft.note_repeated_omission(element.place(), "a cache: plimsoll has no cache"),
                 kind if kind.ends_with("ThroughputTimer") => self.throughput(element),
                 kind if kind.ends_with("Timer") => level.timers.push(*element),
                 kind if kind.ends_with("Assertion") => level.assertions.push(*element),
@@ -237,7 +237,8 @@ impl JmxReader {
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
-                self.draft.leave_out_again(at, format!("a user with the authentication {}", short_text(mechanism)));
+                self.draft
+                    .note_repeated_omission(at, format!("a user with the authentication {}", short_text(mechanism)));
                 let begins = url.written(false);
                 level.users.push(LevelUser { at, url, begins, authorization: None });
                 continue;
@@ -250,7 +251,7 @@ impl JmxReader {
                 _ => {
                     authorization.push_value("env.BASIC_AUTH");
                     let text = "user and password have placeholders: set BASIC_AUTH to USER:PASSWORD in base64";
-                    self.draft.leave_out_again(at, text);
+                    self.draft.note_repeated_omission(at, text);
                 }
             }
             let begins = url.written(false);
@@ -279,11 +280,11 @@ impl JmxReader {
             _ => None,
         };
         match per_minute {
-            None => {
-                self.draft.leave_out(at, format!("a {}: set it with the rate of the load", short_text(element.kind())))
-            }
-            Some((per_minute, is_each)) if !self.load.paced(per_minute, is_each, at) => {
-                self.draft.leave_out(at, "a second throughput timer: set it with the rate of the load")
+            None => self
+                .draft
+                .note_omission(at, format!("a {}: set it with the rate of the load", short_text(element.kind()))),
+            Some((per_minute, is_each)) if !self.load.set_timer_rate(per_minute, is_each, at) => {
+                self.draft.note_omission(at, "a second throughput timer: set it with the rate of the load")
             }
             Some(_) => {}
         }

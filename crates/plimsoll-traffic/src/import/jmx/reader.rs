@@ -54,6 +54,6 @@ impl JmxReader {
     }
 
     pub fn lacks(&mut self, left_out: BTreeSet<String>, at: TextPlace) {
-        left_out.into_iter().for_each(|text| self.draft.leave_out_again(at, text));
+        left_out.into_iter().for_each(|text| self.draft.note_repeated_omission(at, text));
     }
 }

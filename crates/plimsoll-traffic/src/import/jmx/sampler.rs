@@ -59,7 +59,7 @@ impl JmxReader {
         let at = element.place();
         let name = short_text(element.name());
         if self.requests == REQUESTS_MAX {
-            self.draft.leave_out_again(at, format!("requests beyond the first {REQUESTS_MAX}"));
+            self.draft.note_repeated_omission(at, format!("requests beyond the first {REQUESTS_MAX}"));
             return None;
         }
         let below = element.below();
@@ -100,7 +100,7 @@ impl JmxReader {
         let method = self.values.fixed(said("HTTPSampler.method")).map(|method| method.trim().to_ascii_uppercase());
         let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let method = method.filter(is_word).unwrap_or_else(|| {
-            self.draft.leave_out_again(at, format!("'{name}': its method is not known: it becomes GET"));
+            self.draft.note_repeated_omission(at, format!("'{name}': its method is not known: it becomes GET"));
             "GET".to_owned()
         });
         let mut request = DraftRequest {
@@ -114,9 +114,9 @@ impl JmxReader {
             request.follow = Some(REDIRECTS_MAX);
         }
         if element.flag("HTTPSampler.image_parser") || defaults.iter().any(|it| it.flag("HTTPSampler.image_parser")) {
-            self.draft.leave_out_again(at, "resources embedded in pages are not requested: add steps for them");
+            self.draft.note_repeated_omission(at, "resources embedded in pages are not requested: add steps for them");
         }
-        self.not_carried_over(element, name);
+        self.note_ignored_properties(element, name);
         // The path may be a whole URL, also through a variable.
         let is_url = self.values.text(&path).0.beginning().contains("://");
         let asked = match is_url {
@@ -143,9 +143,10 @@ impl JmxReader {
         if matches!(request.body, DraftBody::Parts(_)) {
             request.headers.retain(|(own, _)| !own.eq_ignore_ascii_case("content-type"));
         }
-        for (name, told) in
-            [("Authorization", self.user_told(levels, &asked)), ("Cookie", self.cookies_sent(levels, &asked))]
-        {
+        for (name, told) in [
+            ("Authorization", self.authorization_header(levels, &asked)),
+            ("Cookie", self.cookie_header(levels, &asked)),
+        ] {
             if let Some(value) = told.filter(|_| !request.has_header(name)) {
                 let (value, lacks) = self.values.seen_from_here(&value);
                 self.lacks(lacks, at);
@@ -157,9 +158,13 @@ impl JmxReader {
         for timer in levels.iter().flat_map(|level| &level.timers) {
             match thinking.add(timer, &self.values) {
                 Timer::Added => {}
-                Timer::Alike(text) => self.draft.leave_out_again(timer.place(), text),
-                Timer::Unread => self.draft.leave_out_again(timer.place(), "a timer whose time has a placeholder"),
-                Timer::No => self.draft.leave_out_again(timer.place(), format!("a {}", short_text(timer.kind()))),
+                Timer::Alike(text) => self.draft.note_repeated_omission(timer.place(), text),
+                Timer::Unread => {
+                    self.draft.note_repeated_omission(timer.place(), "a timer whose time has a placeholder")
+                }
+                Timer::No => {
+                    self.draft.note_repeated_omission(timer.place(), format!("a {}", short_text(timer.kind())))
+                }
             }
         }
         let checks = levels.iter().flat_map(|level| level.assertions.iter()).chain(below);
@@ -173,12 +178,14 @@ impl JmxReader {
             let shown_name = short_text(check.name());
             match checks::add(check, &self.values, &mut request) {
                 Some(Ok(())) => {}
-                Some(Err(why)) => {
-                    self.draft.leave_out_again(check.place(), format!("'{shown_name}' ({}): {why}", check.kind()))
-                }
+                Some(Err(why)) => self
+                    .draft
+                    .note_repeated_omission(check.place(), format!("'{shown_name}' ({}): {why}", check.kind())),
                 None if check.kind().ends_with("Assertion") => {
-                    self.draft
-                        .leave_out_again(check.place(), format!("'{shown_name}': a {}", short_text(check.kind())));
+                    self.draft.note_repeated_omission(
+                        check.place(),
+                        format!("'{shown_name}': a {}", short_text(check.kind())),
+                    );
                 }
                 None => self.other(check.kind(), check, &shown_name),
             }
@@ -192,7 +199,7 @@ impl JmxReader {
     }
 
     /// Adds notes about properties of a sampler that are not imported.
-    pub(super) fn not_carried_over(&mut self, element: &Element, name: &str) {
+    pub(super) fn note_ignored_properties(&mut self, element: &Element, name: &str) {
         for (property, value) in element.properties() {
             let is_known = CARRIED_OVER.contains(&property) || OF_THE_TOOL.contains(&property);
             // Whether the property has its default value, which needs no note.
@@ -200,10 +207,10 @@ impl JmxReader {
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
             if !is_known && !is_usual {
                 let text = format!("'{name}': {} = {}", short_text(property), short_text(value));
-                self.draft.leave_out_again(element.place(), text);
+                self.draft.note_repeated_omission(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
                 let text = "a connection for each request: set this for the load";
-                self.draft.leave_out_again(element.place(), text);
+                self.draft.note_repeated_omission(element.place(), text);
             }
         }
     }
@@ -228,7 +235,7 @@ impl JmxReader {
         let asked = RequestUrl { scheme, host, port, target };
         if domain.is_empty() {
             if self.origin.is_none() {
-                self.draft.leave_out_again(at, "a request without a host: it goes to the target");
+                self.draft.note_repeated_omission(at, "a request without a host: it goes to the target");
             }
             return Some(asked);
         }
@@ -240,7 +247,7 @@ impl JmxReader {
         });
         let origin =
             fixed.unwrap_or_else(|| format!("{{{}}}", short_text(&format!("{domain}{mark}{port}", port = asked.port))));
-        self.is_asked(&origin, name, at).then_some(asked)
+        self.is_common_origin(&origin, name, at).then_some(asked)
     }
 
     /// The URL of a sampler whose path is a whole URL.
@@ -259,7 +266,7 @@ impl JmxReader {
                 };
                 let (origin, scheme) = (parts.origin(), parts.scheme.clone());
                 let asked = RequestUrl { scheme, host: DraftText::fixed(host), port: port.to_owned(), target };
-                self.is_asked(&origin, name, at).then_some(asked)
+                self.is_common_origin(&origin, name, at).then_some(asked)
             }
             None => {
                 // The host has a template value, so the path begins at the first slash after it.
@@ -272,15 +279,15 @@ impl JmxReader {
     }
 
     /// Whether an origin equals the origin of the first request; otherwise adds a note.
-    fn is_asked(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
+    fn is_common_origin(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
         let asked = self.origin.get_or_insert_with(|| origin.to_owned());
         if asked != origin {
             let text = format!("'{name}' is sent to {origin}: a file has one host, {asked}");
-            self.draft.leave_out_again(at, text);
+            self.draft.note_repeated_omission(at, text);
             return false;
         }
         if origin.starts_with('{') {
-            self.draft.leave_out_again(at, format!("its host is {origin}: name it as the target"));
+            self.draft.note_repeated_omission(at, format!("its host is {origin}: name it as the target"));
         }
         true
     }
@@ -298,7 +305,7 @@ impl JmxReader {
                     files.push(DraftPart { kind, ..part });
                 }
                 None => {
-                    self.draft.leave_out(xml::place(file), format!("'{name}': a file whose name has a placeholder"))
+                    self.draft.note_omission(xml::place(file), format!("'{name}': a file whose name has a placeholder"))
                 }
             }
         }
@@ -362,7 +369,7 @@ impl JmxReader {
             }
         }
         if let Some(what) = dropped {
-            self.draft.leave_out(at, format!("'{name}': {what}, which the tool does not send with {method}"));
+            self.draft.note_omission(at, format!("'{name}': {what}, which the tool does not send with {method}"));
         }
         let has_file = match &request.body {
             DraftBody::File(_) => true,
@@ -370,7 +377,7 @@ impl JmxReader {
             _ => false,
         };
         if has_file {
-            self.draft.leave_out_again(at, "paths of upload files are relative to this file");
+            self.draft.note_repeated_omission(at, "paths of upload files are relative to this file");
         }
     }
 
@@ -383,7 +390,7 @@ impl JmxReader {
                 let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
                 let name_text = self.text(part("Argument.name"), at);
                 let Some(name) = name_text.as_fixed() else {
-                    self.draft.leave_out(at, "a parameter whose name has a placeholder");
+                    self.draft.note_omission(at, "a parameter whose name has a placeholder");
                     continue;
                 };
                 // Arguments of the sampler replace arguments of defaults with the same name.

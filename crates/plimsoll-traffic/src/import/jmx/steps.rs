@@ -56,7 +56,7 @@ impl JmxReader {
         let mut steps = Vec::new();
         for element in elements {
             if depth > DEPTH_MAX {
-                self.draft.leave_out(element.place(), "elements that are nested too deep");
+                self.draft.note_omission(element.place(), "elements that are nested too deep");
                 break;
             }
             let name = short_text(element.name());
@@ -86,7 +86,7 @@ impl JmxReader {
                             steps.push(DraftStep { times: Some(times).filter(|times| *times > 1), ..group(inner) });
                         }
                         None => {
-                            self.draft.leave_out(
+                            self.draft.note_omission(
                                 at,
                                 format!("'{name}': its number of repetitions is not known: it runs once"),
                             );
@@ -106,7 +106,7 @@ impl JmxReader {
                         Some((condition, unless)) => (step.condition, step.unless) = (condition, unless),
                         None => self
                             .draft
-                            .leave_out(at, format!("'{name}': its condition is not supported: it always runs")),
+                            .note_omission(at, format!("'{name}': its condition is not supported: it always runs")),
                     }
                     steps.push(step);
                 }
@@ -115,7 +115,7 @@ impl JmxReader {
                     steps.push(group(inner));
                 }
                 kind if CHOOSERS.contains(&kind) => {
-                    self.draft.leave_out(at, format!("'{name}' ({kind}): all of its steps run once"));
+                    self.draft.note_omission(at, format!("'{name}' ({kind}): all of its steps run once"));
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     steps.push(group(inner));
                 }
@@ -123,8 +123,8 @@ impl JmxReader {
                     let part = |name: &str| element.property(name).and_then(|text| self.values.number(text));
                     match (part("ActionProcessor.action"), part("ActionProcessor.duration")) {
                         (Some(1.0), Some(ms)) => self.pause_ms += ms.clamp(0.0, 86_400_000.0),
-                        (Some(1.0), _) => self.draft.leave_out(at, format!("'{name}': its pause is random")),
-                        _ => self.draft.leave_out(at, format!("'{name}': it stops threads")),
+                        (Some(1.0), _) => self.draft.note_omission(at, format!("'{name}': its pause is random")),
+                        _ => self.draft.note_omission(at, format!("'{name}': it stops threads")),
                     }
                 }
                 kind => self.other(kind, element, &name),
@@ -140,7 +140,7 @@ impl JmxReader {
     fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
         if has_others_before {
-            self.draft.leave_out(at, format!("'{name}': what runs once in it runs before its other steps"));
+            self.draft.note_omission(at, format!("'{name}': what runs once in it runs before its other steps"));
         }
         let (mut first, each): (Vec<DraftStep>, Vec<DraftStep>) = inner.into_iter().partition(|step| step.once);
         first.iter_mut().for_each(|step| step.once = false);
@@ -171,9 +171,9 @@ impl JmxReader {
         }
         if !checks::names(element).is_empty() {
             let text = format!("'{name}' ({kind}): put it below the request whose response it reads");
-            return self.draft.leave_out(element.place(), text);
+            return self.draft.note_omission(element.place(), text);
         }
-        self.draft.leave_out(element.place(), format!("'{name}': a {}", short_text(kind)));
+        self.draft.note_omission(element.place(), format!("'{name}': a {}", short_text(kind)));
     }
 
     /// Parses the condition of an If Controller. Returns a value that must not be empty, or one

@@ -74,7 +74,7 @@ struct GroupLoad {
     name: String,
     at: TextPlace,
     threads: Option<f64>,
-    coming: ThreadArrivals,
+    start_pattern: ThreadArrivals,
     /// Number of requests in one session; 0 until the steps are imported.
     requests: usize,
 }
@@ -127,7 +127,13 @@ impl JmxLoad {
             );
             left_out.push(text);
         }
-        self.groups.push(GroupLoad { name: name.to_owned(), at: element.place(), threads, coming, requests: 0 });
+        self.groups.push(GroupLoad {
+            name: name.to_owned(),
+            at: element.place(),
+            threads,
+            start_pattern: coming,
+            requests: 0,
+        });
         self.is_inside = true;
         threads
     }
@@ -142,7 +148,7 @@ impl JmxLoad {
 
     /// Adds a timer with a rate of requests a minute, for each thread or for all. Returns false if
     /// there is a timer already.
-    pub fn paced(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
+    pub fn set_timer_rate(&mut self, per_minute: f64, is_each: bool, at: TextPlace) -> bool {
         let group = self.is_inside.then(|| self.groups.len() - 1);
         let is_first = self.pace.is_none();
         self.pace.get_or_insert(TimerRate { per_minute, is_each, at, group });
@@ -159,15 +165,17 @@ impl JmxLoad {
             let text = "several thread groups: they share users, and each session is drawn by the number of threads";
             left_out.push((group.at, text.to_owned()));
         }
-        if let Some(group) =
-            groups.iter().find(|group| matches!(group.coming, ThreadArrivals::Rate(_))).filter(|_| groups.len() > 1)
+        if let Some(group) = groups
+            .iter()
+            .find(|group| matches!(group.start_pattern, ThreadArrivals::Rate(_)))
+            .filter(|_| groups.len() > 1)
         {
             let text = format!("'{}': sessions at a rate, beside other groups: set the rate of the load", group.name);
             left_out.push((group.at, text));
-            groups.retain(|group| !matches!(group.coming, ThreadArrivals::Rate(_)));
+            groups.retain(|group| !matches!(group.start_pattern, ThreadArrivals::Rate(_)));
         }
         let mut load = DraftLoad::default();
-        if let [GroupLoad { coming: ThreadArrivals::Rate(ramps), .. }] = groups.as_slice() {
+        if let [GroupLoad { start_pattern: ThreadArrivals::Rate(ramps), .. }] = groups.as_slice() {
             load.rate = stages(ramps);
             return (load, left_out);
         }
@@ -192,8 +200,11 @@ impl JmxLoad {
                 format!("a timer of {} requests a minute: set it with the rate of the load", figure(pace.per_minute));
             left_out.push((pace.at, text));
         }
-        if let [GroupLoad { coming: ThreadArrivals::Loops { ramp_s, loops: Some(1.0) }, threads: Some(threads), .. }] =
-            groups.as_slice()
+        if let [
+            GroupLoad {
+                start_pattern: ThreadArrivals::Loops { ramp_s, loops: Some(1.0) }, threads: Some(threads), ..
+            },
+        ] = groups.as_slice()
             && *ramp_s > 1.0
             && *threads > 1.0
         {
@@ -204,10 +215,12 @@ impl JmxLoad {
         }
         let stretches: Vec<ThreadSpan> = groups
             .iter()
-            .flat_map(|group| if let ThreadArrivals::Over(stretches) = &group.coming { &stretches[..] } else { &[] })
+            .flat_map(
+                |group| if let ThreadArrivals::Over(stretches) = &group.start_pattern { &stretches[..] } else { &[] },
+            )
             .copied()
             .collect();
-        if !groups.is_empty() && groups.iter().all(|group| matches!(group.coming, ThreadArrivals::Over(_))) {
+        if !groups.is_empty() && groups.iter().all(|group| matches!(group.start_pattern, ThreadArrivals::Over(_))) {
             let ramps = over_time(&stretches);
             // A plan without threads has no load.
             if ramps.iter().all(|ramp| ramp.from <= 0.0 && ramp.to <= 0.0) {
@@ -225,7 +238,7 @@ impl JmxLoad {
             load.users = Some(figure(threads));
         }
         for group in groups {
-            let ramp_s = match &group.coming {
+            let ramp_s = match &group.start_pattern {
                 ThreadArrivals::Loops { ramp_s, .. } => *ramp_s,
                 ThreadArrivals::Over(stretches) => stretches.iter().map(|it| it.ramp_s).fold(0.0, f64::max),
                 _ => 0.0,
@@ -244,7 +257,7 @@ impl JmxLoad {
 
     /// Sets the duration and the number of sessions of a load.
     fn ends(&self, groups: &[&GroupLoad], load: &mut DraftLoad) {
-        let end_s = |group: &&GroupLoad| match &group.coming {
+        let end_s = |group: &&GroupLoad| match &group.start_pattern {
             ThreadArrivals::Over(stretches) => Some(stretches.iter().map(|it| it.turns_s()[3]).fold(0.0, f64::max)),
             _ => None,
         };
@@ -252,7 +265,7 @@ impl JmxLoad {
         if longest_s > 0.0 {
             load.duration = Some(time(longest_s));
         }
-        let of = |group: &&GroupLoad| match group.coming {
+        let of = |group: &&GroupLoad| match group.start_pattern {
             ThreadArrivals::Loops { loops: Some(loops), .. } => Some(loops * group.threads?),
             _ => None,
         };

@@ -31,7 +31,7 @@ impl<'a> Operation<'a, '_> {
         let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
-            draft.leave_out(callbacks.at, format!("{shown}: callbacks, which the server sends"));
+            draft.note_omission(callbacks.at, format!("{shown}: callbacks, which the server sends"));
         }
         let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
         let parameters = self.parameters(&shown, draft);
@@ -92,7 +92,7 @@ impl<'a> Operation<'a, '_> {
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
-                draft.leave_out(server.at, format!("{shown}: another server ({url}): a file has one server"));
+                draft.note_omission(server.at, format!("{shown}: another server ({url}): a file has one server"));
                 None
             }
         }
@@ -108,7 +108,7 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(parameter) = self.api.resolved(node) else {
-                draft.leave_out(node.at, format!("{shown}: a parameter in another document"));
+                draft.note_omission(node.at, format!("{shown}: a parameter in another document"));
                 continue;
             };
             let key = (text(parameter, "name"), text(parameter, "in"));
@@ -120,7 +120,7 @@ impl<'a> Operation<'a, '_> {
                 keys.insert(key);
                 parameters.push(parameter);
             } else {
-                draft.leave_out_again(node.at, "an optional parameter without an example");
+                draft.note_repeated_omission(node.at, "an optional parameter without an example");
             }
         }
         parameters
@@ -144,12 +144,12 @@ impl<'a> Operation<'a, '_> {
                         let text = format!(
                             "{shown}: '{name}' has no example and gets random values: give it values that exist"
                         );
-                        draft.leave_out(parameter.at, text);
+                        draft.note_omission(parameter.at, text);
                     }
                     self.style(parameter, "path").segment(name, &value)
                 }
                 None => {
-                    draft.leave_out(self.node.at, format!("{shown}: '{name}' is not described: it becomes 1"));
+                    draft.note_omission(self.node.at, format!("{shown}: '{name}' is not described: it becomes 1"));
                     DraftText::fixed("1")
                 }
             };
@@ -190,7 +190,7 @@ impl<'a> Operation<'a, '_> {
 
     fn report_omissions(&self, sampler: Sampler, shown: &str, draft: &mut Draft) {
         for (at, text) in sampler.left_out {
-            draft.leave_out(at, format!("{shown}: {text}"));
+            draft.note_omission(at, format!("{shown}: {text}"));
         }
     }
 
@@ -205,7 +205,7 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(scheme) = self.api.security(&key.name) else {
-                draft.leave_out(node.at, format!("{shown}: the security '{}' is not described", key.name));
+                draft.note_omission(node.at, format!("{shown}: the security '{}' is not described", key.name));
                 continue;
             };
             let variable = variable_name(&key.name).to_ascii_uppercase();
@@ -241,7 +241,7 @@ impl<'a> Operation<'a, '_> {
                     format!("{said} to a token")
                 }
                 (kind, scheme) => {
-                    draft.leave_out_again(key.at, format!("the security '{}' ({kind} {scheme})", key.name));
+                    draft.note_repeated_omission(key.at, format!("the security '{}' ({kind} {scheme})", key.name));
                     continue;
                 }
             };
@@ -249,7 +249,7 @@ impl<'a> Operation<'a, '_> {
                 authorization.push_value(&secret);
                 request.headers.push(("authorization".to_owned(), authorization));
             }
-            draft.leave_out_again(scheme.at, way);
+            draft.note_repeated_omission(scheme.at, way);
         }
     }
 
@@ -259,12 +259,12 @@ impl<'a> Operation<'a, '_> {
         }
         let Some(node) = field(self.node, "requestBody") else { return };
         let Some(body) = self.api.resolved(node) else {
-            return draft.leave_out(node.at, format!("{shown}: its body is described in another document"));
+            return draft.note_omission(node.at, format!("{shown}: its body is described in another document"));
         };
         let Some(content) = field(body, "content") else { return };
         if ["get", "head", "trace"].contains(&self.method) {
             let said = format!("{shown}: its body, which {} cannot have", self.method.to_ascii_uppercase());
-            return draft.leave_out(body.at, said);
+            return draft.note_omission(body.at, said);
         }
         let kinds = entries(content);
         let named = |part: &str| kinds.iter().find(|(kind, _)| kind.name.to_ascii_lowercase().contains(part));
@@ -285,7 +285,7 @@ impl<'a> Operation<'a, '_> {
         };
         let Some((kind, media)) = best.or_else(other) else {
             if let Some((kind, _)) = kinds.first() {
-                draft.leave_out(
+                draft.note_omission(
                     kind.at,
                     format!("{shown}: a body of {} without an example: write an example", kind.name),
                 );
@@ -378,7 +378,9 @@ impl<'a> Operation<'a, '_> {
                     request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
                     request.body = DraftBody::Text(sampler.json(schema));
                 }
-                _ => draft.leave_out(body.at, format!("{shown}: a body of {}: write the body", consumes.join(", "))),
+                _ => {
+                    draft.note_omission(body.at, format!("{shown}: a body of {}: write the body", consumes.join(", ")))
+                }
             }
         }
         let mut fields = Vec::new();

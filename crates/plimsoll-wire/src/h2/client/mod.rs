@@ -85,7 +85,7 @@ impl H2Stream {
         let is_read = self.encoding != MessageEncoding::Other || call.has(CallState::ANY_ENCODING);
         match messages.whole() {
             _ if self.is_of_other_type => Some(CallFault::Content),
-            _ if messages.is_odd() => Some(CallFault::Prefix),
+            _ if messages.has_invalid_prefix() => Some(CallFault::Prefix),
             _ if messages.is_cut() => Some(CallFault::Cut),
             _ if messages.is_compressed() && self.encoding == MessageEncoding::Identity => Some(CallFault::Compressed),
             _ if messages.is_compressed() && !is_read => Some(CallFault::Encoding),

@@ -69,7 +69,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 }
 
 /// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
-pub fn climb(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
+pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::first_answers(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
@@ -87,7 +87,7 @@ fn compare(
     record: impl FnOnce(BlocksSpec) -> ExperimentSpec,
     wanted: Option<Capture>,
 ) -> Result<u8, Failure> {
-    let (differing, hint) = if criterion.is_some() { prove_targets::pasts(targets) } else { (None, None) };
+    let (differing, hint) = if criterion.is_some() { prove_targets::age_warnings(targets) } else { (None, None) };
     warnings.extend(differing.as_ref().map(spelled));
     let mut live = Live::new(terms.output.quiet);
     live.line(&blocks_question(blocks.arms.len(), blocks.budget_ns, criterion));

@@ -167,7 +167,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     // Only loads with a rate have arrivals whose spacing a file can set.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
-    plans.iter().try_for_each(traffic_file::rows_again)?;
+    plans.iter().try_for_each(traffic_file::refuse_unique_rows)?;
     let mut started = vec![None; plans.len()];
     if let (Some(a), Some(b)) = (&args.a, &args.b) {
         plans.push(plans[0].clone());

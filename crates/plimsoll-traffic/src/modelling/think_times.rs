@@ -63,7 +63,7 @@ fn think(waits: &mut [f64]) -> Option<String> {
         return None;
     }
     if median < SHORTEST_S {
-        return Some(picked(waits));
+        return Some(random_choice(waits));
     }
     // The width of the distribution comes from the usual waits, within limits that the mean of all
     // waits sets. Otherwise rare long waits would become too long.
@@ -78,14 +78,14 @@ fn think(waits: &mut [f64]) -> Option<String> {
         (seen / fitted).max(fitted / seen) > MISFIT_MAX
     };
     if waits.len() >= PICKED_OF_MIN && quantiles.into_iter().any(is_off) {
-        return Some(picked(waits));
+        return Some(random_choice(waits));
     }
     let ms = format!("{}ms", (median * 1e6).round() / 1e3);
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }
 
 /// A random choice among the means of equal parts of the ordered waits.
-fn picked(waits: &[f64]) -> String {
+fn random_choice(waits: &[f64]) -> String {
     let part = |number: usize| &waits[waits.len() * number / PICKED..waits.len() * (number + 1) / PICKED];
     let means = (0..PICKED).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
     // Times have three significant digits and a resolution of at least 0.1 ms.

@@ -1,7 +1,7 @@
 //! Tests `plimsoll ab` and `plimsoll hey`: requests and output equal those of ab and hey. A test
 //! server records every byte that it receives.
 
-use crate::rig::{baseline_tls, command, finish, folder, plimsoll, signal};
+use crate::test_support::{baseline_tls, command, finish, folder, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Command, Stdio};

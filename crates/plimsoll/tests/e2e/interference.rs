@@ -3,7 +3,7 @@
 //!
 //! Test machines may be busy, so all assertions must hold beside any other processes.
 
-use crate::rig::{Server, baseline, json, number, place, plimsoll, serve};
+use crate::test_support::{Server, baseline, json, number, place, plimsoll, serve};
 use plimsoll_sys::probe::host::parse_stat;
 use plimsoll_sys::probe::process::{CpuClock, ticks_per_second};
 use serde_json::Value;
@@ -90,7 +90,7 @@ fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
 }
 
 #[test]
-fn what_was_not_looked_at_is_not_blamed() {
+fn unobserved_processes_are_not_blamed() {
     let server = baseline(1);
     let document = json(&["run", &format!("{}/healthz", server.url), "-c", "1", "-d", "300ms", "--no-probes"]);
     assert_eq!((&document["disturbed"], &document["others"]["cores"]), (&false.into(), &Value::Null));
@@ -169,7 +169,7 @@ s.serve_forever()
 
 #[test]
 #[allow(clippy::print_stderr, reason = "what is not tested is said")]
-fn the_servers_own_database_is_no_stranger() {
+fn the_servers_database_is_a_dependency() {
     let is_root = std::fs::read_dir("/proc/1/fd").is_ok();
     if !is_root {
         eprintln!("not root: a database in a network of its own is not tried");

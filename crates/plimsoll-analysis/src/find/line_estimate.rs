@@ -6,7 +6,7 @@
 use super::belief::{Belief, LOW};
 use super::capacity::Capacity;
 use super::plans::round_rate;
-use super::so_far::SearchState;
+use super::search_state::SearchState;
 use super::terms::{RATE_MIN, StopReason, limited};
 use crate::judge::TrialOutcome;
 
@@ -23,7 +23,7 @@ pub(super) struct LineEstimate {
     /// The highest rate that can be tried, 1/s: the allowed rate, or the limit of plimsoll.
     pub rate_max: f64,
     /// The stop reason of a search whose server meets the SLO at `rate_max`.
-    pub topped_by: StopReason,
+    pub rate_max_reason: StopReason,
 }
 
 impl LineEstimate {
@@ -37,7 +37,7 @@ impl LineEstimate {
             known.settings.arrivals.dispersion(),
             known.service_s(),
         );
-        let mut line = LineEstimate { capacity, belief, rate_max: f64::INFINITY, topped_by: StopReason::MaxRate };
+        let mut line = LineEstimate { capacity, belief, rate_max: f64::INFINITY, rate_max_reason: StopReason::MaxRate };
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
@@ -54,7 +54,7 @@ impl LineEstimate {
             f64::INFINITY
         };
         if own < line.rate_max {
-            (line.rate_max, line.topped_by) = (own, StopReason::Client);
+            (line.rate_max, line.rate_max_reason) = (own, StopReason::Client);
         }
         line
     }
@@ -66,7 +66,7 @@ impl LineEstimate {
     }
 
     /// Returns whether the load line is almost certainly above the highest rate that can be tried.
-    pub(super) fn is_topped(&self) -> bool {
+    pub(super) fn is_above_rate_max(&self) -> bool {
         self.belief.quantile(LOW) >= self.rate_max
     }
 }

@@ -7,7 +7,7 @@
 use super::draft::{
     Draft, DraftAction, DraftBody, DraftPartContent, DraftRequest, DraftStep, DraftText, ImportOmission, ImportResult,
 };
-use super::nodes::{is_word, origin_is_sound, variable_name};
+use super::nodes::{is_valid_origin, is_word, variable_name};
 use crate::file::{CAPTURED_MAX, FileContext, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
 use plimsoll_model::expect::{CaptureFrom, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
@@ -93,7 +93,7 @@ impl Draft {
             return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
         }
         let (text, requests) = (self.written(), self.requests_in_all());
-        match is_read(&text, &self, patterns) {
+        match check_parses(&text, &self, patterns) {
             Ok(()) => Ok(ImportResult { text, requests, left_out: self.left_out }),
             Err(why) => Err(TrafficFileError::new(
                 beginning,
@@ -107,7 +107,7 @@ impl Draft {
 /// patterns.
 fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut notes = SettleNotes::default();
-    if let Some(base) = draft.base.take_if(|base| !origin_is_sound(base)) {
+    if let Some(base) = draft.base.take_if(|base| !is_valid_origin(base)) {
         notes.say(None, format!("'{}' is not a valid host: name the target", plain(&base)));
     }
     let data: HashSet<String> = draft.data.iter().map(|data| data.name.clone()).collect();
@@ -130,7 +130,7 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     let mut names = before;
     settle_in_order(&mut draft.cleanup, &data, &mut names, &mut notes);
     for (at, text) in notes.placed {
-        draft.leave_out_again(at, text);
+        draft.note_repeated_omission(at, text);
     }
     (notes.unplaced, notes.patterns)
 }
@@ -448,7 +448,7 @@ fn beginning(text: &str, bytes: usize) -> &str {
 }
 
 /// Checks that the rendered draft parses as a traffic file.
-fn is_read(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
+fn check_parses(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
     // The file of each data table; several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();

@@ -1,7 +1,7 @@
 //! Tests setup and cleanup requests (`[[setup]]`, `[[cleanup]]`), and the load that a traffic file
 //! contains (`[load]`).
 
-use crate::rig::{Heard, command, finish, folder, json, number, plimsoll, signal};
+use crate::test_support::{Heard, command, finish, folder, json, number, plimsoll, signal};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -93,7 +93,7 @@ fn text(path: &Path) -> &str {
 const ONE_LOAD: [&str; 4] = ["POST /login", "POST /seed/1", "POST /seed/2", "DELETE /seed"];
 
 #[test]
-fn what_is_asked_around_a_load_is_no_part_of_it() {
+fn setup_and_cleanup_do_not_count_in_figures() {
     let store = Store::start();
     let path = file("items.toml", ITEMS);
     let record = folder("around-run").join("run.plimsoll");
@@ -171,7 +171,7 @@ fn a_setup_that_fails_refuses_the_load() {
 }
 
 #[test]
-fn it_is_cleaned_up_after_an_interruption_too() {
+fn cleanup_runs_after_an_interrupt() {
     let store = Store::start();
     let path = file("long.toml", ITEMS);
     let run = command(&["run", "-c", "1", "-d", "20s", "-f", text(&path), "--target", &store.url])

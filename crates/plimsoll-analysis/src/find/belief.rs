@@ -161,7 +161,7 @@ impl Belief {
             let bound = allowance.request_bound_ns().map(|ns| (ns as f64 / 1e9, allowance.share.max(SHARE_MIN)));
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
-        let refuses = capacity.is_some_and(|capacity| capacity.rejects);
+        let rejects = capacity.is_some_and(|capacity| capacity.rejects);
         // A server that rejects requests keeps its queue short. Its overloads show which latency
         // bounds the queue can exceed.
         let overloads = history.iter().filter(|trial| is_rejecting_overload(trial));
@@ -169,8 +169,7 @@ impl Belief {
         bounds.retain(|(bound_s, _)| slowest_s <= 0.0 || *bound_s < slowest_s);
         let failed = slo.allowances().into_iter().filter(|allowance| allowance.bound_ns.is_none());
         let failed_share = failed.map(|allowance| allowance.share.max(SHARE_MIN)).fold(1.0, f64::min);
-        let terms =
-            AccountTerms { sights: &sights, arrivals_dispersion, service_s, rejects: refuses, bounds, failed_share };
+        let terms = AccountTerms { sights: &sights, arrivals_dispersion, service_s, rejects, bounds, failed_share };
         let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
@@ -195,7 +194,7 @@ impl Belief {
         }
         // Trials with an exhausted burst reject more than in steady state. Only the capacity
         // account of a rejecting server knows that.
-        let direct = !refuses || accounts.is_empty();
+        let direct = !rejects || accounts.is_empty();
         if direct {
             let (evidence, draws) = terms.direct(capacity);
             accounts.push((PRIOR_DIRECT.ln() + evidence, draws));

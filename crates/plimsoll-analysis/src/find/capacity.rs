@@ -206,7 +206,7 @@ fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
             let unknown = Saturation { completed, seconds, dispersion: 1.0, pieces: 1.0 };
             (completed > 0.0).then_some(trial.evidence.saturation.unwrap_or(unknown))
         }
-        Purpose::Saturate if !limited(trial) => trial.evidence.saturation,
+        Purpose::Saturate if !is_generator_limited(trial) => trial.evidence.saturation,
         _ => None,
     };
     Some((found?, trial.interference.disturbed))
@@ -218,6 +218,12 @@ fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
 pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
     let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
     closed && trial.evidence.rejecting && trial.success_rate < 1.0 - REJECTED_MANY
+}
+
+/// Returns whether the limit of the generator hides the server's capacity. It does not while the
+/// server rejects most requests.
+pub(super) fn is_generator_limited(trial: &TrialOutcome) -> bool {
+    limited(trial) && !is_rejecting_overload(trial)
 }
 
 /// Returns the variance of the rates between trials beyond chance, (1/s)^2 (DerSimonian and Laird).

@@ -3,7 +3,7 @@
 //! the probable load line. The last load confirms the line.
 
 use super::belief::{HIGH, LOW};
-use super::capacity::is_rejecting_overload;
+use super::capacity::{is_generator_limited, is_rejecting_overload};
 use super::chance::{backlog_dispersion, confirmed, is_at_most, is_within_chance};
 use super::era::Era;
 use super::line_estimate::LineEstimate;
@@ -156,19 +156,16 @@ impl<'a> LoadChoice<'a> {
         let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
-        // The limit of the generator does not matter while the server rejects most requests.
-        let is_short = |trial: &&TrialOutcome| limited(trial) && !is_rejecting_overload(trial);
-        let own_limit = tries.rev().take_while(is_short).count() >= 2
-            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_short(&trial));
+        let own_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
+            || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_generator_limited(trial));
         let budget_s = self.known.settings.budget_ns as f64 / 1e9;
         let telling = peak.rps * budget_s * SATURATED_SHARE >= SATURATED_COMPLETIONS_MIN;
         allowed && !own_limit && telling
     }
 
     fn saturations_missing(&self) -> bool {
-        let counts = |trial: &&TrialOutcome| !limited(trial) || is_rejecting_overload(trial);
         let saturated = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
-        let made = saturated.filter(counts).count();
+        let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
         // The climb already overloaded a server that rejects requests.
         let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
         let first = if few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };

@@ -79,8 +79,7 @@ fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
         bytes.extend_from_slice(&number.to_le_bytes());
     }
     task.weights.iter().for_each(|weight| bytes.extend_from_slice(&weight.to_le_bytes()));
-    bytes.push(u8::from(task.preflight));
-    bytes.extend_from_slice(format!("{:?}\n", task.spin).as_bytes());
+    bytes.extend([u8::from(task.preflight), task.spin as u8]);
     bytes.extend_from_slice(&task.plan);
     bytes
 }

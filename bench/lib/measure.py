@@ -1,7 +1,9 @@
-"""Starting servers and clients, and reading what they used: the parts that every row of bench/run needs.
+"""Starts servers and clients, and reads the CPU time and memory that they used. Every row of
+bench/run uses this module.
 
-Only the standard library, and only Linux (CPU affinity, /proc). Every process is started here, pinned, bounded in time
-and ended by its own handle. Not here: what is measured (rows.py) and how it is shown (report.py).
+The module needs only the standard library, and Linux (CPU affinity, /proc). Every process is
+started here, pinned to cores, limited in time, and ended by its own handle. Not here: the measures
+(rows.py) and their presentation (report.py).
 """
 
 import json
@@ -18,16 +20,17 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RELEASE = os.path.join(os.environ.get("CARGO_TARGET_DIR", os.path.join(ROOT, "target")), "release")
 
 
-# Tools of others that were made here (peers.py).
+# The folder of other projects' tools that were built here (peers.py).
 PEERS = os.path.join(ROOT, "_output", "bench", "peers")
 
 
 class Failure(Exception):
-    """Something that the person who runs this has to know, in one sentence."""
+    """A problem that the user of bench/run must know, as one sentence."""
 
 
 def program(name):
-    """The path of one of our programs, or None: from $PLIMSOLL (for plimsoll), $PLIMSOLL_BENCH_BIN or target/release."""
+    """Returns the path of one of our programs, or None. Searches $PLIMSOLL (for plimsoll),
+    $PLIMSOLL_BENCH_BIN and target/release."""
     if name == "plimsoll" and "PLIMSOLL" in os.environ:
         return os.environ["PLIMSOLL"]
     path = os.path.join(os.environ.get("PLIMSOLL_BENCH_BIN", RELEASE), name)
@@ -42,12 +45,14 @@ def need(name):
 
 
 def tool(name):
-    """The path of somebody else's program, or None: installed, or made by peers.py."""
+    """Returns the path of another project's program, installed or built by peers.py; None if it is
+    missing."""
     return shutil.which(name) or shutil.which(name, path=os.path.join(PEERS, "bin"))
 
 
 def cores(smoke=False):
-    """The server's cores and the client's: one for the server, the others for the client."""
+    """Returns the cores for the server and for the client: one core for the server, the others for
+    the client."""
     usable = sorted(os.sched_getaffinity(0))
     if len(usable) < 2:
         if smoke:
@@ -57,7 +62,7 @@ def cores(smoke=False):
 
 
 class Finished:
-    """What a client process said and used."""
+    """The output of an ended client process, and the resources that it used."""
 
     def __init__(self, out, err, code, cpu_s, peak_bytes, wall_s):
         self.out, self.err, self.code = out, err, code
@@ -71,8 +76,9 @@ class Finished:
 
 
 def run(command, cpus, limit_s, codes=(0,)):
-    """Runs a client on `cpus` for at most `limit_s`. Its CPU time is that of wait4; its memory the highest VmHWM that
-    was seen (rusage would count what this interpreter used before the exec)."""
+    """Runs a client on the cores `cpus` for at most `limit_s` seconds. Its CPU time comes from
+    wait4. Its memory is the highest VmHWM seen, because rusage would include the memory of this
+    interpreter before the exec."""
     with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
         start = time.monotonic()
         child = subprocess.Popen(
@@ -112,7 +118,8 @@ def peak_bytes(pid):
 
 
 class Server:
-    """A server process on its own core until the `with` block ends. Its address is what it prints first."""
+    """A server process on its own core, which runs until the `with` block ends. The first line of
+    its output is its address."""
 
     ADDRESS = rb"(127\.0\.0\.1:\d+)\D"
 
@@ -157,7 +164,7 @@ class Server:
         return f"http://{self.address}{path}"
 
     def cpu_s(self):
-        """CPU time of all its threads so far."""
+        """Returns the CPU time of all the server's threads so far, in seconds."""
         total = 0
         for thread in os.listdir(f"/proc/{self.child.pid}/task"):
             try:
@@ -168,16 +175,17 @@ class Server:
         return total / 1e9
 
     def stats(self):
-        """What one of our bench servers says that it did."""
+        """Returns the counts that one of our bench servers reports about itself."""
         with urllib.request.urlopen(self.url("/stats"), timeout=10) as reply:
             return json.load(reply)
 
 
 def machine_s():
-    """Time that all cores together have been busy, and idle.
+    """Returns the busy time and the idle time of all cores together, in seconds.
 
-    Neither is exact. Busy time is counted by timer ticks, so that a load in step with them counts for far too much or for
-    nothing; idle time is measured, but what it costs to fall asleep and wake is not part of it."""
+    Neither time is exact. Busy time is counted by timer ticks, so a load in step with the ticks may
+    count far too much or nothing. Idle time is measured, but does not include the cost of falling
+    asleep and waking up."""
     with open("/proc/stat") as stat:
         user, nice, system, idle, iowait, irq, softirq, steal = map(int, stat.readline().split()[1:9])
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
@@ -185,8 +193,8 @@ def machine_s():
 
 
 class Meter:
-    """How busy the server was during the `with` block, and how much others than server and client took of the machine at
-    the least, both in cores. The caller says what the client used."""
+    """Measures the server's CPU use during the `with` block, and a lower bound of the CPU use of
+    other processes, both in cores. The caller sets the client's CPU time."""
 
     def __init__(self, server):
         self.server, self.client_cpu_s = server, 0.0
@@ -212,7 +220,7 @@ def bench_server(cpus, *arguments):
 
 
 def h2load_rate(text):
-    """Requests a second that succeeded, of h2load's report."""
+    """Returns the rate of successful requests, in requests a second, from h2load's report."""
     took = re.search(r"finished in ([\d.]+)(us|ms|s|m)\b", text)
     succeeded = re.search(r"(\d+) succeeded", text)
     if not took or not succeeded:
@@ -221,7 +229,8 @@ def h2load_rate(text):
 
 
 def wrk_numbers(text):
-    """Requests, seconds and the median in us of wrk's report (with --latency)."""
+    """Returns the number of requests, the seconds and the median in us from wrk's report (with
+    --latency)."""
     done = re.search(r"(\d+) requests in ([\d.]+)(us|ms|s|m)\b", text)
     if not done:
         raise Failure(f"wrk's report was not understood: {text.strip()[-300:]}")

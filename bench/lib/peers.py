@@ -1,5 +1,6 @@
-"""Other people's load tools that rows compare with: as they are installed, or made once in bench/run's own folder. Not here: what
-they are asked, which each row says.
+"""Load tools of other projects that rows compare plimsoll with. The tools are installed on this
+machine, or built once in bench/run's own folder. Not here: the load that each tool makes (each
+row).
 """
 
 import os
@@ -9,16 +10,17 @@ import sys
 import measure
 from measure import Failure, tool
 
-# As those know them who make them.
+# The tools that Go builds, by their module path and version.
 BY_GO = {"ghz": "github.com/bojand/ghz/cmd/ghz@v0.121.0", "k6": "go.k6.io/k6@v1.8.1"}
 BY_CARGO = {"oha": "1.16.0"}
 BY_PIP = {"locust": "2.47.0"}
-# Seconds that one may take to be made: k6 and oha are a few hundred packages each.
+# Time limit for building one tool, in seconds: k6 and oha have a few hundred packages each.
 MADE_WITHIN = 1_800
 
 
 def built_by_go(name, arguments, folder, into):
-    """The path of a program that Go builds into a folder, once."""
+    """Returns the path of a program that Go builds into a folder. The program is built only
+    once."""
     path = os.path.join(into, name)
     if not os.access(path, os.X_OK):
         if not tool("go"):
@@ -29,7 +31,8 @@ def built_by_go(name, arguments, folder, into):
 
 
 def peer(name):
-    """The path of a tool: installed, or made now. `Failure`: it cannot be made here."""
+    """Returns the path of a tool, which is built now if it is not installed. Raises `Failure` if it
+    cannot be built here."""
     path = tool(name)
     if path is not None:
         return path
@@ -50,7 +53,8 @@ def peer(name):
 
 
 def with_peers(sides, peers, smoke, notes):
-    """The sides and those of `peers` that there are; they are made, but for `smoke`. What is left out is noted."""
+    """Returns the sides, together with the sides of `peers` whose tools are available. Missing
+    tools are built, except in a smoke run. A note is added for each side that is left out."""
     sides = dict(sides)
     for name, side in peers.items():
         try:

@@ -1,7 +1,8 @@
-"""The rows of bench/run that compare builds with `plimsoll prove`: two real servers of known cost, and simulated ones.
+"""The rows of bench/run that compare builds with `plimsoll prove`: two real servers of known cost,
+and simulated servers.
 
-Every real comparison is written down as it ends, so that a run that was cut short goes on where it stopped. Not here:
-what a comparison is (crates/plimsoll-analysis/src/prove).
+Each real comparison is stored when it ends, so an interrupted run continues where it stopped. Not
+here: how builds are compared (crates/plimsoll-analysis/src/prove).
 """
 
 import json
@@ -17,7 +18,7 @@ def say(text):
 
 
 def _written(path):
-    """What an earlier run has written down already."""
+    """Returns the comparisons that an earlier run has stored."""
     if not os.path.exists(path):
         return []
     with open(path) as file:
@@ -27,7 +28,8 @@ def _written(path):
     return done
 
 
-# Name: CPU time a request of A and B in us, how often for each repeat, the budget in s, the verdicts that are right.
+# By name: the CPU time of a request of A and of B in us, the comparisons for each repeat, the
+# budget in s, and the right verdicts.
 COMPARED = {
     "copies": ((100, 100), 2, 30, ("same", "small", "inconclusive")),
     "slower": ((100, 105), 1, 60, ("worse",)),
@@ -37,8 +39,8 @@ COMPARED = {
 def prove(settings):
     """`plimsoll prove` on two real servers: copies, and 5 % more CPU time a request.
 
-    Every comparison is written down as it ends, so that a run that was cut short goes on where it stopped (`--fresh`
-    begins anew)."""
+    Each comparison is stored when it ends, so an interrupted run continues where it stopped
+    (`--fresh` starts again)."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     path = os.path.join(report.OUTPUT, f"prove{'.smoke' if settings.smoke else ''}.jsonl")
     os.makedirs(report.OUTPUT, exist_ok=True)
@@ -54,7 +56,7 @@ def prove(settings):
                  measure.bench_server(server_cpus, "exact-cpu", costs[1]) as b:
                 command = [need("plimsoll"), "prove", a.url("/"), b.url("/"), "--json", "--quiet", "--budget", f"{budget}s",
                            "-o", os.path.join(report.OUTPUT, f"prove-{name}-{index + 1}.plimsoll")]
-                # Exit code 3: no verdict could be had.
+                # Exit code 3: the comparison has no verdict.
                 proof = run(command, client_cpus, budget + 30, (0, 3)).json()
             primary = (proof["measures"] or [{"ratio": 1.0, "ci95": None, "margin": None}])[0]
             one = {

@@ -1,4 +1,4 @@
-"""Figures: medians with their spread, a Markdown row, a JSON file with everything behind it."""
+"""Formats figures: medians with their spread, a Markdown row, and a JSON file with all details."""
 
 import json
 import os
@@ -17,7 +17,7 @@ def median(values):
 
 
 def spread(values, digits=2):
-    """`median (least-most)`."""
+    """Formats values as `median (least-most)`."""
     values = [v for v in values if v is not None]
     if not values:
         return "-"
@@ -31,7 +31,8 @@ def values(rounds, side, name):
 
 
 def ratios(rounds, name, over, under):
-    """The ratio of two sides within each round: what both sides share of the machine's mood cancels."""
+    """Returns the ratio of two sides within each round. Changes of the machine that affect both
+    sides cancel out."""
     return [r[over][name] / r[under][name] for r in rounds if over in r and under in r]
 
 
@@ -63,7 +64,7 @@ def environment():
 
 
 class Row:
-    """One finished measure."""
+    """The result of one finished measure, as a row of the report."""
 
     def __init__(self, name, measure, must, measured, holds, data, notes=()):
         self.name, self.measure, self.must, self.measured = name, measure, must, measured

@@ -1,9 +1,10 @@
-"""The measures of bench/run, one function each: who is loaded with what, and what is made of the figures.
+"""The measures of bench/run, one function for each measure: the load, the server, and the figures.
 
-Sides alternate within every round, and the order turns from round to round, because the speed of one and the same
-machine moves by more between minutes than the sides differ. A round in which others took more than OTHERS_MAX of a core
-from either side is void and done again, up to three times as many rounds as were asked for; how many were void is said.
-A side that is not installed is left out, and said.
+The sides (tools) alternate within each round, and their order changes from round to round. This is
+necessary because the speed of one machine changes more within minutes than the sides differ. A
+round is void if other processes use more than OTHERS_MAX of a core during any side. Void rounds are
+repeated, up to three times the requested number of rounds; a note says how many rounds were void. A
+side whose tool is not installed is left out, with a note.
 """
 
 import gzip
@@ -19,7 +20,8 @@ from measure import Failure, need, run, tool
 
 
 class Settings:
-    """How long and how often; `smoke` only looks whether everything still works."""
+    """The number and length of the measurements. `smoke` only checks that everything still
+    works."""
 
     def __init__(self, smoke=False, rounds=None, seconds=None, repeats=None, servers=None, fresh=False, against=None,
                  recorded=False, cures=True, record=False, variant=0):
@@ -37,7 +39,7 @@ class Settings:
 
 
 def known(quantile):
-    """A quantile in ns; not a number where the load had too few requests to tell it."""
+    """Returns a quantile in ns, or NaN if the load had too few requests for this quantile."""
     return float("nan") if quantile is None else quantile
 
 
@@ -46,7 +48,8 @@ def say(text):
 
 
 def duration(seconds):
-    """As every side understands it: whole seconds, or ms for ours."""
+    """Formats a duration in a form that every tool understands: whole seconds, or ms for plimsoll
+    only."""
     return f"{seconds:.0f}s" if seconds == int(seconds) else f"{seconds * 1000:.0f}ms"
 
 
@@ -72,9 +75,9 @@ def bare_run(url, cpus, seconds, connections, spin):
 
 
 def turned(sides, index, together=()):
-    """The sides, each round beginning with another one. Sides that are `together` (sets of names) are held against each other: they
-    come one directly after the other, so that a slow stretch of the machine is over all of them, and change places from round to
-    round."""
+    """Returns the sides in the order of this round; each round begins with another side. Sides in
+    one set of `together` are compared with each other. They run one directly after the other, so
+    that a slow phase of the machine affects both, and swap places from round to round."""
     groups = []
     for name in sides:
         mates = next((mates for mates in together if name in mates), (name,))
@@ -85,13 +88,14 @@ def turned(sides, index, together=()):
     return [(name, sides[name]) for name in names]
 
 
-# What others than client and server may take of the machine during a measurement, in cores.
+# The largest CPU use of other processes during a valid measurement, in cores.
 OTHERS_MAX = 0.15
 
 
 def alternate(settings, usual, sides, server, notes, show, together=()):
-    """Rounds of all sides. A side is given the server's URL and returns its figures, `cpu_s` among them; `show` makes a
-    few words of them; `together` as in `turned`."""
+    """Runs rounds of all sides and returns the valid rounds. A side gets the server's URL and
+    returns its figures, including `cpu_s`. `show` formats these figures in a few words.
+    `together` is the argument of `turned`."""
     wanted, rounds = settings.rounds(usual), []
     for index in range(wanted if settings.smoke else 3 * wanted):
         each = {}
@@ -116,7 +120,7 @@ def alternate(settings, usual, sides, server, notes, show, together=()):
 
 
 def without_absent(sides, notes):
-    """The sides that can be measured: ours, and those of the tools that are installed."""
+    """Returns the sides that can be measured here: plimsoll, and the tools that are installed."""
     for name in ("wrk", "oha", "h2load"):
         if name in sides and not tool(name):
             notes.append(f"{name} is not installed: its side is left out")
@@ -131,9 +135,10 @@ def without_absent(sides, notes):
 def cpu(settings):
     """Client CPU a request: closed loop, 64 connections, one thread, no spinning; the server is never the limit.
 
-    A server that sleeps when it has nothing to do makes half of this measure its own: who sends to it pays for waking
-    it (an interrupt to another core), the more often the faster the client is, and the two fall into step at half the
-    speed. So the server here never sleeps, and the figure counts if the client was busy all the time."""
+    A server that sleeps when it is idle would distort this measure: the client then pays for waking
+    the server (an interrupt to another core). The faster the client is, the more often it pays,
+    until both run in step at half the speed. The server here therefore never sleeps, and the figure
+    counts only if the client was busy all the time."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(2), []
@@ -146,7 +151,7 @@ def cpu(settings):
         return measured
 
     def ours(url):
-        # The engine alone, as the others are: what the probes take has a row of its own.
+        # Without probes, to compare the engine alone; the probes have their own row.
         done = plimsoll_run(url, client_cpus, seconds, "-c", 64, "--spin", "off", "--no-preflight", "--no-probes")
         found = done.json()
         return done, found["requests"], found["duration_s"]
@@ -205,7 +210,7 @@ def p50(settings):
 
     sides = without_absent({
         "plimsoll": ours(client_cpus, "--spin", "on"),
-        # As a user would run it: it has to find the idle core by itself.
+        # Like a user's run: plimsoll must find the idle core by itself.
         "plimsoll auto": ours(every_cpu),
         "bare": bare("on"),
         "bare asleep": bare("off"),
@@ -236,7 +241,7 @@ def open_loop(settings):
         ledger = found["ledger"]
         return {
             "cpu_s": done.cpu_s,
-            # Of what 50 000/s means for this long, not of what the plan made of it.
+            # The share of 50 000/s over the whole time, not of the plan's own number.
             "share": found["requests"] / (50_000 * seconds),
             "unsent": ledger["unsent"],
             "p50_us": known(found["response_time_ns"]["p50"]) / 1e3,
@@ -276,10 +281,11 @@ def open_loop(settings):
 def stall(settings):
     """1 000 requests a second to a server that stands still for 0.5 s in every 5 s.
 
-    A tenth of the requests waits, for anything between nothing and 0.5 s, so that p95 is 250 ms and p99 450 ms."""
+    A tenth of the requests waits for a time between 0 and 0.5 s. The true p95 is therefore 250 ms,
+    and the true p99 450 ms."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     notes = []
-    # Whole periods, so that every one of them counts alike.
+    # The load lasts whole stall periods, so that all periods have the same weight.
     seconds = settings.seconds(20)
 
     def ours(url):
@@ -337,7 +343,7 @@ def probes(settings):
     seconds, notes = settings.seconds(10), []
 
     def ours(url):
-        # A rate that leaves both sides room: what is measured is the watching.
+        # The rate leaves client and server idle time, so the probes' cost is measured.
         done = plimsoll_run(url, client_cpus, seconds, "-c", connections, "--spin", "off")
         server = done.json()["server"]
         if server["reason"]:
@@ -364,7 +370,7 @@ def server_cpu(settings):
     with measure.baseline(server_cpus) as server:
         def ours(url):
             before_s = server.cpu_s()
-            # A cost that outweighs what the server does before and after the load.
+            # Each request costs enough to outweigh the server's work outside the load.
             done = plimsoll_run(server.url("/burn/100"), client_cpus, seconds, "-c", 16, "--no-preflight")
             kernel_s = server.cpu_s() - before_s
             found = done.json()
@@ -411,7 +417,7 @@ def profile(settings):
 
 # -- find against known capacities -------------------------------------------------------------------------------------
 
-# Name: the server, its path, and its capacity by construction.
+# By name: the server, its path, and its capacity by construction.
 KNOWN = {
     "exact-cpu": (("exact-cpu", 100), 10_000),
     "token-bucket": (("token-bucket", 3000, 100), 3_000),
@@ -422,8 +428,8 @@ KNOWN = {
 def find(settings):
     """`plimsoll find` on real servers of known capacity.
 
-    Every search is written down as it ends, so that a run that was cut short goes on where it stopped (`--fresh` begins
-    anew)."""
+    Each search is stored when it ends, so an interrupted run continues where it stopped (`--fresh`
+    starts again)."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     path = os.path.join(report.OUTPUT, f"find{'.smoke' if settings.smoke else ''}.jsonl")
     os.makedirs(report.OUTPUT, exist_ok=True)
@@ -435,7 +441,7 @@ def find(settings):
             raise Failure(f"no server is called {name}; there are {', '.join(KNOWN)}")
     budget = 2 if settings.smoke else 60
     done = _earlier(path, budget)
-    # In turn, not one after the other: what the machine does at some hour then meets all of them.
+    # The servers are searched in turn, so that a slow phase of the machine affects all of them.
     for index in range(settings.repeats):
         for name in chosen:
             if sum(d["server"] == name for d in done) > index:
@@ -448,7 +454,7 @@ def find(settings):
                     finished = run(command, client_cpus, budget + 60, (0, 1))
                     meter.client_cpu_s = finished.cpu_s
                 found, stats = finished.json(), server.stats()
-            # What a request cost that server in CPU time is its capacity as it really was.
+            # The CPU time that a request really cost gives the server's true capacity.
             truth = stats["requests"] / stats["cpu_s"] if name == "exact-cpu" else nominal
             line = found["load_line_rps"]
             one = {
@@ -472,13 +478,13 @@ def find(settings):
         parts.append(f"{name} {len(good)} of {len(mine)} (error {report.spread([100 * d['error'] for d in mine], 1)} %, "
                      f"longest {max(d['elapsed_s'] for d in mine):.0f} s)")
     disturbed = sum(d["others"] > OTHERS_MAX for d in done)
-    # A search has to cope, so these count; but whoever reads the figure should know.
+    # A search must cope with other processes, so disturbed searches count, with a note.
     notes = [f"others took more than {OTHERS_MAX} of a core during {disturbed} of {len(done)} searches"] if disturbed else []
     return report.Row("find", "`find` on real servers of known capacity", "within 3 % in 60 s, 9 of 10",
                       "; ".join(parts), holds, done, notes)
 
 
-# Name: length from and to, time between in ms, and how that is drawn.
+# By name: shortest and longest stall, time between stalls in ms, and its distribution.
 STALLING = {
     "1/4-1 s after 1.2 s": (250, 1000, 1200, "fixed"),
     "1 s after 4 s": (1000, 1000, 4000, "fixed"),
@@ -508,7 +514,7 @@ def find_stall(settings):
                     if line["lower"]:
                         load = plimsoll_run(server.url("/"), client_cpus, steady, "--rate", line["lower"]).json()
                         ledger = load["ledger"]
-                        # Of all that was scheduled.
+                        # The share of all scheduled requests that succeeded.
                         one["success"] = ledger["succeeded"] / max(1, ledger["scheduled"])
                         one["p99_ms"] = known(load["response_time_ns"]["p99"]) / 1e6
                     one["holds"] = not line["lower"] or one["success"] >= 0.999 and one["p99_ms"] <= 500
@@ -525,7 +531,7 @@ def find_stall(settings):
 
 
 def _earlier(path, budget):
-    """Searches of an earlier run with the same budget."""
+    """Returns the searches of an earlier run with the same budget."""
     if not os.path.exists(path):
         return []
     with open(path) as file:

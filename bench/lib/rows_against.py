@@ -1,6 +1,7 @@
-"""The row of bench/run that holds this plimsoll against another one (`--against BINARY`, an older build), on what users pay
-for: CPU time a request, the median at one connection, an open loop, memory. Both sides alternate in one run, and what counts
-is the ratio within each round. Not here: other tools, and whether a figure is good in itself (rows.py).
+"""The row of bench/run that compares this plimsoll with another build of it (`--against BINARY`).
+The measures are those that users pay for: CPU time for each request, the median at one
+connection, an open loop, memory. Both builds alternate in one run, and the result is their ratio
+within each round. Not here: other tools, and whether a figure is good in itself (rows.py).
 """
 
 import os
@@ -12,7 +13,7 @@ import rows
 from measure import Failure, need, run
 from rows_connections import Nginx
 
-# A median that is worse by more than this does not hold.
+# The largest accepted ratio of a median to that of the other build; a larger ratio fails the row.
 WORSE_MAX = 1.02
 
 
@@ -37,7 +38,7 @@ def against(settings):
 
     closed = ["-c", 64, "--spin", "off", "--no-preflight", "--no-probes"]
     binaries = {"this": written_alike(need("plimsoll"), "this"), "that": written_alike(settings.against, "that")}
-    # Name: the server, the client's cores, its flags, what is made of them, its unit, how often.
+    # By name: server, the client's cores, its flags, the figure, its unit, and the repeats.
     measures = {
         "cpu": (lambda: measure.bench_server(server_cpus, "instant"), one_cpu, closed, cpu_us, "us", 11),
         "https": (lambda: Nginx(server_cpus), one_cpu, [*closed, "--insecure"], cpu_us, "us", 7),
@@ -74,8 +75,9 @@ def against(settings):
 
 
 def written_alike(binary, name):
-    """A copy of a program, written in small pieces. How large the pieces were in which a file was written decides how much of
-    it the kernel maps at a fault: the same bytes were seen with 11 and with 16 MB of resident memory.
+    """Copies a program in small pieces and returns the path of the copy. The size of the pieces in
+    which a file was written decides how much of the file the kernel maps at a page fault. The
+    same bytes had 11 MB or 16 MB of resident memory.
     """
     copy = os.path.join(report.OUTPUT, f"plimsoll-{name}")
     os.makedirs(report.OUTPUT, exist_ok=True)

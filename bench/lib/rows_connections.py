@@ -1,6 +1,8 @@
-"""The measures of bench/run on connections: TLS, very many at once, and many new ones a second.
+"""The measures of bench/run about connections: TLS, very many connections at once, and many new
+connections a second.
 
-The TLS server is nginx with one worker and a certificate made on the spot; wrk is compared with where it is installed.
+The TLS server is nginx with one worker and a certificate made for the run. plimsoll is compared
+with wrk if wrk is installed.
 """
 
 import os
@@ -17,7 +19,7 @@ from rows import alternate, known, plimsoll_run, without_absent, wrk_run
 
 
 class Nginx(measure.Server):
-    """nginx on a free port of the loopback, over TLS or as `listen` says."""
+    """nginx on a free loopback port, over TLS or as the argument `listen` says."""
 
     def __init__(self, cpus, listen="ssl", scheme="https"):
         self.listen, self.scheme = listen, scheme
@@ -28,7 +30,7 @@ class Nginx(measure.Server):
         super().__init__([binary, "-p", self.folder.name, "-c", "nginx.conf"], cpus)
 
     def _address(self, limit_s):
-        # nginx says nothing; it is there when its port is.
+        # nginx prints nothing. It is ready when its port accepts connections.
         end = time.monotonic() + limit_s
         while time.monotonic() < end and self.child.poll() is None:
             found = subprocess.run(["ss", "-Hltn", f"sport = :{self.port}"], capture_output=True, text=True)
@@ -58,7 +60,7 @@ class Nginx(measure.Server):
         return super().__enter__()
 
     def configured(self):
-        """What it serves."""
+        """Returns the part of nginx's configuration that defines the responses."""
         return (f"server {{ listen 127.0.0.1:{self.port} {self.listen} backlog=4096; ssl_certificate cert.pem;\n"
                 "ssl_certificate_key key.pem; location / { return 200 'hello'; } }\n")
 
@@ -103,7 +105,8 @@ def https(settings):
 def handshakes(settings):
     """New TLS connections a second, one request each, one thread, nginx on its own core.
 
-    wrk keeps its session over a new connection, so plimsoll may, too; full handshakes stand beside it."""
+    wrk resumes its TLS session on a new connection, so plimsoll may do so, too. The row also shows
+    full handshakes."""
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(3), []
@@ -132,7 +135,8 @@ def handshakes(settings):
         return {"cpu_s": done.cpu_s, "rate": sum(found["statusCodeDistribution"].values()) / found["summary"]["total"]}
 
     def h2load(url):
-        # It has no way to close after each request: each of its clients opens one connection, all of them at once.
+        # h2load cannot close a connection after each request. Each of its clients therefore opens
+        # one connection, all at the same time.
         count = 200 if settings.smoke else 4000
         done = run([tool("h2load"), "--h1", "-t1", f"-n{count}", f"-c{count}", url], client_cpus, 60)
         return {"cpu_s": done.cpu_s, "rate": measure.h2load_rate(done.out)}
@@ -150,7 +154,7 @@ def handshakes(settings):
 
 
 def established(address):
-    """Connections that the server has, as the kernel lists them."""
+    """Returns the number of the server's open connections, as the kernel lists them."""
     port = address.rsplit(":", 1)[1]
     listed = subprocess.run(["ss", "-Htn", "state", "established", f"sport = :{port}"], capture_output=True, text=True)
     return listed.stdout.count("\n")

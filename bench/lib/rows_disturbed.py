@@ -1,8 +1,9 @@
-"""The rows of bench/run on a disturbed machine: four CPU burners that go on and off by a seeded plan, while `find` searches
-and `prove` compares. What is asked is that nothing false is said, not that anything is found.
+"""The rows of bench/run on a disturbed machine: four CPU burners switch on and off by a seeded
+plan, while `find` searches and `prove` compares. The rows check that plimsoll reports nothing
+false, not that it finds a result.
 
-Every burner is started here, ends by itself after its time, and is ended by its handle. Not here: when plimsoll calls a
-machine disturbed (crates/plimsoll-analysis/src/interference.rs).
+Each burner is started here, ends by itself after its time, and is ended by its handle. Not here:
+when plimsoll calls a machine disturbed (crates/plimsoll-analysis/src/interference.rs).
 """
 
 import os
@@ -17,7 +18,7 @@ import report
 from measure import need, run
 
 BURNERS = 4
-# Seconds that all of them are off or on: uniformly between these.
+# The shortest and longest phase in seconds in which all burners are off or on (uniform).
 OFF_S, ON_S = (2.0, 8.0), (1.0, 5.0)
 BURN = """
 import sys, time
@@ -33,8 +34,8 @@ def say(text):
 
 
 class Burners:
-    """Four processes that burn CPU, and rest, by a plan that follows from the seed, until the `with` block ends or after
-    `limit_s`. They run on any core."""
+    """Four processes that alternately burn CPU and rest, by a plan that follows from the seed. They
+    run on any core, until the `with` block ends or `limit_s` seconds have passed."""
 
     def __init__(self, seed, limit_s):
         self.random, self.limit_s, self.on_s = random.Random(seed), limit_s, 0.0
@@ -72,7 +73,7 @@ class Burners:
 def _search(server, cpus, budget, seed):
     command = [need("plimsoll"), "find", server.url("/"), "--json", "--quiet", "--budget", f"{budget}s", "--seed", str(seed),
                "-o", os.path.join(report.OUTPUT, f"find-disturbed-{seed}.plimsoll")]
-    # Exit code 1: nothing held, which is something that may be said.
+    # Exit code 1: no rate met the SLO, which is an accepted result.
     found = run(command, cpus, budget + 60, (0, 1)).json()
     line = found["load_line_rps"]
     return {"lower_rps": line["lower"], "upper_rps": line["upper"], "disturbed": found["disturbed"], "others": found["others"],
@@ -87,7 +88,7 @@ def find_disturbed(settings):
     os.makedirs(report.OUTPUT, exist_ok=True)
     done = []
     with measure.bench_server(server_cpus, "exact-cpu", 100) as server:
-        # The quiet line is what a quiet machine gives: three searches, of which none may be disturbed.
+        # The quiet line is the load line on a quiet machine, from three undisturbed searches.
         quiet = []
         for seed in range(1, 2 if settings.smoke else 8):
             one = _search(server, client_cpus, budget, seed)
@@ -103,7 +104,8 @@ def find_disturbed(settings):
             with Burners(index + 1, budget + 70) as burners:
                 one = _search(server, client_cpus, budget, 100 + index)
             one["burners_on_s"] = burners.on_s
-            # The quiet searches differ by some percent too: a bracket holds the line if it meets what they found.
+            # Quiet searches also differ by some percent, so an interval is right if it overlaps
+            # their range.
             one["holds"] = one["lower_rps"] <= high and (one["upper_rps"] is None or one["upper_rps"] >= low)
             one["right"] = one["holds"] or one["disturbed"]
             done.append(one)
@@ -128,11 +130,11 @@ def prove_disturbed(settings):
              Burners(200 + index, budget + 40) as burners:
             command = [need("plimsoll"), "prove", a.url("/"), b.url("/"), "--json", "--quiet", "--budget", f"{budget}s",
                        "-o", os.path.join(report.OUTPUT, f"prove-disturbed-{index + 1}.plimsoll")]
-            # Exit code 3: no verdict could be had.
+            # Exit code 3: the comparison has no verdict.
             proof = run(command, client_cpus, budget + 30, (0, 3)).json()
         told_apart = proof["verdict"] in ("better", "worse")
         primary = (proof["measures"] or [{}])[0]
-        # The same is what the tests for equivalence say: their interval, as it is shown, inside what was asked for.
+        # The verdict `same` needs the shown interval to lie inside the requested margin.
         low, high = primary.get("ci90") or (0.0, float("inf"))
         too_wide = proof["verdict"] == "same" and not (1 - asked <= low and high <= 1 + asked)
         done.append({"verdict": proof["verdict"], "margin": proof["margin"],

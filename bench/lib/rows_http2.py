@@ -1,5 +1,5 @@
-"""The rows of bench/run about HTTP/2 and gRPC: what a request costs the client, against h2load and ghz, and what connections take.
-Not here: HTTP/1.1 (rows.py), what is right (the tests)."""
+"""The rows of bench/run about HTTP/2 and gRPC: the client's cost of a request, compared with h2load
+and ghz, and the cost of connections. Not here: HTTP/1.1 (rows.py), correctness (the tests)."""
 
 import os
 
@@ -71,18 +71,18 @@ def http2(settings):
 
 PROTO = os.path.join(measure.ROOT, "lab", "internal", "ladder", "ladderpb", "ladder.proto")
 CALL = "plimsoll.lab.ladder.v1.Ladder"
-# Calls a second that every client makes with ease.
+# A rate in calls a second that every client reaches easily.
 PACE = 2_000
 
 
 class GrpcLadder(measure.Server):
-    """The lab's gRPC service, whose call does nothing."""
+    """The lab's gRPC service. The called method does nothing."""
 
     def __init__(self, cpus):
         lab = os.path.join(measure.ROOT, "lab")
         into = os.path.join(report.OUTPUT, "go", "ladder")
         ladder = built_by_go("ladder", ["build", "-o", into, "./cmd/ladder"], lab, os.path.dirname(into))
-        # The first address that it prints is that of HTTP: its port is of no interest.
+        # The first printed address is that of HTTP, which is not used here.
         super().__init__([ladder, "--grpc-listen", "127.0.0.1:0", "--log-level", "error"], cpus)
 
     ADDRESS = rb'"grpc":"(127\.0\.0\.1:\d+)"'
@@ -96,7 +96,7 @@ def grpc(settings):
     server_cpus, client_cpus = measure.cores(settings.smoke)
     client_cpus = {min(client_cpus)}
     seconds, notes = settings.seconds(3), []
-    # What only has to work is not worth fetching it.
+    # A smoke run does not download and build ghz.
     ghz_program = tool("ghz") if settings.smoke else peer("ghz")
 
     def ours(*load):
@@ -106,7 +106,7 @@ def grpc(settings):
             found = done.json()
             if found["success_rate"] < 1:
                 raise Failure(f"calls failed: {found['ledger']} {found['grpc_statuses']}")
-            # The clock that ghz has: from the send on.
+            # ghz measures from the send on, so the service time is compared.
             times = found["service_time_ns"]
             return {"cpu_s": done.cpu_s, "calls": found["requests"], "wall_s": done.wall_s,
                     "rps": found["requests"] / found["duration_s"], "p50_us": known(times["p50"]) / 1e3, "p99_us": known(times["p99"]) / 1e3}
@@ -146,7 +146,7 @@ def grpc(settings):
         notes.append("ghz is not installed: its side is left out")
     with GrpcLadder(server_cpus) as server:
         sides, rounds = alternated(server, 7, ("-c", 64), ())
-        # At a rate that both make, the server meets the same load.
+        # At a rate that both clients reach, the server gets the same load.
         _, paced = alternated(server, 3, ("--rate", PACE), ("--rps", str(PACE)))
     over = report.ratios(rounds, "cpu_us", "plimsoll", "ghz")
     server_over = report.ratios(rounds, "server_us", "plimsoll", "ghz")

@@ -1,7 +1,9 @@
-"""The measure of bench/run on a log that is replayed: nginx writes it under a mixed load, and another nginx the log of the replay.
+"""The measure of bench/run about a replayed log: one nginx writes the log under a mixed load, and a
+second nginx writes the log of the replay.
 
-Both logs have `$msec` and `$request_time`, so arrivals are known to the millisecond. Requests are paired by method and path in
-order; the schedule is that of the first log, and the median offset is taken out.
+Both logs have `$msec` and `$request_time`, so arrivals are known to the millisecond. Requests of
+the two logs are paired by method and path, in order. The schedule is that of the first log, and the
+median offset is subtracted.
 """
 
 import os
@@ -39,7 +41,7 @@ RATE = 300
 
 
 class Logging(Nginx):
-    """nginx that writes an access log with times."""
+    """An nginx that writes an access log with times."""
 
     def __init__(self, cpus):
         super().__init__(cpus, listen="", scheme="http")
@@ -54,7 +56,7 @@ class Logging(Nginx):
 
 
 def entries(path):
-    """(start in s, request, endpoint, status) in order."""
+    """Parses a log to tuples (start in s, request, endpoint, status), in order of time."""
     found = []
     with open(path) as log:
         for line in log:
@@ -75,7 +77,8 @@ def shares(log):
 
 
 def compared(first, second):
-    """How far two logs lie apart: points of shares, and errors of arrivals in ms, in order."""
+    """Compares two logs. Returns the largest difference of endpoint shares in percentage points,
+    the sorted errors of arrivals in ms, and the number of requests with another status."""
     ours, theirs = shares(first), shares(second)
     points = max(abs(ours.get(name, 0) - theirs.get(name, 0)) * 100 for name in {*ours, *theirs})
     places, offsets, other = {}, [], 0
@@ -92,7 +95,8 @@ def compared(first, second):
 
 
 def furthest(rounds):
-    """How far the index of dispersion of a model lies from that of its log, at most: a share."""
+    """Returns the largest relative difference (0 to 1) between the index of dispersion of a model
+    and that of its log."""
     return max((abs(ratio - 1) for windows in rounds for _, ratio in windows if ratio is not None), default=0)
 
 
@@ -111,7 +115,8 @@ def replay(settings):
             done = run([need("plimsoll"), "replay", asked.log(), "--log-format", FORMAT, "--target", again.url("/"), *flags],
                        client_cpus, seconds + 60)
             found = done.json()
-            # Too little is seen in a smoke run for a model to hold: how far it lies apart is told in exit code 1.
+            # A smoke run has too few requests for a good model. Exit code 1 then reports a large
+            # difference.
             verify = run([need("plimsoll"), "model", asked.log(), "--log-format", FORMAT, "-o", os.path.join(folder, "model.toml"),
                           "--verify", "--json"], client_cpus, 120, codes=(0, 1)).json()["verify"]
             points, errors, other = compared(entries(asked.log()), entries(again.log()))

@@ -1,5 +1,6 @@
-"""The row of bench/run about files of traffic: what a mix of many requests, texts that are filled in, and values taken from answers
-cost the client more than one URL, and what a mix costs the peers. Not here: a load of one URL (rows.py).
+"""The row of bench/run about traffic files. It measures how much more a mix of many requests,
+templates, and values captured from responses cost the client than one URL. It also measures the
+cost of a mix in other tools. Not here: a load of one URL (rows.py).
 """
 
 import csv
@@ -18,7 +19,7 @@ MIX = "".join(f'[[request]]\nname = "r{n}"\nweight = {1 + n % 7}\nget = "/items?
 
 
 def order(body):
-    """A request with a content."""
+    """Returns a request with a body, as text of a traffic file."""
     return f"""[[request]]
 post = "/orders"
 headers = {{ content-type = "application/json" }}
@@ -34,7 +35,7 @@ FILES = {
     "json": '[[scenario]]\n[[scenario.step]]\nget = "/json"\n',
     "captured": '[[scenario]]\n[[scenario.step]]\nget = "/json"\ncapture = { token = "$.token" }\n',
 }
-# What each is held against.
+# The pairs of sides that are compared.
 PAIRS = (("one URL", "mix"), ("fixed", "filled"), ("json", "captured"))
 K6 = """import http from 'k6/http';
 export const options = { vus: 64, duration: '%ds', discardResponseBodies: true, noUsageReport: true };
@@ -87,7 +88,8 @@ def traffic(settings):
             return measured
 
         def oha(url):
-            # oha takes a dot for a dot; an escaped one makes it ask other hosts, so what it would ask is looked at first.
+            # For oha a dot in the URL is a dot, and an escaped dot leads to other hosts. The URLs
+            # that oha would request are therefore checked first.
             pages = base(url) + "/items[?]page=[0-9]{2}"
             asked = run([tool("oha"), "--rand-regex-url", pages, "--dump-urls", "20"], client_cpus, 20).out.split()
             if not all(a.startswith(f"{base(url)}/items?page=") for a in asked):

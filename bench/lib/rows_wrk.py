@@ -1,5 +1,6 @@
-"""The row of bench/run that holds `plimsoll wrk` against wrk itself: what a request costs the client where a script says nothing,
-where it writes each request, and where it hears each answer. Not here: a load without a script (rows.py).
+"""The row of bench/run that compares `plimsoll wrk` with wrk: the client's cost of a request under
+a script without functions, under a script that writes each request, and under a script that
+reads each response. Not here: a load without a script (rows.py).
 """
 
 import os
@@ -11,7 +12,7 @@ import report
 import rows
 from measure import Failure, need, run, tool
 
-# Scripts, and the most that a request may cost of what it costs wrk.
+# The scripts, each with the largest accepted ratio of plimsoll's cost of a request to wrk's cost.
 SCRIPTS = {
     "static": ("wrk.headers['X-Kind'] = 'static'", 1.0),
     "request": ("local n = 0\nfunction request() n = n + 1; return wrk.format(nil, '/healthz?n=' .. n) end", 1.02),

@@ -1,11 +1,12 @@
-"""The zoo: servers with one planted limit each, explained by plimsoll, which sees a URL and no more. What the limit is stands in
-bench/zoo/truth.json, which is read only after it has answered.
+"""The zoo: servers with one planted bottleneck each, which plimsoll explains with only a URL. The
+true cause is in bench/zoo/truth.json, which is read only after plimsoll has named a cause.
 
-Each case is recorded as it ends (_output/bench/zoo.jsonl) with a digest of plimsoll and of the case, so that a run that was broken
-off goes on where it was. A case whose runtime or right is missing here is left out, and said. Everything that is started is ended by
-its own handle, with its group.
+Each case is recorded when it ends (_output/bench/zoo.jsonl), with a digest of plimsoll and of the
+case, so an interrupted run continues where it stopped. A case is left out, with a note, if its
+runtime or a permission is missing here. Every started process is ended by its own handle, with its
+process group.
 
-Not here: how plimsoll tells, and the servers (bench/zoo/servers).
+Not here: how plimsoll finds the cause, and the servers (bench/zoo/servers).
 """
 
 import contextlib
@@ -30,7 +31,7 @@ GROUPS = "/sys/fs/cgroup"
 
 
 class Absent(Exception):
-    """What this machine lacks for a case, in a few words."""
+    """The requirement of a case that this machine lacks, in a few words."""
 
 
 def _read(name):
@@ -50,7 +51,8 @@ def _source(*names):
 
 
 def _built(name, command, source):
-    """A program of the zoo, compiled once for its source."""
+    """Returns the folder of a compiled program of the zoo. The program is compiled once for each
+    version of its source."""
     os.makedirs(BUILT, exist_ok=True)
     with open(source, "rb") as file:
         made = os.path.join(BUILT, hashlib.sha256(file.read()).hexdigest()[:12])
@@ -70,7 +72,7 @@ def _free_port():
 
 
 def _command(case, folder):
-    """The command of a case's server, and what its environment has more."""
+    """Returns the command of a case's server, and the additional environment variables."""
     app, text = case["app"], json.dumps(case["set"]).replace("{disk}", folder)
     if app == "go":
         go, source = _wanted("go"), _source("go", "main.go")
@@ -90,7 +92,7 @@ def _command(case, folder):
         words = " ".join(f"{name}={value}" for name, value in case["set"].items())
         return [java, *case.get("jvm", []), "-cp", made, "App"], {"ZOO_JAVA": words}
     if app in ("gunicorn", "uvicorn"):
-        # They tell nobody which port they took.
+        # These servers do not print the port that they chose.
         port, called = _free_port(), {"gunicorn": "web:wsgi", "uvicorn": "web:asgi"}[app]
         place = f"--bind 127.0.0.1:{port}" if app == "gunicorn" else f"--host 127.0.0.1 --port {port} --no-access-log"
         say = f"echo 127.0.0.1:{port}; cd {_source()}; exec {_wanted(app)} {place} {case['words']} {called} >/dev/null 2>&1"
@@ -114,7 +116,7 @@ def _command(case, folder):
     raise Failure(f"bench/zoo/cases.json: nobody knows the app '{app}'")
 
 
-# What a control group limits: the files of version 1 and of version 2, with what is written into them.
+# The limits of a control group: the file of version 1 and that of version 2, each with its content.
 LIMITS = {
     "cpu_max": (("cpu", "cpu.cfs_quota_us", "{}"), ("cpu.max", "{} 100000"), lambda cores: int(cores * 100_000)),
     "memory_max": (("memory", "memory.limit_in_bytes", "{}"), ("memory.max", "{}"), int),
@@ -123,7 +125,7 @@ LIMITS = {
 
 @contextlib.contextmanager
 def _group(case):
-    """Control groups of one's own, as far as the case has limits; gives their folders."""
+    """Creates control groups for the limits of a case, if it has any; returns their folders."""
     made = []
 
     def make():
@@ -135,7 +137,7 @@ def _group(case):
             folder = os.path.join(above if name == first else GROUPS, f"plimsoll-zoo-{os.getpid()}")
             os.makedirs(folder, exist_ok=True)
             made.append(folder)
-            # A file that is made by writing to it limits nothing.
+            # The file must exist: a file that the write creates would limit nothing.
             with open(os.path.join(folder, name), "r+") as file:
                 file.write(text.format(number(case[limit])))
     try:
@@ -155,7 +157,7 @@ def _group(case):
 
 @contextlib.contextmanager
 def _beside(count):
-    """So many processes that want a core each, and have nothing to do with the server."""
+    """Runs `count` CPU-bound processes that have nothing to do with the server."""
     burners = [subprocess.Popen([_wanted("python3"), "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -167,7 +169,8 @@ def _beside(count):
 
 @contextlib.contextmanager
 def _network(words):
-    """A loopback of one's own that was set up by these words; gives what a command there begins with."""
+    """Creates a network namespace whose loopback the shell commands `words` set up. Returns the
+    words with which a command in that namespace begins."""
     if words is None:
         yield []
         return
@@ -186,7 +189,8 @@ def _network(words):
 
 @contextlib.contextmanager
 def _started(command, environment, groups=(), files=None, within=()):
-    """A process with its group until the block ends; gives the address that it prints, and its number."""
+    """Starts a process in its own process group, which ends with the block. Returns the address
+    that the process prints, and its process id."""
     def before():
         os.setsid()
         for group in groups:
@@ -227,7 +231,7 @@ def _answers(address, within=(), limit_s=20):
 
 
 def _mariadb(folder):
-    """The command of a MariaDB of one's own, with nothing in it and nobody to log in."""
+    """Returns the command of a private MariaDB, which is empty and needs no login."""
     data, port = os.path.join(folder, "data"), _free_port()
     user = ["--user=root"] if os.geteuid() == 0 else []
     install = [_wanted("mariadb-install-db"), "--no-defaults", f"--datadir={data}", "--auth-root-authentication-method=normal",
@@ -242,7 +246,7 @@ def _mariadb(folder):
 
 @contextlib.contextmanager
 def _store(kind, folder, within):
-    """What is behind the server: our own, Redis, or MariaDB; gives its address."""
+    """Starts the store behind the server: our own store, Redis, or MariaDB. Returns its address."""
     if kind is None:
         yield None
     elif kind == "redis":
@@ -260,7 +264,8 @@ def _store(kind, folder, within):
 
 @contextlib.contextmanager
 def _front(kind, address, within):
-    """What passes on to a server, where there is such a thing; gives the address to ask."""
+    """Starts the relay in front of a server, if the case has one. Returns the address to send
+    requests to."""
     if kind is None:
         yield address
     else:
@@ -271,13 +276,14 @@ def _front(kind, address, within):
 
 @contextlib.contextmanager
 def _serving(case, budget):
-    """The server of a case, on all cores; gives the address to ask, what a command that is to reach it begins with, and flags that
-    name its process where the case wants that. What it does for a part of the time is a part of the budget."""
+    """Starts the server of a case on all cores. Returns the address to send requests to, the words
+    with which a command that reaches this address begins, and flags that name the server's
+    process if the case wants that. A warm-up of the server lasts a share of the budget."""
     if "warm_part" in case:
         case = {**case, "set": {**case["set"], "warm_s": round(case["warm_part"] * budget)}}
     with (tempfile.TemporaryDirectory(dir=report.OUTPUT) as folder, _network(case.get("network")) as within,
           _store(case.get("store"), folder, within) as store):
-        # Servers that give up being root read it, too.
+        # Servers that drop root privileges must read this folder, too.
         os.chmod(folder, 0o755)
         if store:
             case = {**case, "set": {**case["set"], "store": store}}
@@ -289,16 +295,18 @@ def _serving(case, budget):
             yield asked, within, ["--pid", str(pid)] if case.get("named") else []
 
 
-# Sizes of a planted limit: another size is another server with the same limit.
+# The settings that a variant scales. Another size gives another server with the same cause.
 SIZES = ("sleep_us", "cpu_us", "conns", "threads", "workers", "slots", "shared_us", "answer_us", "rate", "pace", "write_kb")
 
 
 def _variant(name, case, number):
-    """A case with its sizes changed by up to a half, by the number of the variant; 0: as it is."""
+    """Returns a case whose sizes are scaled by random factors of 0.6 to 1.6, which depend on the
+    number of the variant. Number 0 leaves the case unchanged."""
     draw = random.Random(f"{name}/{number}")
 
+    # A single worker would be another limit than several.
     def sized(sizes):
-        return {key: max(1, round(value * draw.uniform(0.6, 1.6))) if number and key in SIZES and value > 1 else value
+        return {key: max(2 if key == "workers" else 1, round(value * draw.uniform(0.6, 1.6))) if number and key in SIZES and value > 1 else value
                 for key, value in sizes.items()}
     changed = {**case, "set": sized(case["set"]) if isinstance(case["set"], dict) else case["set"]}
     if isinstance(case.get("store"), dict):
@@ -307,7 +315,7 @@ def _variant(name, case, number):
 
 
 def _record(name, case, truth, is_disturbed):
-    """Puts what was recorded of a case into the corpus."""
+    """Adds the recorded loads of a case to the corpus."""
     path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
     words = [name, case["app"], ",".join(truth["names"]), *(["disturbed"] if is_disturbed else [])]
     done = subprocess.run(["cargo", "run", "--quiet", "-p", "plimsoll-analysis", "--example", "corpus", "--", "record", path, *words],
@@ -333,13 +341,13 @@ def _explained(case, name, budget):
         command = [*within, need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", "-o", path, *named, *case.get("flags", [])]
         began = time.monotonic()
-        # Exit code 1: nothing is named, which is something that may be said.
+        # Exit code 1: no cause is named, which is an accepted result.
         found = run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()
     return {**_told(found), "wall_s": time.monotonic() - began}
 
 
 def _explained_anew(name):
-    """What this plimsoll says of the loads that were recorded of a case; no load is made."""
+    """Explains the recorded loads of a case with this plimsoll; no load is made."""
     path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
     if not os.path.exists(path):
         raise Absent("it was not recorded")
@@ -347,8 +355,8 @@ def _explained_anew(name):
 
 
 def _is_void(warning):
-    """Whether it says that a steady load, or most of the search, was disturbed, by others here or by the host of the machine: some
-    trials that were do no harm."""
+    """Whether a warning says that other processes or the host disturbed a steady load or most of
+    the search. Only a few disturbed trials do no harm."""
     by = ("disturbed: other processes used", "disturbed: the host of this machine")
     steady = any(words in warning for words in by) and not warning.startswith("the machine")
     return steady or warning.startswith("Others disturbed most of the trials")
@@ -363,7 +371,7 @@ def _told(found):
 
 
 def _cured_line(case, cure, budget):
-    """The line with the limit taken away, by a search of its own."""
+    """Measures the load line without the planted limit, in a search of its own."""
     with _serving({**case, **cure}, budget) as (address, within, _):
         command = [*within, need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", *case.get("flags", [])]
@@ -371,7 +379,7 @@ def _cured_line(case, cure, budget):
 
 
 def verdict(truth, found):
-    """right, abstained or wrong."""
+    """Returns `right`, `abstained` or `wrong`."""
     if found["abstained"]:
         return "right" if "unknown" in truth["names"] else "abstained"
     return "right" if found["cause"] in truth["names"] else "wrong"
@@ -386,7 +394,7 @@ def _kept(path):
 
 
 def matrix(done, truth):
-    """Right, abstained and wrong by cause, as lines of Markdown."""
+    """Formats the numbers of right, abstained and wrong results by cause, as lines of Markdown."""
     by = {}
     for name, row in done.items():
         cell = by.setdefault(truth[name]["names"][0], {"right": 0, "abstained": 0, "wrong": 0, "said": []})

@@ -1,8 +1,8 @@
-//! The event loop of every server of this crate: one thread with one epoll.
+//! The event loop of all servers in this crate: one thread with one epoll.
 //!
-//! A server is a [`Service`]. For each request it returns steps (send these bytes, pause, reset
-//! ...), and the loop carries the steps out, for thousands of connections at once. So a slow, a
-//! hung and a misbehaving server are the same code with different steps.
+//! A server is a [`Service`]. For each request the service returns steps (send these bytes, pause,
+//! reset ...), and the loop executes the steps for thousands of connections at once. A slow, a
+//! hanging and a misbehaving server therefore share the same code, with different steps.
 //!
 //! Not here: maximal speed (see the reference server), chunked request bodies, HTTP/2, TLS.
 
@@ -20,13 +20,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-/// Longest accepted request in bytes, including its body.
+/// The longest accepted request in bytes, including its body.
 const REQUEST_BYTES_MAX: usize = 16 << 20;
 static FILLER: [u8; 64 * 1024] = [b'x'; 64 * 1024];
 const BACKLOG: i32 = 65_535;
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
 
-/// One action on a connection. The next action begins when this one is done.
+/// One action on a connection. The next action begins when this action is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
     /// Send these bytes.
@@ -41,7 +41,7 @@ pub(crate) enum Step {
     Close,
     /// Close the connection with a reset.
     Reset,
-    /// Neither read nor write any more until the client closes the connection.
+    /// Stop reading and writing until the client closes the connection.
     Hold,
 }
 
@@ -51,32 +51,31 @@ pub(crate) type Steps = VecDeque<Step>;
 pub(crate) struct Request<'a> {
     pub(crate) target: &'a str,
     pub(crate) is_head: bool,
-    /// Whether the client asks for the connection to be closed after the reply.
+    /// Whether the client asks the server to close the connection after the response.
     pub(crate) close: bool,
 }
 
 /// The behaviour of one server.
 pub(crate) trait Service: Send + 'static {
-    /// Called at the start of a loop turn that has events, before the events are handled. An
-    /// implementation may block the thread here.
+    /// Called before the loop handles new events. An implementation may block the thread here.
     fn turn(&mut self) {}
     /// Whether the thread polls for events without ever sleeping.
     fn spins(&self) -> bool {
         false
     }
-    /// Called when a connection was accepted, before any byte is read from it.
+    /// Called after a connection is accepted, before any byte is read.
     fn connected(&mut self, _steps: &mut Steps, _counts: &mut Counts) {}
-    /// Called when a request was read; appends the steps of its reply.
+    /// Called after a request is read; appends the steps of its response.
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts);
 }
 
-/// What a server did so far, counted by its own thread.
+/// The counts of a server so far, written by its own thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Counts {
     pub(crate) requests: u64,
     pub(crate) connections: u64,
-    /// Number of requests (or connections) with special treatment: rejected by a limiter, or hit by
-    /// a fault.
+    /// The number of requests or connections with special treatment: rejected by a limiter, or
+    /// affected by a fault.
     pub(crate) special: u64,
     cpu_ns: u64,
     busy_ns: u64,
@@ -92,30 +91,30 @@ struct Published {
     busy_ns: AtomicU64,
 }
 
-/// What a server did so far.
+/// The counts and times of a server so far.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stats {
-    /// Requests read, except those to `/stats`.
+    /// The number of requests read, except requests to `/stats`.
     pub requests: u64,
-    /// Connections accepted.
+    /// The number of accepted connections.
     pub connections: u64,
-    /// Number of requests with special treatment: rejected by the limiter, or hit by the fault.
-    /// Faults that affect connections count connections.
+    /// The number of requests with special treatment: rejected by the limiter, or affected by the
+    /// fault. For faults that affect connections, the number of connections.
     pub special: u64,
     /// CPU time of the server's thread in seconds, including system calls and idle wake-ups.
     pub cpu_s: f64,
-    /// Wall-clock time during which the thread had work, in seconds. The excess over `cpu_s` is
-    /// time spent waiting for a core.
+    /// The wall-clock time during which the thread had work, in seconds. The excess over `cpu_s` is
+    /// the time for which the thread waited for a core.
     pub busy_s: f64,
 }
 
 impl Stats {
-    /// Capacity in requests a second: the requests served, divided by the CPU time they took.
+    /// Returns the capacity in requests a second: the requests served, divided by their CPU time.
     pub fn capacity_rps(&self) -> f64 {
         self.requests as f64 / self.cpu_s.max(1e-9)
     }
 
-    /// The difference between these counts and the `earlier` ones.
+    /// Returns the difference between these counts and the `earlier` counts.
     pub fn since(&self, earlier: &Stats) -> Stats {
         Stats {
             requests: self.requests - earlier.requests,
@@ -136,22 +135,22 @@ impl Stats {
 }
 
 impl Published {
-    /// Publishes the counts. The loop calls this before it sends a reply, so that a client that has
-    /// its reply is already counted.
+    /// Publishes the counts. The loop calls this function before it sends a response, so that a
+    /// request is counted before its client has the response.
     fn store_counts(&self, counts: &Counts) {
         self.requests.store(counts.requests, Ordering::Relaxed);
         self.connections.store(counts.connections, Ordering::Relaxed);
         self.special.store(counts.special, Ordering::Relaxed);
     }
 
-    /// Publishes the CPU and busy times, once a loop turn.
+    /// Publishes the CPU time and the busy time, once in each turn of the loop.
     fn store_times(&self, counts: &Counts) {
         self.cpu_ns.store(counts.cpu_ns, Ordering::Relaxed);
         self.busy_ns.store(counts.busy_ns, Ordering::Relaxed);
     }
 }
 
-/// A loop on its own thread, stopped when dropped.
+/// An event loop on its own thread. Dropping this value stops the loop.
 pub(crate) struct LoopThread {
     pub(crate) address: SocketAddr,
     published: Arc<Published>,
@@ -162,7 +161,7 @@ pub(crate) struct LoopThread {
 impl LoopThread {
     /// Starts `service` on a free port of the loopback.
     pub(crate) fn start(service: impl Service) -> io::Result<LoopThread> {
-        process::raise_files_max();
+        process::raise_open_files_limit();
         let listener = Listener::bind(&SocketAddr::from(([127, 0, 0, 1], 0)), BACKLOG, false)?;
         let address = listener.local_address()?;
         let (stopped, stop) = io::pipe()?;
@@ -184,8 +183,8 @@ impl LoopThread {
             _stopped: stopped,
         };
         let thread = std::thread::Builder::new().name("bench-server".into()).spawn(move || {
-            // An epoll that fails is a bug of this crate; the clients see a server that does not
-            // answer.
+            // A failed epoll is a bug of this crate. Clients then see a server that does not
+            // respond.
             each.run().expect("epoll works");
         })?;
         Ok(LoopThread { address, published, thread: Some(thread), stop: Some(stop) })
@@ -233,7 +232,7 @@ struct Connection {
     socket: Socket,
     input: Vec<u8>,
     steps: Steps,
-    /// Bytes of the first step that were sent already.
+    /// The number of bytes of the first step that are already sent.
     sent: usize,
     readable: bool,
     hangup: bool,
@@ -319,18 +318,18 @@ impl<S: Service> Loop<S> {
         }
     }
 
-    /// Carries out the steps of the connection in `slot` until one would block. A connection that
+    /// Executes the steps of the connection in `slot` until a step would block. A connection that
     /// has ended is dropped.
     fn advance(&mut self, slot: usize) {
         let Some(mut connection) = self.slots[slot].take() else { return };
-        if self.goes_on(&mut connection, slot) {
+        if self.may_continue(&mut connection, slot) {
             self.slots[slot] = Some(connection);
         } else {
             self.free.push(slot);
         }
     }
 
-    fn goes_on(&mut self, connection: &mut Connection, slot: usize) -> bool {
+    fn may_continue(&mut self, connection: &mut Connection, slot: usize) -> bool {
         loop {
             match connection.take_steps(slot, &mut self.timers) {
                 Progress::Done => {}
@@ -357,8 +356,8 @@ impl<S: Service> Loop<S> {
         }
     }
 
-    /// Removes one complete request from the received bytes and answers it. `None`: it is
-    /// incomplete. False: the request is too long.
+    /// Removes one complete request from the received bytes and appends the steps of its response.
+    /// `None` if the request is incomplete; false if it is too long.
     fn take_request(&mut self, connection: &mut Connection) -> Option<bool> {
         if connection.input.is_empty() {
             return None;
@@ -455,7 +454,7 @@ fn parse(input: &[u8]) -> Option<(Request<'_>, usize)> {
     Some((Request { target: target.unwrap_or("/"), is_head: method == Some("HEAD"), close }, used))
 }
 
-/// The steps of a correct reply.
+/// Returns the steps of a correct response.
 pub(crate) fn reply(request: &Request<'_>, status: &str, body: &str) -> [Step; 2] {
     let close = if request.close { "Connection: close\r\n" } else { "" };
     let sent = if request.is_head { "" } else { body };
@@ -468,7 +467,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_taken_when_it_is_whole() {
+    fn a_request_is_parsed_once_complete() {
         let text = b"POST /a HTTP/1.1\r\ncontent-LENGTH: 3\r\nConnection: Close\r\n\r\nabcGET / HTTP/1.1\r\n\r\n";
         for cut in 0..text.len() - 18 {
             assert!(parse(&text[..cut]).is_none(), "{cut}");

@@ -8,19 +8,19 @@ use crate::event_loop::{Counts, Request, Service, Step, Steps, reply};
 /// An outcome that a correct client may report for a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// A whole reply with a status below 400.
+    /// The client got a complete response with a status below 400.
     Success,
-    /// A whole reply with a status of 400 or more.
+    /// The client got a complete response with a status of 400 or more.
     Status,
     /// The connection could not be opened.
     Connect,
     /// The connection was reset.
     Reset,
-    /// The connection was closed before the reply was complete.
+    /// The connection was closed before the response was complete.
     Closed,
-    /// Bytes that are no HTTP reply, or exceed a client's limits.
+    /// The bytes are not a valid HTTP response, or exceed the client's limits.
     Protocol,
-    /// The reply was not complete within the client's timeout.
+    /// The response was not complete within the client's timeout.
     Timeout,
 }
 
@@ -29,7 +29,7 @@ use Outcome::{Closed, Connect, Protocol, Reset, Status, Success, Timeout};
 /// A way in which a server misbehaves, or a correct behaviour that is rarely tested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// Connections are refused.
+    /// Refuses all connections.
     Refuses,
     /// Resets a connection before anything is read.
     ResetOnConnect,
@@ -53,55 +53,55 @@ pub enum Fault {
     StopsInBody,
     /// Closes the connection in the middle of a chunk.
     CloseInChunk,
-    /// Sends bytes that are no HTTP.
+    /// Sends bytes that are not HTTP.
     Garbage,
-    /// Sends a good reply and garbage behind it.
+    /// Sends a correct response, followed by random bytes.
     GarbageAfterReply,
     /// Sends a body that is longer than its Content-Length.
     LongBody,
     /// Sends a status line without a number.
     BadStatus,
-    /// Sends a Content-Length that is no number.
+    /// Sends a Content-Length that is not a number.
     BadLength,
     /// Sends two different Content-Length fields.
     TwoLengths,
-    /// Sends a chunk size that is no number.
+    /// Sends a chunk size that is not a number.
     BadChunk,
     /// Sends a head of 4 MiB.
     HugeHead,
     /// Sends a head of 20 000 fields.
     ManyHeaders,
-    /// Sends interim replies without end.
+    /// Sends interim responses (1xx) without end.
     EndlessInterim,
-    /// Sends one byte of the reply at a time, at this interval in ms.
+    /// Sends one byte of the response at a time, at this interval in ms.
     Drip(u64),
-    /// Sends every byte of the reply in its own packet.
+    /// Sends every byte of the response in its own packet.
     EveryByte,
-    /// Sends a correct chunked reply, in chunks of several sizes.
+    /// Sends a correct chunked response, in chunks of several sizes.
     Chunked,
-    /// Sends a correct chunked reply with trailers.
+    /// Sends a correct chunked response with trailers.
     ChunkedTrailers,
     /// Sends a body that ends with the connection.
     BodyUntilClose,
-    /// Sends an HTTP/1.0 reply without any field, whose body ends with the connection.
+    /// Sends an HTTP/1.0 response without header fields, whose body ends with the connection.
     OldReply,
-    /// Sends interim replies (100, 103) before the reply.
+    /// Sends interim responses (100, 103) before the final response.
     Interim,
     /// Sends status 204 with fields that announce a body.
     NoContent,
     /// Sends status 304 with the Content-Length of a body that does not follow.
     NotModified,
-    /// Announces with each reply that it closes the connection, and closes it.
+    /// Announces in each response that the connection closes, and closes it.
     CloseEach,
-    /// Closes the connection after each reply without announcing it.
+    /// Closes the connection after each response without announcing that.
     CloseSilently,
     /// Sends a body of 100 MB.
     HugeBody,
-    /// Sends a reply with this status.
+    /// Sends a response with this status.
     WithStatus(u16),
 }
 
-/// Length of the body of [`Fault::HugeBody`], bytes.
+/// The length of the body of [`Fault::HugeBody`], bytes.
 pub(crate) const HUGE_BODY_BYTES: u64 = 100_000_000;
 const HUGE_HEAD_BYTES: usize = 4 << 20;
 const FIELDS: usize = 20_000;
@@ -111,7 +111,7 @@ type Row = (Fault, &'static str, &'static str, &'static [Outcome]);
 /// All faults: fault, name, effect, and the outcomes that a correct client may report.
 const TABLE: [Row; 39] = [
     (Fault::Refuses, "refuses", "refuses connections", &[Connect]),
-    // A client that notices the close only after it sent its request sees a reset in both cases.
+    // In both cases, a client that notices the close only after its request sees a reset.
     (Fault::ResetOnConnect, "reset-on-connect", "resets before it reads", &[Reset, Connect, Closed]),
     (Fault::CloseOnConnect, "close-on-connect", "closes before it reads", &[Closed, Reset, Connect]),
     (Fault::NeverReads, "never-reads", "accepts and never reads", &[Timeout]),
@@ -154,7 +154,7 @@ const TABLE: [Row; 39] = [
 ];
 
 impl Fault {
-    /// All faults. Faults with a parameter appear with the values that tests use.
+    /// Returns all faults. Faults with a parameter appear with the values that tests use.
     pub fn all() -> impl Iterator<Item = Fault> {
         TABLE.iter().map(|row| row.0)
     }
@@ -166,7 +166,7 @@ impl Fault {
         same.or_else(|| TABLE.iter().find(|row| std::mem::discriminant(&row.0) == kind)).expect("a row for every fault")
     }
 
-    /// Returns the fault with this name from the table; `drip:` and `status:` take any number.
+    /// Returns the fault with this name from the table. `drip:` and `status:` accept any number.
     pub fn named(name: &str) -> Option<Fault> {
         match name.split_once(':') {
             Some(("drip", ms)) => ms.parse().ok().map(Fault::Drip),
@@ -175,7 +175,7 @@ impl Fault {
         }
     }
 
-    /// The name of the fault; [`Fault::named`] parses it.
+    /// Returns the name of the fault; [`Fault::named`] parses it.
     pub fn name(&self) -> String {
         match self {
             Fault::Drip(ms) => format!("drip:{ms}"),
@@ -193,7 +193,8 @@ impl Fault {
         }
     }
 
-    /// The outcomes that a correct client with a timeout of 1 to 10 s may report for a request.
+    /// Returns the outcomes that a correct client with a timeout of 1 to 10 s may report for a
+    /// request.
     pub fn outcomes(&self) -> &'static [Outcome] {
         match self {
             Fault::WithStatus(200..400) => &[Success],
@@ -202,8 +203,8 @@ impl Fault {
         }
     }
 
-    /// Whether the fault affects connections when they are opened, and not requests.
-    pub fn strikes_on_connect(&self) -> bool {
+    /// Whether the fault affects connections when they open, instead of requests.
+    pub fn affects_connect(&self) -> bool {
         matches!(self, Fault::Refuses | Fault::ResetOnConnect | Fault::CloseOnConnect | Fault::NeverReads)
     }
 
@@ -227,8 +228,8 @@ impl Fault {
             Fault::NeverAnswers => steps.push_back(Step::Hold),
             Fault::CloseInHead => steps.extend([bytes("HTTP/1.1 200 OK\r\nContent-Le"), Step::Close]),
             Fault::CloseInBody => steps.extend([bytes(HALF), Step::Close]),
-            // The pause lets the client read the half: a reset discards bytes that the client has
-            // not read.
+            // The pause lets the client read the first half, because a reset discards bytes that
+            // the client has not read.
             Fault::ResetInBody => steps.extend([bytes(HALF), Step::Pause(20_000_000), Step::Reset]),
             Fault::StopsInBody => steps.extend([bytes(HALF), Step::Hold]),
             Fault::CloseInChunk => steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\nff\r\nhel"), Step::Close]),
@@ -256,13 +257,13 @@ impl Fault {
                 steps.push_back(Step::Send(text.into_bytes().into()));
             }
             Fault::EndlessInterim => {
-                // A large number instead of an endless stream: enough to exceed any limit, and then
-                // silence.
+                // The server sends a large number of interim responses, enough to exceed any limit,
+                // and then nothing more.
                 let interim = "HTTP/1.1 103 Early Hints\r\nLink: </a>; rel=preload\r\n\r\n".repeat(20_000);
                 steps.extend([Step::Send(interim.into_bytes().into()), Step::Hold]);
             }
-            Fault::Drip(ms) => steps.extend(byte_by_byte(ms * 1_000_000)),
-            Fault::EveryByte => steps.extend(byte_by_byte(100_000)),
+            Fault::Drip(ms) => steps.extend(send_byte_by_byte(ms * 1_000_000)),
+            Fault::EveryByte => steps.extend(send_byte_by_byte(100_000)),
             Fault::Chunked => {
                 steps.extend([bytes(CHUNKED), bytes("5\r\nhello\r\n"), Step::Pause(1_000_000)]);
                 steps.push_back(bytes("0A;name=\"value\"\r\n0123456789\r\n1\r\n!\r\n0\r\n\r\n"));
@@ -308,21 +309,21 @@ impl Fault {
     }
 }
 
-fn byte_by_byte(pause_ns: u64) -> impl Iterator<Item = Step> {
+fn send_byte_by_byte(pause_ns: u64) -> impl Iterator<Item = Step> {
     const REPLY: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 5\r\n\r\nhello";
     REPLY.chunks(1).flat_map(move |byte| [Step::Pause(pause_ns), Step::Send(byte.into())])
 }
 
 /// The server that applies a fault to every `every`-th request or connection.
-pub(crate) struct Misbehaviour {
+pub(crate) struct FaultyServer {
     fault: Fault,
     every: u64,
     seen: u64,
 }
 
-impl Misbehaviour {
-    pub(crate) fn new(fault: Fault, every: u64) -> Misbehaviour {
-        Misbehaviour { fault, every: every.max(1), seen: 0 }
+impl FaultyServer {
+    pub(crate) fn new(fault: Fault, every: u64) -> FaultyServer {
+        FaultyServer { fault, every: every.max(1), seen: 0 }
     }
 
     fn strikes(&mut self, counts: &mut Counts) -> bool {
@@ -333,15 +334,15 @@ impl Misbehaviour {
     }
 }
 
-impl Service for Misbehaviour {
+impl Service for FaultyServer {
     fn connected(&mut self, steps: &mut Steps, counts: &mut Counts) {
-        if self.fault.strikes_on_connect() && self.strikes(counts) {
+        if self.fault.affects_connect() && self.strikes(counts) {
             steps.extend(self.fault.connect_steps().iter().cloned());
         }
     }
 
     fn answer(&mut self, request: &Request<'_>, steps: &mut Steps, counts: &mut Counts) {
-        if !self.fault.strikes_on_connect() && self.strikes(counts) {
+        if !self.fault.affects_connect() && self.strikes(counts) {
             self.fault.request_steps(steps);
         } else {
             steps.extend(reply(request, "200 OK", "ok"));
@@ -354,13 +355,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_fault_has_a_name_of_its_own() {
+    fn fault_names_are_distinct() {
         for fault in Fault::all() {
             assert_eq!(Fault::named(&fault.name()), Some(fault));
             assert!(!fault.description().is_empty() && !fault.outcomes().is_empty());
             let mut steps = Steps::new();
             fault.request_steps(&mut steps);
-            assert_eq!(fault.strikes_on_connect(), steps.is_empty(), "{fault:?}");
+            assert_eq!(fault.affects_connect(), steps.is_empty(), "{fault:?}");
         }
         assert_eq!(Fault::named("drip:7"), Some(Fault::Drip(7)));
         assert_eq!(Fault::Drip(7).description(), "sends one byte each 7 ms");

@@ -1,12 +1,12 @@
 //! Servers whose capacity is known by construction, and (with [`misbehave`]) servers that break the
 //! rules of HTTP.
 //!
-//! Each server runs on one thread of this process, on a free port of the loopback interface. It
-//! stops when its [`Running`] value is dropped. Each server also answers `/stats` with its counts;
-//! that request is not counted.
+//! Each server runs on one thread of this process, on a free port of the loopback interface, until
+//! its [`Running`] value is dropped. Each server also responds to `/stats` with its counts;
+//! requests to `/stats` are not counted.
 
 use crate::event_loop::{Counts, LoopThread, Request, Service, Stats, Step, Steps, reply};
-use crate::faults::{Fault, Misbehaviour};
+use crate::faults::{Fault, FaultyServer};
 use plimsoll_model::rng::Rng;
 use plimsoll_sys::clock;
 use plimsoll_sys::tcp::ReservedPort;
@@ -26,7 +26,7 @@ pub struct Running {
 
 enum Kind {
     Loop(LoopThread),
-    /// Nothing listens on the port, so connections are refused. The port is only reserved.
+    /// No server listens on the port, so connections are refused. The port is only reserved.
     Closed {
         _port: ReservedPort,
     },
@@ -38,17 +38,17 @@ impl Running {
         Ok(Running { address: thread.address, description, kind: Kind::Loop(thread) })
     }
 
-    /// The URL of `path` (which begins with a slash) on this server.
+    /// Returns the URL of `path` (which begins with a slash) on this server.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
-    /// A description of the server in one line.
+    /// Returns a description of the server in one line.
     pub fn description(&self) -> &str {
         &self.description
     }
 
-    /// The counts of the server so far.
+    /// Returns the counts of the server so far.
     pub fn stats(&self) -> Stats {
         match &self.kind {
             Kind::Loop(thread) => thread.stats(),
@@ -57,9 +57,9 @@ impl Running {
     }
 }
 
-/// Starts a server that answers at once and never sleeps, so that clients never wait for its thread
-/// to wake up. With its own core it is faster than any client on one other core. The reply to
-/// `/json` is [`JSON_BYTES`] of JSON, whose last key is `token`.
+/// Starts a server that responds at once and never sleeps, so that clients never wait for its
+/// thread to wake up. With its own core, the server is faster than any client on one other core.
+/// The response to `/json` is [`JSON_BYTES`] bytes of JSON, whose last key is `token`.
 pub fn instant() -> io::Result<Running> {
     let items = (0..)
         .map(|number| format!("{{\"id\":{number},\"name\":\"item {number}\",\"tags\":[\"a\",\"b\"],\"price\":9.75}}"));
@@ -74,7 +74,7 @@ pub fn instant() -> io::Result<Running> {
     // White space fills the JSON up to its size.
     body = format!("{body}{:width$}{end}", "", width = JSON_BYTES - body.len() - end.len());
     let head = format!("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
-    // The reply lives as long as the program, so that no reply allocates memory.
+    // The encoded response lives as long as the program, so that no request allocates memory.
     let json = (head + &body).into_bytes().leak();
     Running::start("answers at once and never sleeps".to_owned(), Instant { json })
 }
@@ -87,8 +87,8 @@ pub fn exact_cpu(us: u64) -> io::Result<Running> {
     Running::start(format!("{us} us of CPU time a request on one thread"), ExactCpu::new(us * 1000))
 }
 
-/// Starts a server with a bucket of `burst` tokens, refilled at `rate` a second. It answers 200
-/// while a token is left, and 429 otherwise, both at once.
+/// Starts a server with a bucket of `burst` tokens, refilled at `rate` tokens a second. The server
+/// responds at once, with 200 while a token is left, otherwise with 429.
 pub fn token_bucket(rate: f64, burst: f64) -> io::Result<Running> {
     let bucket = TokenBucket { rate_per_ns: rate / 1e9, burst, tokens: burst, filled_ns: clock::monotonic_ns() };
     Running::start(format!("200 for {rate} requests a second and bursts of {burst}, 429 beyond"), bucket)
@@ -117,8 +117,8 @@ pub fn random(count: usize, us: u64, seed: u64) -> io::Result<Running> {
     Running::start(format!("{count} slots of {us} us on average, at random"), queue)
 }
 
-/// Starts a server that answers at once, except that its whole thread stalls in the last `stall_ms`
-/// of every `every_ms`.
+/// Starts a server that responds at once, but whose whole thread stalls in the last `stall_ms` of
+/// every `every_ms` milliseconds.
 pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
     let stall = Stall {
         start_ns: clock::monotonic_ns(),
@@ -128,8 +128,8 @@ pub fn stall(stall_ms: u64, every_ms: u64) -> io::Result<Running> {
     Running::start(format!("stands still for {stall_ms} ms in every {every_ms} ms"), stall)
 }
 
-/// Starts a server that answers at once, but stalls for `from_ms` to `to_ms` (drawn at random)
-/// after every `gap_ms` of work. With `random` the gaps are exponentially distributed with mean
+/// Starts a server that responds at once, but stalls for a random time of `from_ms` to `to_ms`
+/// after every `gap_ms` of work. With `random`, the gaps are exponentially distributed with mean
 /// `gap_ms`. The same seed gives the same stalls.
 pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) -> io::Result<Running> {
     let between = if random { "at random after a mean of" } else { "after every" };
@@ -139,8 +139,8 @@ pub fn stalls(from_ms: u64, to_ms: u64, gap_ms: u64, random: bool, seed: u64) ->
     Running::start(description, stalls)
 }
 
-/// Starts a server like [`exact_cpu`] whose cost alternates between `us_fast` and `us_slow`, each
-/// for the time `switch`, the fast one first.
+/// Starts a server like [`exact_cpu`] whose CPU time for each request alternates between `us_fast`
+/// and `us_slow` microseconds. Each lasts for the time `switch`, the fast phase first.
 pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Running> {
     let description = format!("{us_fast} us and {us_slow} us of CPU time a request, in turn every {switch:?}");
     let regimes = Regimes {
@@ -153,8 +153,8 @@ pub fn regimes(us_fast: u64, us_slow: u64, switch: Duration) -> io::Result<Runni
 }
 
 /// Starts a server that applies `fault` to every `every`-th request, and answers the other requests
-/// correctly. A fault that affects connections applies to every `every`-th connection. 1 means
-/// each.
+/// correctly. A fault that affects connections applies to every `every`-th connection. With 1, the
+/// fault applies to each request.
 pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
     let description = match every {
         0 | 1 => fault.description(),
@@ -164,11 +164,11 @@ pub fn misbehave(fault: Fault, every: u64) -> io::Result<Running> {
         let port = ReservedPort::bind(&SocketAddr::from(([127, 0, 0, 1], 0)))?;
         return Ok(Running { address: port.address(), description, kind: Kind::Closed { _port: port } });
     }
-    Running::start(description, Misbehaviour::new(fault, every))
+    Running::start(description, FaultyServer::new(fault, every))
 }
 
 const OK: &str = "ok";
-/// Length of the JSON that [`instant`] serves, bytes.
+/// The length of the JSON that [`instant`] serves, bytes.
 pub const JSON_BYTES: usize = 1024;
 
 struct Instant {
@@ -194,7 +194,7 @@ impl Service for Instant {
 
 struct ExactCpu {
     cost_ns: u64,
-    /// CPU time of this thread that the costs of all requests account for, ns.
+    /// The sum of the CPU costs of all requests so far, on this thread's CPU clock, ns.
     due_ns: u64,
 }
 
@@ -203,10 +203,11 @@ impl ExactCpu {
         ExactCpu { cost_ns, due_ns: 0 }
     }
 
-    /// Burns CPU time until the thread has used the cost of one more request. CPU time since the
-    /// last burn counts towards that cost: sending the last reply, waiting for events, reading this
-    /// request. CPU time beyond the cost of one request (such as accepting many connections) is
-    /// dropped, so that no debt builds up. An overshoot by the clock's resolution is carried over.
+    /// Burns CPU time until the thread has used the cost of one more request. The CPU time since
+    /// the last burn counts towards that cost: sending the last response, waiting for events,
+    /// reading this request. CPU time beyond the cost of one request (such as accepting many
+    /// connections) is dropped, so that no deficit accumulates. An overshoot by the clock's
+    /// resolution counts towards the next request.
     fn burn(&mut self) {
         let mut used_ns = clock::thread_cpu_ns();
         self.due_ns += self.cost_ns;
@@ -249,12 +250,12 @@ impl Service for TokenBucket {
     }
 }
 
-/// A first-come, first-served queue that is computed in advance. When a request arrives, the time
-/// at which its slot finishes it is already known. So a late wake-up of this thread delays one
-/// reply and never the queue.
+/// A first-come, first-served queue that is computed in advance. When a request arrives, the queue
+/// already knows the time at which a slot finishes the request. A late wake-up of this thread
+/// therefore delays one response, but never the queue.
 struct Queue {
     service_ns: u64,
-    /// The generator of exponential service times; `None`: all service times are equal.
+    /// The generator of exponential service times; `None` if all service times are equal.
     draw: Option<Rng>,
     /// The time at which each slot becomes free, ns.
     free_ns: BinaryHeap<Reverse<u64>>,
@@ -318,7 +319,7 @@ impl Stalls {
 
 impl Service for Stalls {
     fn turn(&mut self) {
-        // Advance by the clock, even if no request came meanwhile.
+        // The phase follows the clock, even if no request came meanwhile.
         loop {
             let now_ns = clock::monotonic_ns();
             if now_ns < self.next_ns {

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::Command;
 
 #[test]
-fn the_benchmarks_run_small() {
+fn benchmark_scripts_run_with_small_settings() {
     let built = Path::new(env!("CARGO_BIN_EXE_bare-loop")).parent().expect("a folder");
     let plimsoll = built.join("plimsoll");
     assert!(plimsoll.exists(), "{} is not built: cargo test --workspace builds it", plimsoll.display());

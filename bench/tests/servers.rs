@@ -97,7 +97,7 @@ fn receive(reader: &mut impl BufRead) -> (u16, String) {
 }
 
 #[test]
-fn every_fault_does_what_it_says() {
+fn every_fault_behaves_as_documented() {
     // The faults run in parallel, because most of the time is spent waiting for bytes that never
     // come.
     thread::scope(|scope| Fault::all().for_each(|fault| drop(scope.spawn(move || check_fault(fault)))));
@@ -158,7 +158,7 @@ fn check_fault(fault: Fault) {
 }
 
 #[test]
-fn every_third_request_is_ill_treated() {
+fn every_third_request_gets_a_fault() {
     let server = servers::misbehave(Fault::WithStatus(500), 3).expect("starts");
     let mut stream = connect(&server).expect("connects");
     assert_eq!(statuses(&mut stream, 7), [200, 200, 500, 200, 200, 500, 200]);
@@ -171,7 +171,7 @@ fn every_third_request_is_ill_treated() {
 }
 
 #[test]
-fn honest_replies_follow_the_request() {
+fn correct_replies_match_the_request() {
     let server = servers::token_bucket(1e9, 1e9).expect("starts");
     let (bytes, end) = observe(&server, "HEAD / HTTP/1.1\r\n\r\n");
     assert_eq!((bytes.as_slice(), end), (&b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n"[..], End::Quiet));
@@ -198,7 +198,7 @@ fn an_instant_server_never_sleeps() {
 }
 
 #[test]
-fn a_dropped_server_is_gone() {
+fn dropping_a_server_stops_it() {
     let server = servers::deep_queue(10).expect("starts");
     let mut stream = connect(&server).expect("connects");
     assert_eq!(statuses(&mut stream, 3), [200; 3]);
@@ -208,7 +208,7 @@ fn a_dropped_server_is_gone() {
 }
 
 #[test]
-fn exact_cpu_costs_exactly_that() {
+fn cpu_cost_per_request_is_exact() {
     let _guard = measuring();
     for us in [50, 400] {
         let server = servers::exact_cpu(us).expect("starts");
@@ -236,7 +236,7 @@ fn exact_cpu_costs_exactly_that() {
 }
 
 #[test]
-fn a_token_bucket_gives_its_burst_and_its_rate() {
+fn a_token_bucket_allows_its_burst_and_its_rate() {
     let _guard = measuring();
     let server = servers::token_bucket(200.0, 20.0).expect("starts");
     let mut stream = connect(&server).expect("connects");
@@ -258,7 +258,7 @@ fn a_token_bucket_gives_its_burst_and_its_rate() {
 }
 
 #[test]
-fn slots_hold_a_request_and_the_rest_waits() {
+fn requests_beyond_the_slots_wait() {
     let _guard = measuring();
     let server = servers::slots(4, 20.0).expect("starts");
     let start = Instant::now();
@@ -276,7 +276,7 @@ fn slots_hold_a_request_and_the_rest_waits() {
 }
 
 #[test]
-fn a_deep_queue_serves_in_order_at_its_pace() {
+fn a_deep_queue_serves_in_order_at_a_constant_pace() {
     let _guard = measuring();
     let server = servers::deep_queue(500).expect("starts");
     let mut stream = connect(&server).expect("connects");
@@ -289,7 +289,7 @@ fn a_deep_queue_serves_in_order_at_its_pace() {
 }
 
 #[test]
-fn a_stall_stops_everybody() {
+fn a_stall_stops_all_connections() {
     let _guard = measuring();
     let server = servers::stall(100, 400).expect("starts");
     let mut stream = connect(&server).expect("connects");
@@ -308,7 +308,7 @@ fn a_stall_stops_everybody() {
 }
 
 #[test]
-fn regimes_alternate() {
+fn fast_and_slow_regimes_alternate() {
     let _guard = measuring();
     let server = servers::regimes(50, 2000, Duration::from_millis(200)).expect("starts");
     let mut stream = connect(&server).expect("connects");
@@ -341,7 +341,7 @@ fn a_thousand_connections_are_served() {
 }
 
 #[test]
-fn outcomes_tell_the_faults_apart() {
+fn each_fault_has_a_distinct_outcome() {
     for outcome in [
         Outcome::Success,
         Outcome::Status,
@@ -357,7 +357,7 @@ fn outcomes_tell_the_faults_apart() {
 }
 
 #[test]
-fn the_server_runs_by_itself_and_the_bare_loop_loads_it() {
+fn the_minimal_client_loads_the_server_process() {
     let _guard = measuring();
     let mut server = Command::new(env!("CARGO_BIN_EXE_bench-server"))
         .args(["exact-cpu", "20"])
@@ -384,7 +384,7 @@ fn the_server_runs_by_itself_and_the_bare_loop_loads_it() {
 }
 
 #[test]
-fn bad_use_is_told_at_once() {
+fn bad_arguments_are_refused_at_once() {
     for arguments in [&[][..], &["slots", "x", "1"], &["misbehave", "kindness"], &["exact-cpu"]] {
         let run = Command::new(env!("CARGO_BIN_EXE_bench-server")).args(arguments).output().expect("runs");
         assert_eq!(run.status.code(), Some(2), "{arguments:?}");
@@ -397,7 +397,7 @@ fn bad_use_is_told_at_once() {
 }
 
 #[test]
-fn a_client_that_leaves_frees_its_place() {
+fn a_closed_client_frees_its_connection() {
     let server = servers::misbehave(Fault::NeverAnswers, 1).expect("starts");
     for _ in 0..3 {
         let mut stream = connect(&server).expect("connects");

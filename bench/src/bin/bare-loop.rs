@@ -1,9 +1,9 @@
-//! A closed-loop HTTP/1.1 client that does the least possible work. The difference to a real client
-//! is what the real client adds.
+//! A closed-loop HTTP/1.1 client that does the least possible work. The difference between a load
+//! tester and this client shows the load tester's own cost.
 //!
-//! One thread serves N connections with edge-triggered epoll. A reply costs one `recv`, one read of
-//! the clock and one `send`; its bytes are counted and not parsed. The client assumes that every
-//! reply is as long as the first.
+//! One thread serves N connections with edge-triggered epoll. A response costs one `recv`, one read
+//! of the clock and one `send`. Its bytes are counted but not parsed. The client assumes that every
+//! response is as long as the first response.
 //!
 //! Not here: the checks, errors, rates and percentiles (beyond the median) that a load tester
 //! needs.
@@ -18,11 +18,11 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 const USAGE: &str = "bare-loop http://HOST:PORT/PATH [-c CONNECTIONS] [-d SECONDS] [--spin on|off]";
-/// Width of one bucket of the latency array. The last of the `BUCKETS` also counts all longer
-/// latencies.
+/// The width of one bucket in the latency array, ns.
 const BUCKET_NS: u64 = 100;
+/// The number of buckets in the latency array. The last bucket also counts all longer latencies.
 const BUCKETS: usize = 100_000;
-/// The run ends when the server is silent for so long: 5 s.
+/// The time without a response after which the run ends, ns (5 s).
 const SILENCE_NS: u64 = 5_000_000_000;
 
 struct Options {
@@ -76,7 +76,7 @@ fn parse(arguments: &[String]) -> Option<Options> {
     (!options.host.is_empty()).then_some(options)
 }
 
-/// Returns the length of one reply in bytes: its head, plus the body of its Content-Length.
+/// Returns the length of one response in bytes: its head, plus the body of its Content-Length.
 fn reply_bytes(address: &SocketAddr, request: &[u8]) -> io::Result<usize> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(5)))?;

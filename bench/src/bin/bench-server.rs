@@ -1,7 +1,7 @@
-//! Runs one of the servers of this crate by itself: `bench-server KIND [ARGS]`.
+//! Runs one server of this crate in its own process: `bench-server KIND [ARGS]`.
 //!
 //! The first line of stdout is the server's address. The server runs until it is killed or its
-//! stdin ends, so that it cannot outlive the script that started it.
+//! stdin ends, so it cannot outlive the script that started it.
 
 use plimsoll_bench::Fault;
 use plimsoll_bench::servers::{self, Running};
@@ -42,7 +42,7 @@ fn finish(_written: io::Result<()>, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Starts the server that the arguments name. `None`: the arguments name no server.
+/// Starts the server that the arguments name; `None` if they name no server.
 fn start(words: &[&str]) -> Option<io::Result<Running>> {
     fn number<T: std::str::FromStr>(word: &str) -> Option<T> {
         word.parse().ok()

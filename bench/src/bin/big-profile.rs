@@ -4,7 +4,7 @@
 //! callees are the most frequent. Stacks are 20 to 60 frames deep.
 //!
 //! Usage: `big-profile FILE [MEGABYTES]`. The file is not compressed; `gzip FILE` makes a
-//! compressed one to compare with. The same arguments give the same file.
+//! compressed file for comparison. The same arguments give the same file.
 
 #![forbid(unsafe_code)]
 
@@ -12,13 +12,13 @@
 #[allow(dead_code, reason = "the tests use all of it")]
 mod encode;
 
-use encode::{Plain, PlainSample, Spelling};
+use encode::{EncodingChoices, Plain, PlainSample};
 use plimsoll_model::rng::Rng;
 
 const FUNCTIONS: u64 = 30_000;
 const CALLEES: u64 = 6;
 
-/// Returns a random number below `below`; small numbers are more likely than large ones.
+/// Returns a random number below `below`. Small numbers are more likely than large numbers.
 fn skewed(rng: &mut Rng, below: u64) -> u64 {
     rng.below(below).min(rng.below(below)).min(rng.below(below))
 }
@@ -62,5 +62,5 @@ fn main() -> std::io::Result<()> {
         let count = 1 + skewed(&mut rng, 20) as i64;
         profile.samples.push(PlainSample { stack, values: vec![count, count * 10_000_000], labels: Vec::new() });
     }
-    std::fs::write(file, encode::encode(&profile, Spelling::default()))
+    std::fs::write(file, encode::encode(&profile, EncodingChoices::default()))
 }

@@ -1,10 +1,10 @@
-// Package e2e starts the lab's cases for real, with Redis, MariaDB, Node.js
-// and nginx, and checks them by requests. The services are built with the race
-// detector, and a race that it saw in any of them fails the tests.
+// Package e2e starts the lab's real cases, with Redis, MariaDB, Node.js and
+// nginx, and checks them by requests. The services are built with the race
+// detector, and a detected race in any service fails the tests.
 //
-// Everything lives in a temporary folder and ends with the tests. Programs
-// that are missing are installed if root; otherwise the tests fail with the
-// one line that says what to install.
+// All files are in a temporary folder, and all processes end with the tests. If
+// the tests run as root, missing programs are installed. Otherwise the tests
+// fail with one line that says what to install.
 package e2e
 
 import (
@@ -25,9 +25,9 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// The lab under test.
+// The folders of the lab under test.
 var (
-	scratch string // everything of this run
+	scratch string // the folder of all files of this run
 	cache   string
 	bin     string
 	home    string
@@ -49,7 +49,8 @@ func runAll(m *testing.M) (status int, err error) {
 	if home, err = filepath.Abs(".."); err != nil {
 		return 1, err
 	}
-	// The race detector otherwise makes every program sleep a second at its end.
+	// Without this variable, the race detector makes every program sleep for a
+	// second at its end.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		return 1, err
 	}
@@ -75,7 +76,8 @@ func runAll(m *testing.M) (status int, err error) {
 	return m.Run(), nil
 }
 
-// findRaces looks for the race detector's reports in the services' logs.
+// findRaces returns the first service log that contains a report of the race
+// detector; empty if there is none.
 func findRaces() string {
 	logs, _ := filepath.Glob(filepath.Join(cache, "logs", "*.log"))
 	for _, path := range logs {
@@ -86,7 +88,7 @@ func findRaces() string {
 	return ""
 }
 
-// lab runs the lab's program and returns what it printed and its status.
+// lab runs the command lab, and returns its output and its exit status.
 func lab(t *testing.T, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	return labIn(t, cache, args...)
@@ -129,7 +131,7 @@ func down(t *testing.T, name string) {
 	}
 }
 
-// state is `lab status --json`.
+// state returns the result of `lab status --json`.
 func state(t *testing.T) rig.State {
 	t.Helper()
 	stdout, stderr, status := lab(t, "status", "--json")
@@ -140,7 +142,7 @@ func state(t *testing.T) rig.State {
 	return s
 }
 
-// pid is the process of this name in a case.
+// pid returns the id of the process with this name in a case.
 func pid(t *testing.T, caseName, process string) int {
 	t.Helper()
 	s := state(t)
@@ -157,14 +159,15 @@ func pid(t *testing.T, caseName, process string) int {
 	return 0
 }
 
-// answer is what a request got.
+// answer is the response to a request.
 type answer struct {
 	status int
 	body   string
 	closed bool // the server closes the connection
 }
 
-// ask sends one request; headers are given as name, value, name, value.
+// ask sends one request and returns the response. Headers are given as name,
+// value, name, value.
 func ask(t *testing.T, method, url, body string, headers ...string) answer {
 	t.Helper()
 	a, err := try(method, url, body, headers...)
@@ -193,7 +196,7 @@ func try(method, url, body string, headers ...string) (answer, error) {
 	return answer{response.StatusCode, string(text), response.Close}, err
 }
 
-// wantError checks a JSON error.
+// wantError checks that a response is a JSON error with this status.
 func wantError(t *testing.T, a answer, status int) {
 	t.Helper()
 	var body service.ErrorBody
@@ -202,7 +205,8 @@ func wantError(t *testing.T, a answer, status int) {
 	}
 }
 
-// oneSentence checks what a failed command said.
+// oneSentence checks that the error output of a failed command is one sentence
+// that contains `want`.
 func oneSentence(t *testing.T, stderr, want string) {
 	t.Helper()
 	var said []string

@@ -1,4 +1,4 @@
-// Up, down and status: what they start, what they clean up, what they refuse.
+// Tests of up, down and status: what they start, clean up and refuse.
 
 package e2e
 
@@ -21,7 +21,8 @@ import (
 	"plimsoll.dev/lab/internal/gamerecord"
 )
 
-// cutOff sends a signal to an `up ladder` that is seeding.
+// cutOff runs `up ladder`, sends a signal while it fills the database, and
+// returns the command's error output.
 func cutOff(t *testing.T, signal os.Signal) (stderr string) {
 	t.Helper()
 	command := exec.Command(filepath.Join(bin, "lab"), "--cache", cache, "--home", home, "up", "ladder")
@@ -35,7 +36,7 @@ func cutOff(t *testing.T, signal os.Signal) (stderr string) {
 	lines := bufio.NewScanner(pipe)
 	for lines.Scan() && !strings.Contains(lines.Text(), "seeding") {
 	}
-	time.Sleep(300 * time.Millisecond) // some rows are in
+	time.Sleep(300 * time.Millisecond) // by now some rows are written
 	if err := command.Process.Signal(signal); err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +50,8 @@ func cutOff(t *testing.T, signal os.Signal) (stderr string) {
 	return string(rest)
 }
 
-// TestSeedingThatWasCutOff comes first: it needs a data folder without rows.
+// TestSeedingThatWasCutOff interrupts the filling of the database and repeats
+// it. This test comes first, because it needs a data folder without rows.
 func TestSeedingThatWasCutOff(t *testing.T) {
 	oneSentence(t, cutOff(t, syscall.SIGINT), "interrupted")
 	if stdout, _, _ := lab(t, "status"); stdout != "nothing runs\n" {
@@ -73,7 +75,7 @@ func TestSeedingThatWasCutOff(t *testing.T) {
 	}
 }
 
-// database opens the lab's database as its services do.
+// database opens the lab's database in the same way as the services.
 func database(t *testing.T, address string) *sql.DB {
 	t.Helper()
 	password, err := os.ReadFile(filepath.Join(cache, "mariadb", "password"))
@@ -130,8 +132,8 @@ func TestADatabaseThatDied(t *testing.T) {
 	down(t, "flashsale")
 }
 
-// TestWhatNobodyWroteDown: with the record of what runs gone, all of it is
-// still found and ended, each kind of server.
+// TestWhatNobodyWroteDown deletes the record of running processes. The lab must
+// still find and end all processes, of each kind of server.
 func TestWhatNobodyWroteDown(t *testing.T) {
 	addresses := up(t, "cards")
 	for _, name := range []string{"flashsale", "apiserver"} {
@@ -163,7 +165,7 @@ func TestTwoUpsAtOnce(t *testing.T) {
 	if addresses[0]["baseline"] == "" || addresses[0]["baseline"] != addresses[1]["baseline"] {
 		t.Errorf("%v", addresses)
 	}
-	// Other flags start it anew.
+	// With other flags, the case is started again.
 	if changed := up(t, "baseline", "--", "--keepalive=off"); !ask(t, "GET", changed["baseline"]+"/healthz", "").closed {
 		t.Error("the flags after -- did not reach the service")
 	}

@@ -1,4 +1,4 @@
-// The services, each started with `up` and checked by requests.
+// Tests of the services, each started with `up` and checked by requests.
 
 package e2e
 
@@ -39,7 +39,8 @@ func TestBaseline(t *testing.T) {
 	down(t, "baseline")
 }
 
-// TestCopies: copies of one case run side by side under names of their own.
+// TestCopies checks that copies of one case run side by side under their own
+// names.
 func TestCopies(t *testing.T) {
 	kept := up(t, "baseline", "--as", "copy-kept")["baseline"]
 	closed := up(t, "baseline", "--as", "copy-closed", "--", "--keepalive=off")["baseline"]
@@ -63,8 +64,8 @@ func TestCopies(t *testing.T) {
 	}
 }
 
-// TestUserFlow is what a person does: sign up, log in, look, change, upload,
-// leave; and what they may not do.
+// TestUserFlow checks a user's actions: sign up, log in, read, change, upload,
+// delete. It also checks the actions that a user must not do.
 func TestUserFlow(t *testing.T) {
 	url := up(t, "apiserver", "--", "--auth.bcrypt-cost=4", "--auth.admin-password=the admin's word",
 		"--server.upload-max=100000")["apiserver"]
@@ -133,7 +134,7 @@ func TestUserFlow(t *testing.T) {
 		t.Errorf("the log has no dump, or a password: %v", err)
 	}
 
-	// Without its database it says so; log-in is for later.
+	// Without its database, the service reports that; a log-in must wait.
 	if err := syscall.Kill(pid(t, "mariadb", "mariadb"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -169,8 +170,8 @@ func upload(t *testing.T, url string, auth []string) {
 	wantError(t, ask(t, "POST", url+"/v1/files", "none", append(auth, "Content-Type", "text/plain")...), 400)
 }
 
-// TestNeverOversells has hundreds of buyers run for the last pieces, at two
-// copies of the service that share one stock.
+// TestNeverOversells lets hundreds of buyers order the last pieces at the same
+// time, from two copies of the service that share one stock.
 func TestNeverOversells(t *testing.T) {
 	const pieces, buyers, tries = 1000, 300, 12
 	addresses := up(t, "flashsale", "--", "--stock=1000")
@@ -183,7 +184,7 @@ func TestNeverOversells(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		good int
-		most int // pieces an order takes at most
+		most int // the largest number of pieces in an order
 	}{
 		{"single pieces", 101, 1},
 		{"one to ten pieces", 102, 10},
@@ -254,7 +255,8 @@ func TestNeverOversells(t *testing.T) {
 	down(t, "flashsale")
 }
 
-// extra starts one more service beside the lab's cases; it ends with the test.
+// extra starts a further service beside the lab's cases. The service ends with
+// the test.
 func extra(t *testing.T, program string, args ...string) (url string) {
 	t.Helper()
 	command := exec.Command(filepath.Join(bin, program), args...)
@@ -301,8 +303,9 @@ func TestLadderAndItsIndex(t *testing.T) {
 	path := "/sql?app_id=3&token=" + gamerecord.Token(7)
 	var best [2]time.Duration
 	var records [2][]gamerecord.Record
-	// In turn; the best of each counts, of as many as it takes on a busy machine. How much faster it is with the index depends on the machine
-	// (0.5 to 0.7 of the time was seen); that the index is used at all is asked of the database below.
+	// The two servers are measured in turn, and the best time of each counts. A
+	// busy machine needs more rounds. With the index, the query takes 0.5 to 0.7
+	// of the time, depending on the machine. The query plan is checked below.
 	faster := func() bool { return best[0] < best[1]*9/10 }
 	for round := 0; round < 5 || round < 40 && !faster(); round++ {
 		for i, server := range []string{url, without} {
@@ -375,7 +378,7 @@ func TestGatewayPairTakesTurns(t *testing.T) {
 			t.Fatalf("%d %s", a.status, a.body)
 		}
 	}
-	// Both nodes work; with one gateway gone, nginx goes on with the other.
+	// Both nodes serve requests. After one gateway has ended, nginx uses the other.
 	if err := syscall.Kill(pid(t, "gateway-pair", "gateway-1"), syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +415,7 @@ func TestCardsAndTheirProxy(t *testing.T) {
 	if passed < 9 || limited < 20 {
 		t.Errorf("%d passed, %d were limited", passed, limited)
 	}
-	// Beside the proxy nobody is limited.
+	// Requests that do not go through the proxy are not limited.
 	for range 60 {
 		if a := ask(t, "GET", addresses["cards"]+"/pick", ""); a.status != 200 {
 			t.Fatalf("%d %s", a.status, a.body)
@@ -435,7 +438,8 @@ func TestCardsAndTheirProxy(t *testing.T) {
 	}
 }
 
-// TestRequestInFlightSurvivesDown: `down` of a service lets a slow upload finish.
+// TestRequestInFlightSurvivesDown checks that `down` of a service lets a slow
+// upload finish.
 func TestRequestInFlightSurvivesDown(t *testing.T) {
 	url := up(t, "apiserver", "--", "--auth.bcrypt-cost=4")["apiserver"]
 	conn, err := net.Dial("tcp", strings.TrimPrefix(url, "http://"))
@@ -445,7 +449,7 @@ func TestRequestInFlightSurvivesDown(t *testing.T) {
 	defer conn.Close()
 	body := `{"username":"nobody","password":"none at all"}`
 	fmt.Fprintf(conn, "POST /login HTTP/1.1\r\nHost: lab\r\nContent-Length: %d\r\n\r\n%s", len(body), body[:10])
-	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) { // it is in the handler
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(10 * time.Millisecond) { // until the request is in the handler
 		a := ask(t, "GET", url+"/debug/pprof/goroutine?debug=2", "")
 		if strings.Contains(a.body, "userAPI.login") {
 			break
@@ -477,7 +481,8 @@ func TestRequestInFlightSurvivesDown(t *testing.T) {
 	}
 }
 
-// TestFiguresRun measures a little, so that measuring cannot rot.
+// TestFiguresRun runs a short measurement, to check that the command figures
+// still works.
 func TestFiguresRun(t *testing.T) {
 	opened := &rig.Rig{Cache: cache, Home: home, Bin: bin, Progress: io.Discard}
 	if err := opened.Open(); err != nil {

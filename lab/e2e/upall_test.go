@@ -1,4 +1,5 @@
-// Everything at once. It stands last, since it deletes the seeded rows.
+// The test of all cases together. It comes last, because it deletes the rows in
+// the database.
 
 package e2e
 
@@ -10,8 +11,8 @@ import (
 	"testing"
 )
 
-// TestUpAll is `up all` and `down all`, as a user would; then a data folder
-// of an older lab, and the end of all data.
+// TestUpAll runs `up all` and `down all` like a user. Then it tests a data folder
+// of an older lab, and the removal of all data.
 func TestUpAll(t *testing.T) {
 	stdout, stderr, status := lab(t, "up", "all")
 	if status != 0 {

@@ -1,5 +1,5 @@
-// Package tools holds what writes the lab's generated code. It is a module of
-// its own so that the services' dependencies stay theirs; only `go generate`
-// needs it, never a build or a test. The commands it runs are named by the
-// tool lines of go.mod.
+// Package tools contains the code generators of the lab. It is a separate module,
+// so that the generators do not become dependencies of the services. Only `go
+// generate` needs this module, never a build or a test. The tool lines of go.mod
+// name the commands.
 package tools

@@ -1,4 +1,4 @@
-// Command apiserver serves the API server of internal/apiserver.
+// Command apiserver runs the API server of the package internal/apiserver.
 package main
 
 import (

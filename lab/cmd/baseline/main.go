@@ -1,7 +1,7 @@
-// Command baseline is the barest HTTP server of the stack: net/http alone,
-// one endpoint, no router and no log line per request. Every other service's
-// throughput is stated as a share of what this one carries on the same
-// machine. It is no sample of good practice and grows no features.
+// Command baseline is a minimal HTTP server: net/http alone, one endpoint, no
+// router and no log line for each request. The throughput of every other
+// service is stated as a share of this server's throughput on the same
+// machine. The server is no example of good practice and gets no features.
 package main
 
 import (
@@ -33,6 +33,6 @@ func serve(w http.ResponseWriter, r *http.Request) {
 		service.WriteError(w, http.StatusMethodNotAllowed, "use GET or HEAD")
 	default:
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(healthy) // a client that went away has no one to tell
+		_, _ = w.Write(healthy) // an error means that the client has gone away
 	}
 }

@@ -1,5 +1,5 @@
-// Command figures measures the figures of lab/README.md anew, with wrk, and
-// prints them as Markdown tables. `make -C lab figures` runs it.
+// Command figures measures the figures of lab/README.md again with wrk, and
+// prints them as Markdown tables. `make -C lab figures` runs this command.
 package main
 
 import (

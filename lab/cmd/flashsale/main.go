@@ -1,4 +1,4 @@
-// Command flashsale serves the flash sale of internal/flashsale.
+// Command flashsale runs the flash-sale service of the package internal/flashsale.
 package main
 
 import (

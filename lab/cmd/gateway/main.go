@@ -1,4 +1,4 @@
-// Command gateway serves the gateway of internal/gateway.
+// Command gateway runs the gateway of the package internal/gateway.
 package main
 
 import (

@@ -1,5 +1,6 @@
-// Command lab starts and ends the cases of the lab. `lab/up`, `lab/down` and
-// `lab/status` build it and the services, and run it.
+// Command lab starts and ends the cases (groups of example servers) of the lab.
+// The scripts `lab/up`, `lab/down` and `lab/status` build this command and the
+// services, and run the command.
 package main
 
 import (
@@ -42,7 +43,7 @@ func main() {
 	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
 }
 
-// said is the command line.
+// said contains the parsed flags of the command line.
 type said struct {
 	cache, home, bin, as  string
 	minFreeMiB            uint64
@@ -121,10 +122,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	return 0
 }
 
-// A copy's name becomes a part of the names of its logs.
+// nameForm is the form of a copy's name, which is part of the names of its logs.
 var nameForm = regexp.MustCompile(`^[a-z0-9-]{0,32}$`)
 
-// checkWords refuses a command line that makes no sense.
+// checkWords returns an error if the words and flags of a command line do not
+// belong together.
 func checkWords(words, serviceFlags []string, s said) error {
 	wants := map[string]int{"up": 2, "down": 2, "status": 1, "setup": 1}
 	if len(words) == 0 || wants[words[0]] == 0 {
@@ -170,7 +172,7 @@ func (s *said) defaults() (err error) {
 	return err
 }
 
-// up prints one line of JSON a case.
+// up starts one case or all cases, and prints one line of JSON for each.
 func up(ctx context.Context, lab *rig.Rig, name, as string, o rig.Options, stdout io.Writer) error {
 	names := []string{name}
 	if name == "all" {

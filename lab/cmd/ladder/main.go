@@ -1,4 +1,4 @@
-// Command ladder serves the three steps of internal/ladder.
+// Command ladder runs the three endpoints of the package internal/ladder.
 package main
 
 import (

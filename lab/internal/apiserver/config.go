@@ -1,6 +1,6 @@
-// Package apiserver is an API server of the usual kind: gin, a list of
-// middlewares, users in a SQL database, tokens, uploads, metrics. What it is
-// for is its switches: each one's cost under load can be measured alone.
+// Package apiserver is a typical API server: gin, a list of middlewares, users in
+// a SQL database, tokens, uploads, metrics. Each feature has a switch, so that
+// the cost of each feature under load can be measured separately.
 package apiserver
 
 import (
@@ -18,7 +18,7 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// Config is everything that can be set, by flag or by file.
+// Config contains all settings, which flags or a YAML file can set.
 type Config struct {
 	File string
 
@@ -41,8 +41,8 @@ type Config struct {
 	BcryptCost    int
 }
 
-// Flags binds the configuration to a command line. The same names are the
-// keys of the YAML file, so a setting is described once, here.
+// Flags adds a flag for each setting. The keys of the YAML file have the same
+// names, so each setting is described only here.
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.File, "config", "", "YAML file with the settings below, nested at the dots; flags win over it")
 	fs.StringVar(&c.Mode, "server.mode", "release", "debug (routes printed, log lines with their source, errors with their cause) or release")
@@ -61,7 +61,8 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.BcryptCost, "auth.bcrypt-cost", bcrypt.DefaultCost, "work per password hash; one step doubles it")
 }
 
-// Settle reads the file named by --config, lets flags win, and checks.
+// Settle reads the file named by --config, lets flags override its values, and
+// checks the configuration.
 func (c *Config) Settle(fs *pflag.FlagSet) error {
 	for name, variable := range map[string]string{
 		"mysql.dsn": "LAB_MYSQL_DSN", "auth.admin-password": "LAB_ADMIN_PASSWORD", "auth.jwt-secret": "LAB_JWT_SECRET",
@@ -117,7 +118,8 @@ func (c *Config) check() error {
 	return nil
 }
 
-// applyYAML sets every flag that the text names and the command line did not.
+// applyYAML sets every flag that the YAML text names, except flags that the
+// command line has set.
 func applyYAML(fs *pflag.FlagSet, text []byte) error {
 	var tree map[string]any
 	if err := yaml.Unmarshal(text, &tree); err != nil {
@@ -147,8 +149,8 @@ func applyTree(fs *pflag.FlagSet, prefix string, tree map[string]any) error {
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
-		// The flag's own value is set, not the flag set's record of what the
-		// command line said.
+		// Only the flag's value is set. The flag set's record of the flags on the
+		// command line stays unchanged.
 		if err := f.Value.Set(text); err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}

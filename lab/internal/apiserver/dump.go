@@ -1,11 +1,11 @@
-// The dump middleware: the whole of each request and response in the log, its
-// JSON laid out anew for the eye.
+// The dump middleware writes each whole request and response to the log, with
+// its JSON indented for readers.
 //
-// It is the convenience that costs a service most of its throughput when it
-// is left on: every body is read, parsed, built up as a tree of maps, printed
-// with indents and escaped into a log line. It does that work before it asks
-// whether the level lets the line through, as such helpers do; so log.level
-// saves the writing and not the work, and that can be seen in a profile.
+// Left on in production, such a middleware costs a service most of its
+// throughput. Every body is read, parsed, built up as a tree of maps, printed
+// with indents and escaped into a log line. Like many real helpers, the
+// middleware does this work before it checks the log level. A lower log.level
+// therefore saves only the writing, which a profile shows.
 
 package apiserver
 
@@ -23,10 +23,12 @@ import (
 	"github.com/gin-gonic/gin"
 )
 
-// A body is dumped up to this size; what is longer or no text is named only.
+// dumpBodyMax is the length of the longest body that is dumped, in bytes. For
+// longer bodies and bodies without text, only length and type are logged.
 const dumpBodyMax = 64 << 10
 
-// secretFields are not written out, wherever they stand in a body.
+// secretFields are the JSON fields whose values are never logged, at any place in
+// a body.
 var secretFields = []string{"password", "token"}
 
 func dump(log *slog.Logger) gin.HandlerFunc {
@@ -45,7 +47,7 @@ func dump(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// teeWriter keeps what passes through it.
+// teeWriter is a response writer that also stores the first dumpBodyMax bytes.
 type teeWriter struct {
 	gin.ResponseWriter
 	body bytes.Buffer
@@ -79,8 +81,8 @@ func dumpHeaders(header http.Header) string {
 	return b.String()
 }
 
-// dumpRequestBody reads a JSON body and puts it back for the handler. Other
-// bodies (an upload, say) are left to stream.
+// dumpRequestBody reads a JSON body, makes it available to the handler again,
+// and returns its dump. Other bodies, such as uploads, are not read.
 func dumpRequestBody(r *http.Request) string {
 	if r.Body == nil || r.Body == http.NoBody {
 		return ""
@@ -97,7 +99,7 @@ func dumpRequestBody(r *http.Request) string {
 	return dumpBody(r.Header, head, len(head) > dumpBodyMax)
 }
 
-// failAfter hands a read error on to the handler once the head is used up.
+// failAfter is a reader that returns an earlier read error to the handler.
 type failAfter struct {
 	io.Reader
 	err error
@@ -130,7 +132,7 @@ func dumpBody(header http.Header, body []byte, cut bool) string {
 	}
 	hideSecrets(tree)
 	pretty, err := json.MarshalIndent(tree, "", "    ")
-	if err != nil { // what was just decoded always encodes
+	if err != nil { // a decoded value can always be encoded
 		panic(err)
 	}
 	return string(pretty)

@@ -1,5 +1,5 @@
-// Uploads: a multipart form's "file", kept under the hash of its content, so
-// that no name a client sends ever becomes a path.
+// Uploads: the field "file" of a multipart form is stored under the hash of its
+// content, so that a name from a client never becomes a path.
 
 package apiserver
 
@@ -25,7 +25,8 @@ type fileAPI struct {
 	log     *slog.Logger
 }
 
-// formOverhead is what a form's boundaries and headers may take beside the file.
+// formOverhead is the number of bytes that the boundaries and headers of a form
+// may have in addition to the file.
 const formOverhead = 64 << 10
 
 var fileIDForm = regexp.MustCompile(`^[0-9a-f]{64}$`)
@@ -79,13 +80,14 @@ func (f fileAPI) upload(c *gin.Context) {
 
 var errTooLarge = errors.New("the file is too large")
 
-// keep streams a file to disk; it appears under its id only when it is whole.
+// keep streams a file to disk. The file appears under its id only when it is
+// complete.
 func (f fileAPI) keep(from io.Reader) (id string, size int64, err error) {
 	partial, err := os.CreateTemp(f.dir, "partial-*")
 	if err != nil {
 		return "", 0, err
 	}
-	defer os.Remove(partial.Name()) // fails once it was renamed, as it should
+	defer os.Remove(partial.Name()) // fails after the rename, which is intended
 	hash := sha256.New()
 	size, err = io.Copy(io.MultiWriter(partial, hash), io.LimitReader(from, f.maxSize+1))
 	if err = errors.Join(err, partial.Close()); err != nil {

@@ -1,6 +1,6 @@
-// Where log lines go. Lines are written as they come, one write a line and
-// output: what that costs under load is one of the things to be measured, so
-// nothing is buffered here.
+// The outputs of log lines. Each line is written at once, with one write for each
+// output. Nothing is buffered, because the cost of these writes under load is
+// one of the figures that the lab measures.
 
 package apiserver
 
@@ -14,7 +14,7 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// Logger opens the outputs and makes the logger of the configuration.
+// Logger opens the configured outputs and creates the logger.
 func (c *Config) Logger() (*slog.Logger, func() error, error) {
 	level, err := service.ParseLevel(c.LogLevel)
 	if err != nil {

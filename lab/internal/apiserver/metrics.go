@@ -1,5 +1,5 @@
 // Metrics in the Prometheus text format: requests by route and status, their
-// durations, and the Go runtime's own.
+// durations, and the metrics of the Go runtime.
 
 package apiserver
 
@@ -13,7 +13,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 )
 
-// addMetrics counts every later route and serves the counts on /metrics.
+// addMetrics counts the requests of all routes that are added later, and serves
+// the metrics on /metrics.
 func addMetrics(router *gin.Engine) {
 	registry := prometheus.NewRegistry()
 	requests := prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -29,8 +30,8 @@ func addMetrics(router *gin.Engine) {
 	router.Use(func(c *gin.Context) {
 		began := time.Now()
 		c.Next()
-		// The route's pattern and a known method only: what a client makes up
-		// must not make new series.
+		// Labels contain only the route's pattern and known methods, so that
+		// invented paths and methods of clients create no new series.
 		method, route := c.Request.Method, c.FullPath()
 		if route == "" {
 			method, route = "any", "none"

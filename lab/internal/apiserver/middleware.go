@@ -1,5 +1,6 @@
-// The middlewares that server.middlewares chooses from. Their order is fixed:
-// each relies on those before it (the logger on the request's id, say).
+// The middlewares that the setting server.middlewares can select. Their order is
+// fixed, because a middleware may need an earlier one. For example, the logger
+// needs the request's id.
 
 package apiserver
 
@@ -28,7 +29,7 @@ type middleware struct {
 	make func(*slog.Logger) gin.HandlerFunc
 }
 
-// The closed list; the index is the order in which they run.
+// middlewares lists all middlewares in the order in which they run.
 var middlewares = []middleware{
 	{"recovery", recovery},
 	{"requestid", requestID},
@@ -71,7 +72,8 @@ func recovery(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// requestID takes the caller's id over, or makes one, and answers with it.
+// requestID uses the request id of the caller or creates one, and returns the id
+// in the response.
 func requestID(*slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		id := c.GetHeader(requestIDHeader)
@@ -86,7 +88,7 @@ func requestID(*slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// requestContext gives the handlers a logger that carries the request's id.
+// requestContext gives the handlers a logger that logs the request's id.
 func requestContext(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		c.Set(loggerKey, log.With("request_id", c.GetHeader(requestIDHeader)))
@@ -94,7 +96,8 @@ func requestContext(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// logOf is the request's logger, or the given one without that middleware.
+// logOf returns the request's logger. Without the middleware requestContext it
+// returns the logger `fallback`.
 func logOf(c *gin.Context, fallback *slog.Logger) *slog.Logger {
 	if log, ok := c.Get(loggerKey); ok {
 		return log.(*slog.Logger)
@@ -102,7 +105,8 @@ func logOf(c *gin.Context, fallback *slog.Logger) *slog.Logger {
 	return fallback
 }
 
-// headers sets fixed response headers, given as name, value, name, value.
+// headers returns a middleware that sets fixed response headers, given as name,
+// value, name, value.
 func headers(pairs ...string) func(*slog.Logger) gin.HandlerFunc {
 	return func(*slog.Logger) gin.HandlerFunc {
 		return func(c *gin.Context) {
@@ -114,7 +118,7 @@ func headers(pairs ...string) func(*slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// cors lets pages of any origin call, without credentials.
+// cors allows requests from pages of any origin, without credentials.
 func cors(*slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		if c.GetHeader("Origin") != "" {
@@ -132,7 +136,7 @@ func cors(*slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// logger writes one line a request.
+// logger writes one log line for each request.
 func logger(log *slog.Logger) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		began := time.Now()
@@ -151,7 +155,7 @@ func logger(log *slog.Logger) gin.HandlerFunc {
 	}
 }
 
-// abort answers with a JSON error and runs no later handler.
+// abort responds with a JSON error and skips all later handlers.
 func abort(c *gin.Context, status int, message string) {
 	c.AbortWithStatusJSON(status, service.NewError(status, message))
 }

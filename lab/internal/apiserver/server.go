@@ -1,4 +1,4 @@
-// The router: which endpoint is served by what, behind which middlewares.
+// The router: the handlers of all endpoints, behind the selected middlewares.
 
 package apiserver
 
@@ -22,11 +22,11 @@ import (
 // Version is the API's version.
 const Version = "1.0.0"
 
-// Open makes the server of a configuration.
+// Open creates the server that a configuration describes.
 func (c *Config) Open(ctx context.Context, env service.Env) (service.Served, error) {
 	log := env.Log
-	// gin prints its table of routes in debug mode; standard output is kept
-	// for the address line.
+	// In debug mode gin prints its table of routes. This goes to standard error,
+	// because standard output is reserved for the address line.
 	gin.DefaultWriter, gin.DefaultErrorWriter = os.Stderr, os.Stderr
 	gin.SetMode(c.Mode)
 	router := newRouter(c.Middlewares, c.Metrics, log)
@@ -56,12 +56,13 @@ func (c *Config) Open(ctx context.Context, env service.Env) (service.Served, err
 	return service.Served{Handler: router, Close: closeStore}, nil
 }
 
-// newRouter has the chosen middlewares and JSON answers for unknown routes.
+// newRouter creates a router with the selected middlewares, and with JSON errors
+// for unknown routes.
 func newRouter(chosen []string, withMetrics bool, log *slog.Logger) *gin.Engine {
 	router := gin.New()
 	router.HandleMethodNotAllowed = true
 	router.RedirectTrailingSlash = false
-	if err := router.SetTrustedProxies(nil); err != nil { // an empty list is always fine
+	if err := router.SetTrustedProxies(nil); err != nil { // an empty list is always valid
 		panic(err)
 	}
 	if withMetrics {
@@ -96,8 +97,8 @@ func version(c *gin.Context) {
 	})
 }
 
-// addUsers opens the database and adds what needs it; without one those
-// endpoints say so.
+// addUsers opens the database and adds the endpoints that need it. Without a
+// database, these endpoints respond with an error.
 func (c *Config) addUsers(ctx context.Context, router *gin.Engine, sessions tokens, log *slog.Logger) (func() error, error) {
 	if c.MySQLDSN == "" {
 		missing := func(c *gin.Context) {

@@ -19,7 +19,8 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// The users' endpoints are tested on a real database, in the end-to-end tests.
+// open creates an API server without a database. The end-to-end tests test the
+// users' endpoints with a real database.
 
 func open(t *testing.T, log io.Writer, change func(*Config)) http.Handler {
 	t.Helper()
@@ -55,8 +56,8 @@ func ask(h http.Handler, method, path, body string, headers ...string) *httptest
 func TestMiddlewaresAreChosenByName(t *testing.T) {
 	for _, row := range []struct {
 		name   string
-		header string // set in the answer when it runs
-		logs   string // a line logged when it runs
+		header string // response header that the middleware sets
+		logs   string // log line that the middleware writes
 	}{
 		{"recovery", "", ""},
 		{"requestid", "X-Request-Id", ""},
@@ -306,7 +307,7 @@ func TestUpload(t *testing.T) {
 }
 
 func TestUploadWithoutRoom(t *testing.T) {
-	// /dev/full says "no space left on device" to every write.
+	// Every write to /dev/full fails with "no space left on device".
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Fatal("this test needs /dev/full, which Linux has")
 	}

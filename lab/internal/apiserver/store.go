@@ -1,4 +1,4 @@
-// Users in the SQL database.
+// The store of users in the SQL database.
 
 package apiserver
 
@@ -17,7 +17,7 @@ var (
 	errUserTaken = errors.New("this username is taken")
 )
 
-// User is a row, without its password's hash.
+// User is a row of the users table, without the hash of the password.
 type User struct {
 	ID        int64     `json:"id"`
 	Username  string    `json:"username"`
@@ -87,7 +87,7 @@ func (s userStore) create(ctx context.Context, u User, hash []byte) (User, error
 	return s.get(ctx, u.Username)
 }
 
-// putAdmin makes or renews the admin account.
+// putAdmin creates or updates the admin account.
 func (s userStore) putAdmin(ctx context.Context, hash []byte) error {
 	_, err := s.db.ExecContext(ctx, `insert into users (username, nickname, email, password_hash, admin)
 		values ('admin', 'admin', '', ?, true)
@@ -126,7 +126,7 @@ func (s userStore) list(ctx context.Context, offset, limit int) (users []User, t
 	return users, total, rows.Err()
 }
 
-// update changes what is given; nil leaves a column as it is.
+// update changes the given columns of a user; nil leaves a column unchanged.
 func (s userStore) update(ctx context.Context, username string, nickname, email *string, hash []byte) (User, error) {
 	_, err := s.db.ExecContext(ctx, `update users set nickname = coalesce(?, nickname),
 		email = coalesce(?, email), password_hash = coalesce(?, password_hash) where username = ?`,

@@ -1,5 +1,5 @@
-// Tokens: a JWT signed with HS256, good for a while, checked on each request
-// without asking the database.
+// Tokens: a JWT signed with HS256 and valid for a limited time. Each request's
+// token is checked without a database query.
 
 package apiserver
 
@@ -62,7 +62,7 @@ func (t tokens) check(text string) (claims, error) {
 	return c, err
 }
 
-// required lets only requests with a good token pass.
+// required lets only requests with a valid token pass.
 func (t tokens) required(c *gin.Context) {
 	scheme, text, _ := strings.Cut(c.GetHeader("Authorization"), " ")
 	if !strings.EqualFold(scheme, "Bearer") || text == "" {

@@ -1,5 +1,5 @@
-// Log-in and the users' endpoints: anyone may sign up, who is logged in may
-// read, and only the account itself or an admin may change it.
+// Log-in and the users' endpoints. Everyone may sign up, logged-in users may read
+// accounts, and only the account's owner or an admin may change an account.
 
 package apiserver
 
@@ -26,8 +26,8 @@ type userAPI struct {
 	cost   int
 	log    *slog.Logger
 	debug  bool
-	// decoy is compared with when a name is unknown, so that the time an
-	// answer takes does not tell which names exist.
+	// decoy is a password hash that is checked for unknown names, so that the
+	// response time does not reveal which names exist.
 	decoy []byte
 }
 
@@ -35,7 +35,8 @@ const jsonBodyMax = 64 << 10
 
 var usernameForm = regexp.MustCompile(`^[a-z][a-z0-9_.-]{1,31}$`)
 
-// readJSON decodes a body strictly; false means that it has answered.
+// readJSON decodes a body strictly. If it returns false, it has responded with an
+// error.
 func readJSON(c *gin.Context, into any) bool {
 	decoder := json.NewDecoder(http.MaxBytesReader(c.Writer, c.Request.Body, jsonBodyMax))
 	decoder.DisallowUnknownFields()
@@ -55,7 +56,7 @@ func readJSON(c *gin.Context, into any) bool {
 	return err == nil
 }
 
-// fail answers for an error of the store.
+// fail responds to the client after an error of the store.
 func (a userAPI) fail(c *gin.Context, err error) {
 	switch {
 	case errors.Is(err, errNoUser):
@@ -63,7 +64,7 @@ func (a userAPI) fail(c *gin.Context, err error) {
 	case errors.Is(err, errUserTaken):
 		abort(c, http.StatusConflict, err.Error())
 	case errors.Is(err, context.Canceled):
-		c.Abort() // the client went away
+		c.Abort() // the client has gone away
 	default:
 		logOf(c, a.log).Error("database", "path", c.Request.URL.Path, "cause", err.Error())
 		message := "the database does not answer"
@@ -99,7 +100,7 @@ func (a userAPI) login(c *gin.Context) {
 	c.JSON(http.StatusOK, gin.H{"token": token, "expires_at": ends.UTC().Format(time.RFC3339)})
 }
 
-// userInput is what a client may say of a user.
+// userInput contains the fields of a user that a client may set.
 type userInput struct {
 	Username *string `json:"username"`
 	Nickname *string `json:"nickname"`
@@ -107,7 +108,7 @@ type userInput struct {
 	Password *string `json:"password"`
 }
 
-// problem is what is wrong with the input, or "".
+// problem returns the reason why the input is invalid, or "" if it is valid.
 func (in userInput) problem() string {
 	switch {
 	case in.Username != nil && !usernameForm.MatchString(*in.Username):
@@ -192,7 +193,8 @@ func (a userAPI) get(c *gin.Context) {
 	c.JSON(http.StatusOK, user)
 }
 
-// mayChange answers 403 to who is neither the account nor an admin.
+// mayChange responds with 403 and returns false unless the caller is the
+// account's owner or an admin.
 func mayChange(c *gin.Context) bool {
 	if c.GetString(usernameKey) == c.Param("name") || c.GetBool(adminKey) {
 		return true

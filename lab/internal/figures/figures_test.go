@@ -51,7 +51,7 @@ func sample(requests, cpuSeconds float64) Sample {
 
 func TestRowsAreSharesOfTheirOwnRound(t *testing.T) {
 	group := Group{Name: "g", Load: Load{Connections: 1, Seconds: 2}, Variants: []Variant{{Name: "bare"}, {Name: "other"}}}
-	// The second round's machine is half as fast; the share stays.
+	// In the second round the machine is half as fast. The share stays the same.
 	rows := Rows(group, [][]Sample{
 		{sample(1000, 2), sample(500, 2)},
 		{sample(500, 2), sample(250, 2)},

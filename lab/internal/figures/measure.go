@@ -1,4 +1,4 @@
-// Starting a group's variants and loading them in turn.
+// Starts the variants of a group and loads them in turn.
 
 package figures
 
@@ -15,9 +15,10 @@ import (
 	"plimsoll.dev/lab/internal/rig"
 )
 
-// Measure measures a group. All its variants run all the while, idle but for
-// the one under load. With a lock file, each run of wrk holds it, so that two
-// measurements on a machine do not disturb each other.
+// Measure measures a group and returns the samples by round and variant. All
+// variants run all the time, and only one of them is under load. If a lock file
+// is given, each run of wrk locks it, so that two measurements on one machine do
+// not disturb each other.
 func Measure(ctx context.Context, lab *rig.Rig, group Group, rounds int, lockFile string, progress io.Writer) (samples [][]Sample, err error) {
 	urls := make([]string, len(group.Variants))
 	names := make([]string, len(group.Variants))
@@ -50,7 +51,7 @@ func Measure(ctx context.Context, lab *rig.Rig, group Group, rounds int, lockFil
 	return samples, nil
 }
 
-// one loads one variant once.
+// one runs wrk once on one variant and returns the sample.
 func one(ctx context.Context, lab *rig.Rig, name string, load Load, url, lockFile string) (Sample, error) {
 	if lockFile != "" {
 		file, err := os.OpenFile(lockFile, os.O_CREATE|os.O_RDWR, 0o644)
@@ -75,11 +76,12 @@ func one(ctx context.Context, lab *rig.Rig, name string, load Load, url, lockFil
 	return Sample{result, after - before}, err
 }
 
-// emptyLogs keeps the logs of services under load from filling the disk.
+// emptyLogs truncates the logs of a case, so that services under load do not fill
+// the disk.
 func emptyLogs(lab *rig.Rig, name string) {
 	for _, p := range lab.Status().Cases[name].Processes {
 		if strings.HasPrefix(p.Log, filepath.Join(lab.Cache, "logs")) {
-			_ = os.Truncate(p.Log, 0) // a log that is gone takes no room
+			_ = os.Truncate(p.Log, 0) // a missing log needs no truncation
 		}
 	}
 	_ = os.Truncate(filepath.Join(lab.Cache, "logs", "cards-access.log"), 0)

@@ -1,20 +1,20 @@
-// What is measured: groups of variants that differ in one switch.
+// The plan of the measurements: groups of variants that differ in one switch.
 
 package figures
 
 import "plimsoll.dev/lab/internal/rig"
 
-// Variant is one way to start a case, and what of it is loaded.
+// Variant is a case with its options, and the address and path to load.
 type Variant struct {
 	Name    string
 	Case    string
 	Options rig.Options
-	Address string // the key of its address
+	Address string // the key of the address to load
 	Path    string
 }
 
-// Group is variants that are loaded alike, in turn. The first of each group
-// is the bare server.
+// Group is a set of variants that get the same load in turn. The first variant of
+// each group is the baseline server.
 type Group struct {
 	Name     string
 	Load     Load
@@ -37,23 +37,24 @@ func cards(name, address string, o rig.Options) Variant {
 	return Variant{name, "cards", o, address, "/pick"}
 }
 
-// ladderBehind is the ladder that a gateway calls, asked without it.
+// ladderBehind is the ladder behind a gateway, loaded directly without the
+// gateway.
 func ladderBehind(name, path string) Variant {
 	v := variant(name, "gateway", path)
 	v.Address = "ladder"
 	return v
 }
 
-// The cookies that a browser sends along.
+// cookies is a Cookie header as a browser would send it.
 const cookies = "Cookie: theme=dark; sid=4f3c2b1a0d9e8f7a; user=player%2017; locale=en_GB; region=eu; variant=b; seen=1; consent=all"
 
-// api is the API server with these middlewares and no metrics or profiles.
+// api is the API server with these flags, and without metrics and profiles.
 func api(name string, flags ...string) Variant {
 	return variant(name, "apiserver", "/healthz",
 		append([]string{"--feature.metrics=false", "--feature.profiling=false"}, flags...)...)
 }
 
-// Plan is everything that the lab's table holds.
+// Plan returns all groups of the lab's table. `seconds` is the duration of a run.
 func Plan(seconds int) []Group {
 	load := func(connections int, headers ...string) Load { return Load{connections, seconds, headers} }
 	return []Group{
@@ -84,7 +85,7 @@ func Plan(seconds int) []Group {
 			variant("/redis, pool 1", "ladder", "/redis", "--redis-pool-size=1"),
 			variant("/redis, pool 100, max idle 1", "ladder", "/redis", "--redis-max-idle=1"),
 		}},
-		// Longer: a query takes a good part of a second.
+		// These runs are longer, because a query takes a large part of a second.
 		{"ladder, SQL", Load{Connections: 8, Seconds: 3 * seconds}, []Variant{
 			baseline(),
 			variant("/sql, index on", "ladder", "/sql"),

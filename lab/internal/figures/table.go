@@ -1,4 +1,4 @@
-// From rounds of results to rows of a table.
+// Summarises the samples of several rounds as rows of a table.
 
 package figures
 
@@ -9,13 +9,15 @@ import (
 	"time"
 )
 
-// Sample is one run of wrk on a variant and the processor time it took there.
+// Sample is the result of one run of wrk on a variant, and the CPU time that the
+// variant's processes used.
 type Sample struct {
 	Result
 	CPU time.Duration
 }
 
-// perCore is requests a second for each core that the server kept busy.
+// perCore returns the successful requests for each second of the server's CPU
+// time.
 func (s Sample) perCore() float64 {
 	if s.CPU <= 0 {
 		return 0
@@ -23,26 +25,27 @@ func (s Sample) perCore() float64 {
 	return (s.Requests - s.Non2xx) / s.CPU.Seconds()
 }
 
-// Spread is the middle of several rounds and their ends.
+// Spread is the median, the minimum and the maximum of a figure over all rounds.
 type Spread struct{ Median, Low, High float64 }
 
 func (s Spread) percent() string {
 	return fmt.Sprintf("%.1f %% (%.1f to %.1f)", 100*s.Median, 100*s.Low, 100*s.High)
 }
 
-// Row is a variant's figures over all rounds.
+// Row contains the figures of a variant over all rounds.
 type Row struct {
 	Variant      string
-	CoreShare    Spread // of QPS per server core of the same round's baseline
-	Share        Spread // of QPS of the same round's baseline
+	CoreShare    Spread // QPS per server core, as a share of the same round's baseline
+	Share        Spread // QPS, as a share of the same round's baseline
 	QPS          float64
 	PerCore      float64
 	P50, P99     time.Duration
-	Refused      float64 // share of answers that were not 2xx or 3xx
+	Refused      float64 // share of responses that were not 2xx or 3xx
 	SocketErrors float64
 }
 
-// Rows sums up a group: samples[round][variant], variant 0 the baseline.
+// Rows returns the row of each variant of a group. The samples are given as
+// samples[round][variant]; variant 0 is the baseline.
 func Rows(group Group, samples [][]Sample) []Row {
 	rows := make([]Row, len(group.Variants))
 	for i, v := range group.Variants {
@@ -74,13 +77,13 @@ func Rows(group Group, samples [][]Sample) []Row {
 	return rows
 }
 
-// median of sorted values.
+// median returns the median of sorted values.
 func median(sorted []float64) float64 {
 	n := len(sorted)
 	return (sorted[(n-1)/2] + sorted[n/2]) / 2
 }
 
-// Markdown is the table of a group.
+// Markdown formats the rows of a group as a Markdown table.
 func Markdown(group Group, rows []Row) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "\n%s: `wrk %s`\n\n", group.Name, strings.Join(quoteSpaces(group.Load.Args("URL")), " "))

@@ -1,9 +1,10 @@
-// Package figures measures the lab's switches with wrk: each group's variants
-// in turn, round after round, so that a machine that slows down slows all of
-// them, and each round's figures as a share of that round's baseline.
+// Package figures measures the cost of the lab's switches with wrk. The variants
+// of each group are loaded in turn in each round, so that a slow phase of the
+// machine affects all variants. The figures of a round are shares of that
+// round's baseline.
 //
-// It is a small cross-check with somebody else's tool; it finds no load line
-// and gives no interval.
+// These figures are a small cross-check with another tool. They contain no load
+// line and no confidence interval.
 package figures
 
 import (
@@ -16,14 +17,14 @@ import (
 	"time"
 )
 
-// Load is how wrk is run.
+// Load contains the settings for a run of wrk.
 type Load struct {
 	Connections int
 	Seconds     int
 	Headers     []string
 }
 
-// Args is wrk's command line.
+// Args returns the arguments of wrk for this load.
 func (l Load) Args(url string) []string {
 	args := []string{"-t", strconv.Itoa(min(2, l.Connections)), "-c", strconv.Itoa(l.Connections),
 		"-d", strconv.Itoa(l.Seconds), "--timeout", "30s", "--latency"}
@@ -33,19 +34,19 @@ func (l Load) Args(url string) []string {
 	return append(args, url)
 }
 
-// Result is what wrk said.
+// Result contains the figures that wrk reports.
 type Result struct {
-	Requests     float64 // answered
+	Requests     float64 // responses
 	Seconds      float64
 	Non2xx       float64
 	SocketErrors float64
 	P50, P99     time.Duration
 }
 
-// QPS is requests a second that were answered well.
+// QPS returns the rate of successful responses, in requests a second.
 func (r Result) QPS() float64 { return (r.Requests - r.Non2xx) / r.Seconds }
 
-// Run runs wrk once.
+// Run runs wrk once against a URL and returns its figures.
 func Run(ctx context.Context, l Load, url string) (Result, error) {
 	output, err := exec.CommandContext(ctx, "wrk", l.Args(url)...).CombinedOutput()
 	if err != nil {
@@ -54,7 +55,7 @@ func Run(ctx context.Context, l Load, url string) (Result, error) {
 	return Parse(string(output))
 }
 
-// Parse reads wrk's report.
+// Parse reads the figures from wrk's report.
 func Parse(report string) (Result, error) {
 	var r Result
 	var err error
@@ -93,5 +94,5 @@ func Parse(report string) (Result, error) {
 	return r, lines.Err()
 }
 
-// parseTime reads wrk's times: 870.00us, 12.34ms, 5.02s, 1.00m, 1.00h.
+// parseTime parses a time as wrk prints it: 870.00us, 12.34ms, 5.02s, 1.00m, 1.00h.
 func parseTime(text string) (time.Duration, error) { return time.ParseDuration(text) }

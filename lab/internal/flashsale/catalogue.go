@@ -1,5 +1,5 @@
-// Package flashsale is a flash-sale service: a list of sale events that
-// everybody reads, and orders that must never sell more than there is.
+// Package flashsale is a flash-sale service. It has a list of sale events that
+// all clients read, and orders that must never sell more than the stock.
 package flashsale
 
 import (
@@ -9,7 +9,7 @@ import (
 
 //go:generate go run -C ../../tools github.com/mailru/easyjson/easyjson -no_std_marshalers ../internal/flashsale/catalogue.go
 
-// The size of the catalogue; its list is about 8 KB of JSON.
+// The size of the catalogue. Its list has about 8 KB of JSON.
 const (
 	eventCount   = 10
 	goodsInEvent = 10
@@ -23,7 +23,7 @@ type EventList struct {
 	Events []Event `json:"events"`
 }
 
-// Event is one sale.
+// Event is one sale event with its goods.
 type Event struct {
 	ID     int       `json:"id"`
 	Title  string    `json:"title"`
@@ -32,7 +32,7 @@ type Event struct {
 	Goods  []Good    `json:"goods"`
 }
 
-// Good is one thing on sale.
+// Good is one product on sale.
 type Good struct {
 	ID        int    `json:"id"`
 	Name      string `json:"name"`
@@ -40,7 +40,7 @@ type Good struct {
 	SalePrice int    `json:"sale_price_cents"`
 }
 
-// NewCatalogue makes the events; the same at every start.
+// NewCatalogue creates the events, which are the same at every start.
 func NewCatalogue() EventList {
 	day := time.Date(2030, 1, 1, 10, 0, 0, 0, time.UTC)
 	list := EventList{Total: eventCount}
@@ -65,7 +65,7 @@ func NewCatalogue() EventList {
 	return list
 }
 
-// has says whether the good is on sale in the event.
+// has returns whether the good is on sale in the event.
 func (l EventList) has(event, good int) bool {
 	for _, e := range l.Events {
 		if e.ID != event {

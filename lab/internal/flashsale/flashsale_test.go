@@ -15,7 +15,8 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// Orders are tested on a real Redis, in the end-to-end tests.
+// TestBothWaysMakeTheSameJSON compares the two encoders of the list. The
+// end-to-end tests test orders with a real Redis.
 
 func TestBothWaysMakeTheSameJSON(t *testing.T) {
 	list := NewCatalogue()

@@ -1,4 +1,4 @@
-// The HTTP side: the list with its two ways of making JSON, orders, stock.
+// The HTTP endpoints: the list with its two JSON encoders, orders, and stock.
 
 package flashsale
 
@@ -23,7 +23,7 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// Config is the service's switches.
+// Config contains the switches of the flash-sale service.
 type Config struct {
 	JSON      string
 	Profiling bool
@@ -33,7 +33,7 @@ type Config struct {
 	Stock     int
 }
 
-// Flags binds the switches to a command line.
+// Flags adds a flag for each switch.
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.JSON, "json", "reflect", "how the list becomes JSON: reflect (encoding/json) or generated (easyjson)")
 	fs.BoolVar(&c.Profiling, "profiling", true, "serve /debug/pprof")
@@ -43,7 +43,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.IntVar(&c.Stock, "stock", 1000, "pieces of each good, set anew at start; -1 keeps what is there")
 }
 
-// Settle checks the switches.
+// Settle checks the values of the switches.
 func (c *Config) Settle(fs *pflag.FlagSet) error {
 	if value := os.Getenv("LAB_REDIS_URL"); value != "" && !fs.Changed("redis-url") {
 		c.RedisURL = value
@@ -61,11 +61,11 @@ func (c *Config) Settle(fs *pflag.FlagSet) error {
 
 type server struct {
 	list  EventList
-	stock *stock // nil without Redis
+	stock *stock // nil if there is no Redis
 	log   *slog.Logger
 }
 
-// Open makes the service.
+// Open creates the service and connects to Redis.
 func (c *Config) Open(ctx context.Context, env service.Env) (service.Served, error) {
 	s := server{list: NewCatalogue(), log: env.Log}
 	served := service.Served{}
@@ -129,13 +129,13 @@ func (s server) recovery(c *gin.Context) {
 	c.Next()
 }
 
-// listReflect makes the JSON by reflection, at every request.
+// listReflect encodes the list by reflection, at every request.
 func (s server) listReflect(c *gin.Context) {
 	body, err := json.Marshal(s.list)
 	s.writeList(c, body, err)
 }
 
-// listGenerated makes the same JSON by generated code, at every request.
+// listGenerated encodes the same list with generated code, at every request.
 func (s server) listGenerated(c *gin.Context) {
 	body, err := easyjson.Marshal(s.list)
 	s.writeList(c, body, err)
@@ -150,7 +150,8 @@ func (s server) writeList(c *gin.Context, body []byte, err error) {
 	c.Data(http.StatusOK, "application/json; charset=utf-8", body)
 }
 
-// event reads the path's event; false means that it has answered.
+// event parses the event's number in the path. If it returns false, it has
+// responded with an error.
 func (s server) event(c *gin.Context) (int, bool) {
 	if s.stock == nil {
 		abort(c, http.StatusServiceUnavailable, "this server was started without Redis (--redis-url)")
@@ -196,8 +197,8 @@ func (s server) order(c *gin.Context) {
 		abort(c, http.StatusNotFound, "this event has no such good")
 		return
 	}
-	// An order is settled even if its buyer hangs up meanwhile: half a step
-	// in Redis does not exist, and the stock must tell what was sold.
+	// An order is completed even if its buyer disconnects meanwhile. The Redis
+	// script runs as one step, and the stock must show what was sold.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(c.Request.Context()), 5*time.Second)
 	defer cancel()
 	number, err := s.stock.order(ctx, event, said.Good, said.Quantity)

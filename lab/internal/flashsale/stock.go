@@ -1,6 +1,6 @@
-// The stock, in Redis. One script checks and takes in a single step of the
-// Redis server, so that two buyers can never both get the last piece,
-// whatever the load and however many copies of this service run.
+// The stock of goods, stored in Redis. One script checks and reduces the stock in
+// a single step of the Redis server. Two buyers can therefore never both get the
+// last piece, whatever the load and the number of copies of this service.
 
 package flashsale
 
@@ -15,8 +15,9 @@ import (
 
 var errSoldOut = errors.New("sold out")
 
-// take: KEYS stock and orders of an event; ARGV good and quantity. It answers
-// the order's number, or 0 when fewer pieces are left than wanted.
+// take is the script that places an order. KEYS are the stock and the orders of
+// an event; ARGV are the good and the quantity. The script returns the order's
+// number, or 0 if fewer pieces are left than ordered.
 var take = redis.NewScript(`
 local left = tonumber(redis.call('HGET', KEYS[1], ARGV[1]) or '0')
 local wanted = tonumber(ARGV[2])
@@ -33,7 +34,7 @@ type stock struct {
 func (s stock) stockKey(event int) string  { return s.prefix + ":stock:" + strconv.Itoa(event) }
 func (s stock) ordersKey(event int) string { return s.prefix + ":orders:" + strconv.Itoa(event) }
 
-// fill sets every good's stock and forgets the orders.
+// fill sets the stock of every good and deletes all orders.
 func (s stock) fill(ctx context.Context, list EventList, pieces int) error {
 	_, err := s.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
 		for _, event := range list.Events {
@@ -50,7 +51,7 @@ func (s stock) fill(ctx context.Context, list EventList, pieces int) error {
 	return nil
 }
 
-// order takes pieces and returns the order's number in its event.
+// order removes pieces from the stock and returns the order's number in its event.
 func (s stock) order(ctx context.Context, event, good, quantity int) (int64, error) {
 	number, err := take.Run(ctx, s.client, []string{s.stockKey(event), s.ordersKey(event)}, good, quantity).Int64()
 	if err != nil {
@@ -62,7 +63,8 @@ func (s stock) order(ctx context.Context, event, good, quantity int) (int64, err
 	return number, nil
 }
 
-// left is what remains of each good of an event, and how many orders were taken.
+// left returns the remaining stock of each good of an event, and the number of
+// orders.
 func (s stock) left(ctx context.Context, event int) (goods map[string]int, orders int64, err error) {
 	var remaining *redis.MapStringStringCmd
 	var count *redis.StringCmd
@@ -71,7 +73,7 @@ func (s stock) left(ctx context.Context, event int) (goods map[string]int, order
 		count = p.Get(ctx, s.ordersKey(event))
 		return nil
 	})
-	if err != nil && !errors.Is(err, redis.Nil) { // no order yet
+	if err != nil && !errors.Is(err, redis.Nil) { // redis.Nil: there is no order yet
 		return nil, 0, err
 	}
 	goods = map[string]int{}

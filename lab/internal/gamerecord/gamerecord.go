@@ -1,9 +1,9 @@
-// Package gamerecord is the table game_record and the one query on it.
+// Package gamerecord contains the table game_record and the only query on it.
 //
-// The data is laid out so that the index does here what it does in a real
-// table: it spares the scan and the sort of the matching rows, and it costs a
-// walk through a part of the table in index order. Rows are spread evenly, so
-// that part is the same for every owner.
+// With this data, the index has the same effect as in a real table. It avoids
+// the scan and the sort of the matching rows, and it costs a walk through a part
+// of the table in index order. The rows are spread evenly, so that part is
+// equally large for every owner.
 package gamerecord
 
 import (
@@ -12,20 +12,20 @@ import (
 	"fmt"
 )
 
-// A table of Rows rows, owned by Owners pairs of (app_id, token).
+// The size of the table: Rows rows, owned by Owners pairs of (app_id, token).
 const (
 	Rows   = 500_000
 	Apps   = 10
-	Tokens = 25 // per app
+	Tokens = 25 // the number of tokens of each app
 	Owners = Apps * Tokens
-	// Limit is how many records one query returns.
+	// Limit is the number of records that one query returns.
 	Limit = 50
 )
 
 // IndexName is the composite index on (prize_grade, score).
 const IndexName = "prize_grade_score"
 
-// Record is a row.
+// Record is a row of the table game_record.
 type Record struct {
 	ID         int64  `json:"id"`
 	AppID      uint32 `json:"app_id"`
@@ -38,12 +38,13 @@ type Record struct {
 	Detail     string `json:"detail"`
 }
 
-// Token is the n-th token of an app, as the rows have it.
+// Token returns the n-th token of an app, as the rows contain it.
 func Token(n int) string { return fmt.Sprintf("token-%02d", n) }
 
-// Query is the query with the index or without. Without, the optimiser is told
-// not to see the index, which gives the plan of a table that has none; so two
-// servers with either switch can be measured on one table in turn.
+// Query returns the SQL of the query, with or without use of the index. Without,
+// a hint makes the optimiser ignore the index, which gives the plan of a table
+// without an index. Two servers with different switches can therefore be
+// measured in turn on one table.
 func Query(index bool) string {
 	hint := ""
 	if !index {
@@ -53,7 +54,7 @@ func Query(index bool) string {
 		" where app_id=? and token=? and score != -1 order by prize_grade, score limit 50"
 }
 
-// Select runs a prepared Query.
+// Select runs a prepared query and returns its records.
 func Select(ctx context.Context, query *sql.Stmt, app uint32, token string) ([]Record, error) {
 	rows, err := query.QueryContext(ctx, app, token)
 	if err != nil {

@@ -56,7 +56,7 @@ func TestRowsAreEvenAndTheSame(t *testing.T) {
 	}
 }
 
-// limited fails after n writes, as a connection that breaks off does.
+// limited is a writer that fails after n writes, like a connection that breaks.
 type limited struct {
 	w io.Writer
 	n int

@@ -1,6 +1,6 @@
-// Seeding: the rows are streamed into a table of another name, indexed, and
-// that table takes its real name in one step; so a table called game_record is
-// always whole, whenever a seeding was cut off.
+// Seeding fills the table. The rows are streamed into a table of another name and
+// indexed, and then that table gets its real name in one step. A table called
+// game_record is therefore always complete, even after an interrupted seeding.
 
 package gamerecord
 
@@ -17,8 +17,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 )
 
-// comment marks a whole table of this version; a change of the data below
-// needs another one, and tables of the older are then made anew.
+// comment marks a complete table of this version. A change of the data below
+// needs another comment; older tables are then created again.
 var comment = fmt.Sprintf("plimsoll lab 1: %d rows of %d owners", Rows, Owners)
 
 const columns = `(
@@ -33,7 +33,7 @@ const columns = `(
 	detail varchar(255) not null
 ) engine=InnoDB default charset=ascii`
 
-// Seeded says whether the table is there and whole.
+// Seeded returns whether the table exists and is complete.
 func Seeded(ctx context.Context, db *sql.DB) (bool, error) {
 	var found int
 	err := db.QueryRowContext(ctx, `select count(*) from information_schema.tables
@@ -41,7 +41,7 @@ func Seeded(ctx context.Context, db *sql.DB) (bool, error) {
 	return found == 1, err
 }
 
-// Seed makes the table if it is not there and whole.
+// Seed creates the table, unless it exists and is complete.
 func Seed(ctx context.Context, db *sql.DB) error {
 	if done, err := Seeded(ctx, db); err != nil || done {
 		return err
@@ -56,7 +56,7 @@ func Seed(ctx context.Context, db *sql.DB) error {
 	}()
 	defer rows.Close()
 
-	// One connection, since the settings are the session's.
+	// All statements use one connection, because the settings belong to a session.
 	conn, err := db.Conn(ctx)
 	if err != nil {
 		return err
@@ -78,10 +78,10 @@ func Seed(ctx context.Context, db *sql.DB) error {
 	return nil
 }
 
-// write makes the rows, tab-separated; the same at every seeding.
+// write writes the rows as tab-separated text, the same at every seeding.
 func write(w io.Writer, rows int) error {
 	random := rand.New(rand.NewPCG(1, 2))
-	// Each row's detail is a piece of one text.
+	// The detail of each row is a part of this text.
 	text := make([]byte, 1<<16)
 	for i := range text {
 		text[i] = byte('a' + random.IntN(26))
@@ -99,7 +99,7 @@ func write(w io.Writer, rows int) error {
 		owner := random.IntN(Owners)
 		score := random.IntN(10_000)
 		if random.IntN(5) == 0 {
-			score = -1 // a game that was not finished
+			score = -1 // marks a game that was not finished
 		}
 		line = line[:0]
 		number(id, "\t")

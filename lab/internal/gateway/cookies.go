@@ -1,8 +1,8 @@
-// Reading the caller's session from the Cookie header, in two ways that give
-// the same result. The expensive one is what grows in a gateway over the
-// years: each concern fetches "its" cookie through a convenient helper, and
-// the helper parses the whole header anew with a pattern compiled on the spot.
-// The cheap one walks the header once and cuts out what is wanted.
+// Reads the caller's session from the Cookie header, in two ways that give the
+// same result. The expensive way is typical of old gateways: each feature reads
+// its cookie through a helper, and the helper parses the whole header again with
+// a newly compiled pattern. The cheap way parses the header once and takes the
+// needed values.
 
 package gateway
 
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// session is what the gateway wants from the cookies.
+// session contains the values that the gateway takes from the cookies.
 type session struct {
 	id, user, locale, region, variant string
 }
@@ -34,7 +34,7 @@ func readCookiesExpensively(header string) session {
 	}
 }
 
-// cookieMap parses all cookies; of two with the same name the first counts.
+// cookieMap parses all cookies. If two have the same name, the first one counts.
 func cookieMap(header string) map[string]string {
 	pair := regexp.MustCompile(`(?:^|;)\s*([^=;\s]+)\s*=\s*([^;]*?)\s*(?:;|$)`)
 	cookies := map[string]string{}

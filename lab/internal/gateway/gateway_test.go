@@ -22,14 +22,14 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// backEnd is a real gRPC server whose answers the tests choose.
+// backEnd is a real gRPC server whose responses the tests choose.
 type backEnd struct {
 	ladderpb.UnimplementedLadderServer
 	address string
 	mu      sync.Mutex
 	seen    metadata.MD
 	calls   int
-	hold    chan struct{} // when set, Empty waits for it
+	hold    chan struct{} // if set, Empty waits for this channel
 }
 
 func (b *backEnd) Empty(ctx context.Context, _ *ladderpb.EmptyRequest) (*ladderpb.EmptyReply, error) {
@@ -180,8 +180,9 @@ func TestBackEndsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestPoolSizeDecidesDials: with as many connections as calls in flight nothing
-// is dialled after the first wave; with one, the others dial each time.
+// TestPoolSizeDecidesDials checks the number of new connections by pool size. If
+// the pool is as large as the calls in flight, only the first wave opens
+// connections. With a pool of one, the other calls open a connection each time.
 func TestPoolSizeDecidesDials(t *testing.T) {
 	const inFlight, waves = 10, 5
 	for _, row := range []struct {
@@ -210,7 +211,7 @@ func TestPoolSizeDecidesDials(t *testing.T) {
 					}
 				})
 			}
-			for count := 0; count < inFlight; time.Sleep(time.Millisecond) { // all are in flight
+			for count := 0; count < inFlight; time.Sleep(time.Millisecond) { // until all calls are in flight
 				b.mu.Lock()
 				count = b.calls
 				b.mu.Unlock()

@@ -12,11 +12,11 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// pool lends connections to one back end, one call at a time each, and keeps
-// at most size idle ones. A call that finds none idle dials; a connection that
-// comes back to a full pool is closed. So a pool smaller than the calls in
-// flight pays for a TCP and HTTP/2 handshake at nearly every call: what that
-// costs is the thing to be measured.
+// pool contains at most size idle connections to one back end. Each connection
+// serves one call at a time. A call without an idle connection opens a new one,
+// and a connection that returns to a full pool is closed. If the pool is smaller
+// than the number of calls in flight, nearly every call needs a TCP and HTTP/2
+// handshake. The lab measures the cost of these handshakes.
 type pool struct {
 	address string
 	idle    chan *grpc.ClientConn
@@ -46,21 +46,21 @@ func (p *pool) put(conn *grpc.ClientConn) {
 	}
 }
 
-// call lends a connection to do.
+// call runs the function do with a connection of the pool.
 func (p *pool) call(ctx context.Context, do func(context.Context, *grpc.ClientConn) error) error {
 	conn, err := p.get()
 	if err != nil {
 		return err
 	}
 	if err = do(ctx, conn); status.Code(err) == codes.Unavailable {
-		conn.Close() // it may be broken: the next call dials
+		conn.Close() // it may be broken, so the next call opens a new one
 		return err
 	}
 	p.put(conn)
 	return err
 }
 
-// close ends the idle connections; the pool is not used afterwards.
+// close closes the idle connections. The pool must not be used afterwards.
 func (p *pool) close() {
 	p.closing.Do(func() {
 		for {
@@ -74,7 +74,7 @@ func (p *pool) close() {
 	})
 }
 
-// backends takes turns among the pools.
+// backends distributes calls over the pools in turn.
 type backends struct {
 	pools []*pool
 	next  atomic.Uint64

@@ -1,5 +1,5 @@
-// The HTTP side: a step's name in the path and its request as JSON in, a gRPC
-// call, its reply as JSON out.
+// The HTTP endpoints. A request has a step's name in its path and the step's
+// arguments as JSON. The gateway makes a gRPC call and returns the reply as JSON.
 
 package gateway
 
@@ -25,7 +25,7 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// Config is the gateway's switches.
+// Config contains the switches of the gateway.
 type Config struct {
 	Backends []string
 	PoolSize int
@@ -33,7 +33,7 @@ type Config struct {
 	Timeout  time.Duration
 }
 
-// Flags binds the switches to a command line.
+// Flags adds a flag for each switch.
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&c.Backends, "backends", nil, "gRPC addresses of ladder servers, host:port; calls go to them in turn")
 	fs.IntVar(&c.PoolSize, "pool-size", 10, "idle connections kept to each back end; a call that finds none dials")
@@ -41,7 +41,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.DurationVar(&c.Timeout, "timeout", 30*time.Second, "how long a call may take")
 }
 
-// Settle checks the switches.
+// Settle checks the values of the switches.
 func (c *Config) Settle(*pflag.FlagSet) error {
 	if len(c.Backends) == 0 {
 		return fmt.Errorf("--backends is missing: give the gRPC address of one ladder server or more")
@@ -60,8 +60,8 @@ func (c *Config) Settle(*pflag.FlagSet) error {
 	return nil
 }
 
-// Open makes the service. A back end that is down is no failed start: it may
-// come up later, and calls until then say so.
+// Open creates the service. The start also succeeds if a back end is down. The
+// back end may start later; until then calls return an error.
 func (c *Config) Open(_ context.Context, env service.Env) (service.Served, error) {
 	g := gateway{
 		backends: newBackends(c.Backends, c.PoolSize),
@@ -79,7 +79,8 @@ type gateway struct {
 	log      *slog.Logger
 }
 
-// step is one method of the ladder: fresh messages for a call.
+// step is one gRPC method of the ladder, with a function that creates the messages
+// of a call.
 type step struct {
 	method string
 	fresh  func() (request, reply proto.Message)
@@ -122,7 +123,8 @@ func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 
 	s := g.cookies(r.Header.Get("Cookie"))
-	// "-bin": a cookie may hold any bytes, and plain metadata only ASCII.
+	// The names end in "-bin", because a cookie may contain any bytes and other
+	// metadata only ASCII.
 	ctx, cancel := context.WithTimeout(metadata.AppendToOutgoingContext(r.Context(),
 		"session-bin", s.id, "user-bin", s.user, "locale-bin", s.locale,
 		"region-bin", s.region, "variant-bin", s.variant), g.timeout)
@@ -143,7 +145,7 @@ func (g gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// readRequest reads the JSON of a POST into the message.
+// readRequest decodes the JSON body of a POST into the message.
 func readRequest(w http.ResponseWriter, r *http.Request, request proto.Message) (problem string, failed int) {
 	if r.Method != http.MethodPost {
 		return "", 0
@@ -159,7 +161,7 @@ func readRequest(w http.ResponseWriter, r *http.Request, request proto.Message) 
 	return "", 0
 }
 
-// fieldNames lists what the JSON of a message may hold.
+// fieldNames lists the fields that the JSON of a message may contain.
 func fieldNames(m proto.Message) string {
 	fields := m.ProtoReflect().Descriptor().Fields()
 	names := "{"
@@ -177,7 +179,7 @@ func (g gateway) fail(w http.ResponseWriter, r *http.Request, err error) {
 	code, message := http.StatusBadGateway, "the back end failed"
 	switch s.Code() {
 	case codes.Canceled:
-		return // the client went away
+		return // the client has gone away
 	case codes.InvalidArgument:
 		code, message = http.StatusBadRequest, s.Message()
 	case codes.DeadlineExceeded:

@@ -1,4 +1,4 @@
-// The ladder's switches.
+// The switches of the ladder service.
 
 package ladder
 
@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// Config is them.
+// Config contains the switches of the ladder service.
 type Config struct {
 	RPCListen     string
 	RedisURL      string
@@ -24,7 +24,7 @@ type Config struct {
 	Index         string
 }
 
-// Flags binds the switches to a command line.
+// Flags adds a flag for each switch.
 func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.RPCListen, "grpc-listen", "", "address to serve the steps over gRPC on, too; empty for not")
 	fs.StringVar(&c.RedisURL, "redis-url", "", "redis://host:port (or $LAB_REDIS_URL); empty answers 503 on /redis")
@@ -36,7 +36,7 @@ func (c *Config) Flags(fs *pflag.FlagSet) {
 	fs.StringVar(&c.Index, "index", "on", "whether the query may use the index on (prize_grade, score): on or off")
 }
 
-// Settle checks the switches.
+// Settle checks the values of the switches.
 func (c *Config) Settle(fs *pflag.FlagSet) error {
 	for name, variable := range map[string]string{"redis-url": "LAB_REDIS_URL", "mysql-dsn": "LAB_MYSQL_DSN"} {
 		if value := os.Getenv(variable); value != "" && !fs.Changed(name) {
@@ -56,7 +56,7 @@ func (c *Config) Settle(fs *pflag.FlagSet) error {
 	return nil
 }
 
-// Open makes the service.
+// Open creates the service and connects to its stores.
 func (c *Config) Open(ctx context.Context, env service.Env) (service.Served, error) {
 	store, err := c.openStore(ctx)
 	if err != nil {

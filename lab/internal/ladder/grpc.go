@@ -1,4 +1,4 @@
-// The steps over gRPC.
+// Serves the steps of the ladder over gRPC.
 
 package ladder
 
@@ -60,7 +60,7 @@ func (s rpcServer) rpcError(method string, err error) error {
 	return status.Error(codes.Unavailable, "the store behind this step does not answer")
 }
 
-// serveRPC opens the gRPC port and serves on it until drain is called.
+// serveRPC opens the gRPC port, and serves calls until drain is called.
 func (s server) serveRPC(address string) (port string, drain func(context.Context), err error) {
 	listener, err := service.Listen(address)
 	if err != nil {

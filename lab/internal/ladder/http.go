@@ -1,4 +1,4 @@
-// The steps over HTTP.
+// Serves the steps of the ladder over HTTP.
 
 package ladder
 
@@ -19,7 +19,7 @@ type server struct {
 	log   *slog.Logger
 }
 
-// router has the three steps; net/http's own router is enough for them.
+// router returns the handler of the three steps. The router of net/http suffices.
 func (s server) router() http.Handler {
 	steps := map[string]http.HandlerFunc{
 		"/empty":   func(http.ResponseWriter, *http.Request) {},
@@ -74,7 +74,8 @@ func (s server) sql(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(body)
 }
 
-// Owner reads whose records are asked for; both empty stand for the first.
+// Owner parses the owner whose records are requested. If both values are empty, it
+// returns the first owner.
 func Owner(app, token string) (uint32, string, error) {
 	if app == "" && token == "" {
 		return 1, gamerecord.Token(0), nil
@@ -92,7 +93,7 @@ func Owner(app, token string) (uint32, string, error) {
 func (s server) fail(w http.ResponseWriter, r *http.Request, err error) {
 	switch {
 	case errors.Is(err, context.Canceled):
-		return // the client went away
+		return // the client has gone away
 	case errors.Is(err, errNoRedis), errors.Is(err, errNoSQL):
 		service.WriteError(w, http.StatusServiceUnavailable, err.Error())
 	default:

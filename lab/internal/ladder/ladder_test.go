@@ -19,7 +19,8 @@ import (
 	"plimsoll.dev/lab/internal/service"
 )
 
-// The steps with their stores are tested on real ones, in the end-to-end tests.
+// open creates a ladder service with these flags. The end-to-end tests test the
+// steps with real stores.
 
 func open(t *testing.T, args ...string) (service.Served, error) {
 	t.Helper()

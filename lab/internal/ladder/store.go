@@ -1,6 +1,6 @@
-// Package ladder is one endpoint in three steps, each with one thing more in
-// it: an empty answer, a Redis GET, a SQL query. The steps are served over
-// HTTP and, for the gateway, over gRPC; both call the same functions here.
+// Package ladder is a service with three endpoints (steps), each with one more
+// operation: an empty response, a Redis GET, a SQL query. The steps are served
+// over HTTP and, for the gateway, over gRPC. Both call the functions in this file.
 package ladder
 
 import (
@@ -16,7 +16,7 @@ import (
 	"plimsoll.dev/lab/internal/gamerecord"
 )
 
-// Key is the one Redis key that is read.
+// Key is the Redis key that the second step reads.
 const Key = "ladder:value"
 
 var (
@@ -24,7 +24,8 @@ var (
 	errNoSQL   = errors.New("this server was started without a database (--mysql-dsn)")
 )
 
-// store is what the steps need; either part may be missing.
+// store contains the connections to Redis and to the SQL database. Either may be
+// missing.
 type store struct {
 	redis *redis.Client
 	db    *sql.DB
@@ -90,7 +91,7 @@ func (s store) close() error {
 	return errors.Join(errs...)
 }
 
-// get is the second step: one GET, whose value nobody is told.
+// get is the second step: one Redis GET. Its value is not returned.
 func (s store) get(ctx context.Context) error {
 	if s.redis == nil {
 		return errNoRedis
@@ -98,7 +99,7 @@ func (s store) get(ctx context.Context) error {
 	return s.redis.Get(ctx, Key).Err()
 }
 
-// records is the third step: one query.
+// records is the third step: one SQL query.
 func (s store) records(ctx context.Context, app uint32, token string) ([]gamerecord.Record, error) {
 	if s.query == nil {
 		return nil, errNoSQL

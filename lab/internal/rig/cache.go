@@ -1,11 +1,11 @@
-// Package rig starts and ends what a case of the lab needs: Redis, MariaDB and
-// nginx as private copies on free ports, and the services before them.
+// Package rig starts and ends the processes that a case of the lab needs: private
+// copies of Redis, MariaDB and nginx on free ports, and the services in front of
+// them.
 //
-// All of it lives in one folder, the cache. What was started is written down
-// there the moment it runs, so that a start that was cut off is cleaned up by
-// the next, and a process is only ever ended when its id and its start time
-// are both those that were written down. The machine's own databases, their
-// folders and their ports are never looked at.
+// All files are in one folder, the cache. Each process is recorded there as soon
+// as it runs, so that the next start cleans up after an interrupted start. A
+// process is ended only if its id and its start time equal the recorded ones. The
+// machine's own databases, their folders and their ports are never used.
 package rig
 
 import (
@@ -18,10 +18,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// marker is the file that says that a folder is the lab's.
+// marker is the name of the file that marks a folder as a cache of the lab.
 const marker = ".plimsoll-lab"
 
-// DefaultCache is the folder under the user's cache.
+// DefaultCache returns the default folder of the lab, in the user's cache folder.
 func DefaultCache() (string, error) {
 	base, err := os.UserCacheDir()
 	if err != nil {
@@ -30,7 +30,7 @@ func DefaultCache() (string, error) {
 	return filepath.Join(base, "plimsoll-lab"), nil
 }
 
-// openCache makes the folder, or refuses one that holds something else.
+// openCache creates the cache folder. Fails if the folder contains other files.
 func openCache(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("the lab's folder cannot be made: %w", err)
@@ -56,8 +56,8 @@ func openCache(dir string) error {
 	return nil
 }
 
-// lockCache lets one up or down at a time work in the folder. The lock goes
-// with the process that holds it.
+// lockCache locks the folder, so that only one up or down works in it at a time.
+// The lock ends with the process that has it.
 func lockCache(dir string) (unlock func(), err error) {
 	file, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -74,7 +74,8 @@ func lockCache(dir string) (unlock func(), err error) {
 	return func() { file.Close() }, nil
 }
 
-// checkRoom says when a folder's disk has less room than is needed.
+// checkRoom returns an error if the disk of a folder has less free space than
+// needed.
 func checkRoom(dir string, need uint64) error {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(dir, &fs); err != nil {

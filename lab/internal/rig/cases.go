@@ -1,4 +1,4 @@
-// The cases: what each one needs and how it is started.
+// The cases of the lab: what each case needs, and how it is started.
 
 package rig
 
@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// Options is what a case may be started with.
+// Options contains the options with which a case is started.
 type Options struct {
-	// Flags go to the case's main service.
+	// Flags are passed to the main service of the case.
 	Flags []string `json:"flags,omitempty"`
-	// LimitRate and LimitBurst are the protecting proxy's, for cards.
+	// LimitRate and LimitBurst are the rate limit of the proxy in the case cards.
 	LimitRate  int `json:"limit_rate,omitempty"`
 	LimitBurst int `json:"limit_burst,omitempty"`
 }
@@ -25,15 +25,15 @@ func (o Options) equal(other Options) bool {
 	return slices.Equal(o.Flags, other.Flags) && o.LimitRate == other.LimitRate && o.LimitBurst == other.LimitBurst
 }
 
-// Case is something that `up` can start.
+// Case is a group of servers that `up` starts together.
 type Case struct {
 	Name, About string
-	programs    []string // of others
+	programs    []string // programs of other projects
 	backing     []string
 	start       func(context.Context, *launch, Options) error
 }
 
-// Cases is the closed list, in the order of `up all`.
+// Cases lists all cases, in the order of `up all`.
 var Cases = []Case{
 	{"baseline", "net/http alone", nil, nil, startBaseline},
 	{"apiserver", "gin, middlewares, users in MariaDB", nil, []string{"mariadb"}, startAPIServer},
@@ -44,7 +44,7 @@ var Cases = []Case{
 	{"cards", "Node.js, and nginx with limit_req before it", []string{"node", "nginx"}, nil, startCards},
 }
 
-// backingServices is the closed list of what cases share.
+// backingServices lists the services that cases share, such as databases.
 var backingServices = map[string]struct {
 	programs []string
 	start    func(context.Context, *launch) error
@@ -53,7 +53,7 @@ var backingServices = map[string]struct {
 	"mariadb": {[]string{"mariadbd", "mariadb-install-db", "my_print_defaults"}, startMariaDB},
 }
 
-// Programs is every program of others that any case needs.
+// Programs returns all programs of other projects that the cases need.
 func Programs() []string {
 	var all []string
 	for _, c := range Cases {
@@ -82,7 +82,8 @@ func findCase(name string) (Case, error) {
 	return Case{}, fmt.Errorf("there is no case %q: there are %s, and all", name, strings.Join(names, ", "))
 }
 
-// main starts a case's main service: the flags of `up` come last, and win.
+// main starts the main service of a case. The flags of `up` come last and override
+// earlier flags.
 func (l *launch) main(ctx context.Context, o Options, program string, env []string, args ...string) error {
 	line, err := l.service(ctx, program, program, env, append(args, o.Flags...)...)
 	if err == nil {
@@ -109,7 +110,8 @@ func startFlashsale(ctx context.Context, l *launch, o Options) error {
 	return l.main(ctx, o, "flashsale", []string{l.rig.redisEnv()})
 }
 
-// stores seeds the table and says how a ladder reaches its stores.
+// stores fills the table, and returns the environment variables with which a
+// ladder reaches its stores.
 func (l *launch) stores(ctx context.Context) ([]string, error) {
 	if err := l.rig.seed(ctx); err != nil {
 		return nil, err
@@ -126,8 +128,8 @@ func startLadder(ctx context.Context, l *launch, o Options) error {
 	return l.main(ctx, o, "ladder", env)
 }
 
-// node starts a gateway and the ladder behind it on one core: what stands for
-// a node here.
+// node starts a gateway and the ladder behind it on one core. Together they
+// represent a node of a cluster.
 func (l *launch) node(ctx context.Context, o Options, suffix string, core int, env []string) error {
 	pin := fmt.Sprintf("--cpus=%d", core)
 	ladder, err := l.service(ctx, "ladder"+suffix, "ladder", env, "--grpc-listen=127.0.0.1:0", pin)

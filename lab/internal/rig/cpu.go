@@ -1,4 +1,4 @@
-// How much processor time the processes of a case took.
+// Reads the CPU time that the processes of a case have used.
 
 package rig
 
@@ -14,8 +14,8 @@ import (
 // tick is the unit of /proc's times: USER_HZ, which is 100 on every Linux.
 const tick = 10 * time.Millisecond
 
-// CPU is the processor time that a case and the databases it needs have taken
-// so far, their child processes with them.
+// CPU returns the CPU time that a case and the databases it needs have used so
+// far, including their child processes.
 func (r *Rig) CPU(name string) (time.Duration, error) {
 	running := r.state.Cases[name]
 	if running == nil {
@@ -31,7 +31,7 @@ func (r *Rig) CPU(name string) (time.Duration, error) {
 		}
 	}
 	entries, err := filepath.Glob("/proc/[0-9]*/stat")
-	if err != nil { // a constant pattern is well-formed
+	if err != nil { // the constant pattern is always valid
 		panic(err)
 	}
 	parents, times := map[int]int{}, map[int]time.Duration{}
@@ -42,7 +42,7 @@ func (r *Rig) CPU(name string) (time.Duration, error) {
 		}
 		text, err := os.ReadFile(path)
 		if err != nil {
-			continue // it has just ended
+			continue // the process has just ended
 		}
 		parents[pid], times[pid] = parseTimes(string(text))
 	}
@@ -58,7 +58,8 @@ func (r *Rig) CPU(name string) (time.Duration, error) {
 	return total, nil
 }
 
-// parseTimes reads a stat line: the parent, and user and system time.
+// parseTimes parses a line of /proc/PID/stat. Returns the parent, and the sum of
+// user and system time.
 func parseTimes(line string) (parent int, spent time.Duration) {
 	fields := strings.Fields(line[strings.LastIndexByte(line, ')')+1:])
 	if len(fields) < 13 {

@@ -1,4 +1,4 @@
-// Starting one process: written down at once, watched until it is ready.
+// Starts a process, records it at once, and waits until it is ready.
 
 package rig
 
@@ -21,36 +21,37 @@ import (
 // launch is the start of one case or backing service.
 type launch struct {
 	rig  *Rig
-	name string // of the case
+	name string // the name of the case
 	into *Running
 }
 
-// spec is a process to start.
+// spec describes a process to start.
 type spec struct {
 	name string
 	path string
 	args []string
 	env  []string
 	dir  string
-	// stdin of a process is always empty, its output goes to two files.
-	// ready is asked again and again until it says true or fails.
+	// ready is called repeatedly until it returns true or an error. The standard
+	// input of a process is empty, and its output goes to two files.
 	ready    func(ctx context.Context, stdout string) (bool, error)
 	patience time.Duration
 }
 
-// startedProcess is a process and how to know that it ended.
+// startedProcess is a process and a channel that closes when the process ends.
 type startedProcess struct {
 	Process
 	ended chan struct{}
 }
 
-// errEnded says that a process ended before it was ready.
+// errEnded is the error for a process that ended before it was ready.
 var errEnded = errors.New("ended")
 
-// start starts it and waits until it is ready.
+// start starts a process and waits until it is ready.
 func (l *launch) start(ctx context.Context, s spec) error {
 	base := filepath.Join(l.rig.Cache, "logs", l.name+"-"+s.name)
-	// For appending, so that a log can be emptied while it is written.
+	// The log is opened for appending, so that it can be truncated while the
+	// process writes.
 	const fresh = os.O_CREATE | os.O_TRUNC | os.O_WRONLY | os.O_APPEND
 	stdout, err := os.OpenFile(base+".out", fresh, 0o600)
 	if err != nil {
@@ -67,7 +68,7 @@ func (l *launch) start(ctx context.Context, s spec) error {
 	command.Dir = s.dir
 	command.Env = append(append(os.Environ(), s.env...), cacheVariable+"="+l.rig.Cache)
 	command.Stdout, command.Stderr = stdout, stderr
-	// A session of its own: an interrupt at the terminal is not its affair.
+	// The process has its own session, so ^C in the terminal does not reach it.
 	command.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := command.Start(); err != nil {
 		return fmt.Errorf("%s cannot be started: %w", s.name, err)
@@ -105,8 +106,8 @@ func (l *launch) start(ctx context.Context, s spec) error {
 	}
 }
 
-// reason is why a process ended, as far as it said: a line marked as an error,
-// or else its last line in plain words, or else its last line.
+// reason returns why a process ended, from its log: a line marked as an error,
+// otherwise the last line that is not JSON, otherwise the last line.
 func reason(base string) string {
 	text, err := os.ReadFile(base + ".log")
 	if err != nil || len(bytes.TrimSpace(text)) == 0 {
@@ -126,7 +127,7 @@ func reason(base string) string {
 	return strings.TrimSpace(lines[len(lines)-1])
 }
 
-// service starts one of the lab's own programs and returns its address line.
+// service starts a program of the lab and returns its decoded address line.
 func (l *launch) service(ctx context.Context, name, program string, env []string, args ...string) (map[string]any, error) {
 	var said map[string]any
 	path, err := l.rig.program(program)
@@ -140,7 +141,8 @@ func (l *launch) service(ctx context.Context, name, program string, env []string
 	return said, nil
 }
 
-// addressLine is ready when the first line of output is there; it keeps it.
+// addressLine returns a ready function that is true once the first line of output
+// is complete. It decodes that line into `into`.
 func addressLine(into *map[string]any) func(context.Context, string) (bool, error) {
 	return func(_ context.Context, stdout string) (bool, error) {
 		text, err := os.ReadFile(stdout)
@@ -158,13 +160,13 @@ func addressLine(into *map[string]any) func(context.Context, string) (bool, erro
 	}
 }
 
-// text is a field of an address line.
+// text returns a text field of an address line.
 func text(line map[string]any, field string) string {
 	value, _ := line[field].(string)
 	return value
 }
 
-// freePort is a port that was free a moment ago.
+// freePort returns a TCP port that was free a moment ago.
 func freePort() (int, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -174,8 +176,8 @@ func freePort() (int, error) {
 	return listener.Addr().(*net.TCPAddr).Port, nil
 }
 
-// onFreePort calls start with a free port, and again with another when the
-// program ended because somebody else took that port in between.
+// onFreePort calls start with a free port. If the program ended because another
+// process took that port, start is called again with another port.
 func (l *launch) onFreePort(start func(port int) error) error {
 	var err error
 	for range 3 {

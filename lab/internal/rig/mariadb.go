@@ -1,4 +1,5 @@
-// A private MariaDB: its own data folder, loopback only, a password of its own.
+// Starts a private MariaDB with its own data folder and password, on loopback
+// only.
 
 package rig
 
@@ -19,8 +20,9 @@ import (
 	"plimsoll.dev/lab/internal/gamerecord"
 )
 
-// dataFormat is written into a data folder once it is whole. Another text in
-// it, or none, means that the folder is stale or half made, and is made anew.
+// dataFormat is the text of a file in each complete data folder. A data folder
+// with another text or without the file is outdated or incomplete, and is created
+// again.
 const dataFormat = "plimsoll lab data 1\n"
 
 const (
@@ -30,7 +32,7 @@ const (
 
 func (r *Rig) mariadbDir() string { return filepath.Join(r.Cache, "mariadb") }
 
-// prepareData makes the data folder if it is not there and whole.
+// prepareData creates the data folder, unless it exists and is complete.
 func (r *Rig) prepareData(ctx context.Context) error {
 	data := filepath.Join(r.mariadbDir(), "data")
 	format := filepath.Join(data, "lab-format")
@@ -54,7 +56,7 @@ func (r *Rig) prepareData(ctx context.Context) error {
 	r.say("making a data folder for MariaDB")
 	args := []string{"--no-defaults", "--datadir=" + partial, "--auth-root-authentication-method=normal", "--skip-test-db"}
 	if os.Geteuid() == 0 {
-		args = append(args, "--user=root") // the server refuses root unless told
+		args = append(args, "--user=root") // without this flag the server refuses root
 	}
 	command := exec.CommandContext(ctx, install, args...)
 	command.Env = append(os.Environ(), cacheVariable+"="+r.Cache)
@@ -73,7 +75,7 @@ func (r *Rig) prepareData(ctx context.Context) error {
 	return nil
 }
 
-// password is the one of the lab's account, made once.
+// password returns the password of the lab's account, which is created only once.
 func (r *Rig) password() (string, error) {
 	path := filepath.Join(r.mariadbDir(), "password")
 	if text, err := os.ReadFile(path); err == nil && len(text) == 32 {
@@ -101,7 +103,8 @@ innodb-log-file-size = 128M
 innodb-flush-log-at-trx-commit = 2
 `
 
-// Run at each start: the account the services use, and root shut out.
+// mariadbInit is the SQL that runs at each start. It creates the account of the
+// services and locks the root account.
 const mariadbInit = `create database if not exists ` + databaseName + `;
 create or replace user '` + databaseUser + `'@'127.0.0.1' identified by '%[1]s';
 grant all on ` + databaseName + `.* to '` + databaseUser + `'@'127.0.0.1';
@@ -168,7 +171,7 @@ func openDB(dsn string) (*sql.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	config.Logger = &mysql.NopLogger{} // a server that is coming up refuses
+	config.Logger = &mysql.NopLogger{} // a starting server refuses connections
 	connector, err := mysql.NewConnector(config)
 	if err != nil {
 		return nil, err
@@ -176,7 +179,7 @@ func openDB(dsn string) (*sql.DB, error) {
 	return sql.OpenDB(connector), nil
 }
 
-// DSN is how a service reaches MariaDB.
+// DSN returns the data source name with which a service connects to MariaDB.
 func (r *Rig) DSN() (string, error) {
 	password, err := r.password()
 	if err != nil {
@@ -190,7 +193,7 @@ func (r *Rig) mysqlEnv() (string, error) {
 	return "LAB_MYSQL_DSN=" + dsn, err
 }
 
-// seed makes the table game_record, unless it is there and whole.
+// seed creates the table game_record, unless it exists and is complete.
 func (r *Rig) seed(ctx context.Context) error {
 	dsn, err := r.DSN()
 	if err != nil {

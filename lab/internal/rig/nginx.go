@@ -1,5 +1,5 @@
-// A private nginx: as the proxy that protects the cards, and as the
-// round-robin before two gateways.
+// Starts a private nginx: as the rate-limiting proxy of the case cards, or as the
+// round-robin load balancer in front of two gateways.
 
 package rig
 
@@ -33,8 +33,8 @@ http {
 }
 `
 
-// startNginx starts nginx with a text for its http block, which gets the port
-// to listen on and ends up at the address that is returned.
+// startNginx starts nginx and returns its address. `http` returns the text of
+// nginx's http block for a port to listen on.
 func (l *launch) startNginx(ctx context.Context, name string, http func(port int) string) (string, error) {
 	path, err := findProgram("nginx")
 	if err != nil {
@@ -46,7 +46,7 @@ func (l *launch) startNginx(ctx context.Context, name string, http func(port int
 	}
 	user := ""
 	if os.Geteuid() == 0 {
-		user = "user root;\n" // another could not enter the folder
+		user = "user root;\n" // another user could not enter the folder
 	}
 	var address string
 	err = l.onFreePort(func(port int) error {
@@ -56,7 +56,7 @@ func (l *launch) startNginx(ctx context.Context, name string, http func(port int
 			return err
 		}
 		return l.start(ctx, spec{
-			// "stderr" as the first log keeps nginx from its system-wide log file.
+			// With "stderr" as the first log, nginx does not write its system-wide log.
 			name: name, path: path, args: []string{"-e", "stderr", "-p", dir + "/", "-c", config},
 			dir: dir, patience: 20 * time.Second,
 			ready: func(context.Context, string) (bool, error) {
@@ -71,13 +71,15 @@ func (l *launch) startNginx(ctx context.Context, name string, http func(port int
 	return "http://" + address, err
 }
 
-// jsonError is an nginx location that answers in the shape of all services.
+// jsonError returns an nginx location that responds with a JSON error like all
+// services of the lab.
 func jsonError(status int, message string) string {
 	return fmt.Sprintf("\t\terror_page %[1]d @error%[1]d;\n\t\tlocation @error%[1]d { internal; default_type application/json; "+
 		"return %[1]d '{\"error\":{\"status\":%[1]d,\"message\":\"%[2]s\"}}'; }\n", status, message)
 }
 
-// limitingProxy lets each client address make so many requests a second.
+// limitingProxy returns the http block of a proxy that limits the requests a
+// second of each client address.
 func limitingProxy(backend string, perSecond, burst int) func(int) string {
 	return func(port int) string {
 		return fmt.Sprintf(`	limit_req_zone $binary_remote_addr zone=client:1m rate=%[1]dr/s;
@@ -91,7 +93,7 @@ func limitingProxy(backend string, perSecond, burst int) func(int) string {
 	}
 }
 
-// roundRobin takes turns among servers.
+// roundRobin returns the http block of a proxy that uses the servers in turn.
 func roundRobin(servers []string) func(int) string {
 	return func(port int) string {
 		var list strings.Builder

@@ -1,4 +1,4 @@
-// Programs of others that are needed, and the Debian packages they come in.
+// Finds and installs the needed programs of other projects, from Debian packages.
 
 package rig
 
@@ -14,19 +14,21 @@ import (
 	"strings"
 )
 
-// packageOf is the closed list of programs and their packages.
+// packageOf lists all needed programs with their Debian packages.
 var packageOf = map[string]string{
 	"redis-server":       "redis-server",
 	"mariadbd":           "mariadb-server-core",
 	"mariadb-install-db": "mariadb-server-core",
-	// What mariadb-install-db runs; the package of the server does not ask for it.
+	// mariadb-install-db runs this program, but the server's package does not
+	// depend on it.
 	"my_print_defaults": "mariadb-client-core",
 	"nginx":             "nginx-light",
 	"node":              "nodejs",
 	"wrk":               "wrk",
 }
 
-// host is what installing needs of the machine; tests give another.
+// host contains the functions of the machine that an installation needs. Tests
+// replace them.
 type host struct {
 	find    func(program string) (string, error)
 	root    bool
@@ -37,7 +39,8 @@ func thisHost() host {
 	return host{find: findProgram, root: os.Geteuid() == 0, install: aptInstall}
 }
 
-// findProgram looks into the folders of servers too, which a user's PATH may lack.
+// findProgram returns the path of a program. It also searches the folders for
+// servers, which a user's PATH may lack.
 func findProgram(program string) (string, error) {
 	if path, err := exec.LookPath(program); err == nil {
 		return path, nil
@@ -50,7 +53,8 @@ func findProgram(program string) (string, error) {
 	return "", fmt.Errorf("%s is missing", program)
 }
 
-// require makes sure that programs are there, installing them if root.
+// require checks that programs exist, and installs missing ones if it runs as
+// root.
 func (h host) require(ctx context.Context, programs ...string) error {
 	missing := func() (packages []string) {
 		for _, program := range programs {
@@ -78,16 +82,17 @@ func (h host) require(ctx context.Context, programs ...string) error {
 	return nil
 }
 
-// Require makes sure that programs are on this machine.
+// Require checks that programs exist on this machine, and installs missing ones if
+// it runs as root.
 func Require(ctx context.Context, programs ...string) error {
 	return thisHost().require(ctx, programs...)
 }
 
-// policyFile tells Debian's packages whether to start the service they bring.
+// policyFile is the script that Debian packages ask whether to start their service.
 const policyFile = "/usr/sbin/policy-rc.d"
 
-// aptInstall installs packages without starting the services they bring: the
-// lab runs copies of its own.
+// aptInstall installs packages without starting their services, because the lab
+// runs its own copies.
 func aptInstall(ctx context.Context, packages []string) error {
 	if _, err := exec.LookPath("apt-get"); err != nil {
 		return errors.New("there is no apt-get here; install it by this system's own means")
@@ -109,7 +114,7 @@ func aptInstall(ctx context.Context, packages []string) error {
 	return nil
 }
 
-// lastLine is the last line that says something.
+// lastLine returns the last line that is not empty.
 func lastLine(text []byte) string {
 	lines := bytes.Split(bytes.TrimSpace(text), []byte("\n"))
 	return string(bytes.TrimSpace(lines[len(lines)-1]))

@@ -1,4 +1,4 @@
-// Processes: which one was meant, is it still that one, and its end.
+// Identifies processes reliably, checks whether they still run, and ends them.
 
 package rig
 
@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Process names a process for good: ids are used again, but not with the same
-// start time in the same boot.
+// Process identifies a process by its id and start time. Ids are reused, but not
+// with the same start time in the same boot.
 type Process struct {
 	Name  string `json:"name"`
 	PID   int    `json:"pid"`
@@ -24,7 +24,7 @@ type Process struct {
 	Log   string `json:"log,omitempty"`
 }
 
-// identify reads who has the id now.
+// identify returns the process that has this id now.
 func identify(name string, pid int) (Process, error) {
 	_, start, err := readStat(pid)
 	if err != nil {
@@ -33,13 +33,13 @@ func identify(name string, pid int) (Process, error) {
 	return Process{Name: name, PID: pid, Start: start, Boot: bootID()}, nil
 }
 
-// Alive says whether it still runs; a zombie does not.
+// Alive returns whether the process still runs. A zombie does not count.
 func (p Process) Alive() bool {
 	state, start, err := readStat(p.PID)
 	return err == nil && state != 'Z' && state != 'X' && start == p.Start && p.Boot == bootID()
 }
 
-// Stop ends it: SIGTERM, and SIGKILL when that is not heeded in time.
+// Stop ends the process with SIGTERM, and with SIGKILL if it has not ended in time.
 func (p Process) Stop(patience time.Duration) error {
 	for _, signal := range []syscall.Signal{syscall.SIGTERM, syscall.SIGKILL} {
 		if !p.Alive() {
@@ -63,7 +63,7 @@ func readStat(pid int) (state byte, start uint64, err error) {
 	if err != nil {
 		return 0, 0, err
 	}
-	// The name stands in brackets and may hold anything, brackets too.
+	// The name is in brackets and may contain any characters, also brackets.
 	end := bytes.LastIndexByte(text, ')')
 	if end < 0 {
 		return 0, 0, fmt.Errorf("process %d: not understood: %q", pid, text)
@@ -84,16 +84,16 @@ func bootID() string {
 	return strings.TrimSpace(string(text))
 }
 
-// cacheVariable is set for everything that is started, so that what a broken
-// start left behind can be told from everything else on the machine.
+// cacheVariable is an environment variable of all started processes. By this
+// variable the lab recognises processes that a failed start left behind.
 const cacheVariable = "PLIMSOLL_LAB_CACHE"
 
-// orphans finds processes of this cache that nobody wrote down: those of a
-// start that was killed between starting one and writing it down.
+// orphans returns the processes of this cache that are not recorded. Such a
+// process was started just before its `up` was killed.
 func orphans(cache string, known []Process) []Process {
 	wanted := []byte(cacheVariable + "=" + cache)
 	entries, err := filepath.Glob("/proc/[0-9]*/environ")
-	if err != nil { // a constant pattern is well-formed
+	if err != nil { // the constant pattern is always valid
 		panic(err)
 	}
 	var found []Process
@@ -102,12 +102,12 @@ func orphans(cache string, known []Process) []Process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		environ, err := os.ReadFile(path) // those of others cannot be read
+		environ, err := os.ReadFile(path) // fails for processes of other users
 		if err != nil {
 			continue
 		}
 		title, _ := os.ReadFile(filepath.Join(filepath.Dir(path), "cmdline"))
-		// nginx writes its title over its environment; the title names its folder.
+		// nginx overwrites its environment with its title, which contains its folder.
 		ours := hasVariable(environ, wanted) || bytes.Contains(title, []byte("nginx: master process")) && bytes.Contains(title, []byte(cache+"/"))
 		if !ours {
 			continue
@@ -129,7 +129,8 @@ func hasVariable(environ, wanted []byte) bool {
 	return false
 }
 
-// isKnown is also true for the children of a known process, which end with it.
+// isKnown returns whether a process is known or a descendant of a known process,
+// which ends with that process.
 func isKnown(p Process, known []Process) bool {
 	for pid, depth := p.PID, 0; pid > 1 && depth < 8; pid, depth = parentOf(pid), depth+1 {
 		for _, k := range known {

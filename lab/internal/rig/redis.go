@@ -1,4 +1,4 @@
-// A private Redis: nothing is kept on disk, loopback only.
+// Starts a private Redis without files on disk, on loopback only.
 
 package rig
 
@@ -26,8 +26,8 @@ func startRedis(ctx context.Context, l *launch) error {
 		client := redis.NewClient(&redis.Options{Addr: address, MaxRetries: -1})
 		defer client.Close()
 		config := filepath.Join(dir, "redis.conf")
-		// A title of its own would be written over its environment, by which
-		// a left-over process is known.
+		// Redis must not set its process title, because the title would overwrite
+		// the environment variable by which the lab recognises its processes.
 		text := fmt.Sprintf("bind 127.0.0.1\nport %d\ndir %q\nsave \"\"\nappendonly no\ndaemonize no\nmaxclients 4000\nset-proc-title no\n", port, dir)
 		if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 			return err
@@ -43,7 +43,7 @@ func startRedis(ctx context.Context, l *launch) error {
 	})
 }
 
-// redisEnv tells a service where Redis is.
+// redisEnv returns the environment variable with the address of Redis.
 func (r *Rig) redisEnv() string {
 	return "LAB_REDIS_URL=redis://" + r.state.Backing["redis"].Addresses["redis"]
 }

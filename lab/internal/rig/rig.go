@@ -1,4 +1,4 @@
-// Up, down and status.
+// The operations up, down and status.
 
 package rig
 
@@ -14,14 +14,15 @@ import (
 	"time"
 )
 
-// Rig is an open lab.
+// Rig is an open cache folder of the lab, with the state of its processes.
 type Rig struct {
-	Cache string // where everything lives
-	Home  string // the lab's sources, for what is no Go program
-	Bin   string // the lab's built programs
-	// MinFree is the disk room that a data folder needs; 0 for the default.
+	Cache string // the folder of all files of the lab
+	Home  string // the lab's sources, for files that are no Go programs
+	Bin   string // the folder of the lab's built programs
+	// MinFree is the free disk space that a data folder needs, in bytes; 0 means
+	// the default.
 	MinFree uint64
-	// Progress is told what takes time.
+	// Progress receives messages about slow steps.
 	Progress io.Writer
 
 	state  *State
@@ -29,13 +30,14 @@ type Rig struct {
 }
 
 const (
-	// The data folder takes about 500 MiB once it is seeded and was loaded.
+	// The data folder has about 500 MiB after the table is filled and was under
+	// load.
 	defaultMinFree = 1 << 30
 	stopPatience   = 15 * time.Second
 )
 
-// Open makes the folder, waits for its lock and reads what runs. It ends what
-// a start that was cut off left behind.
+// Open creates the folder, waits for its lock, and reads the state of the running
+// processes. It ends processes that an interrupted start left behind.
 func (r *Rig) Open() (err error) {
 	if r.Cache, err = filepath.Abs(r.Cache); err != nil {
 		return err
@@ -75,7 +77,7 @@ func (r *Rig) Open() (err error) {
 			}
 		}
 	}
-	// A case without what it needs cannot work on.
+	// A case cannot work after one of the services it needs has ended.
 	for name, running := range r.state.Cases {
 		if slices.ContainsFunc(running.Needs, func(n string) bool { return r.state.Backing[n] == nil }) {
 			r.say("%s lost a database it needs and is ended", name)
@@ -88,7 +90,7 @@ func (r *Rig) Open() (err error) {
 	return r.state.save(r.Cache)
 }
 
-// Close gives the lock back; what runs goes on.
+// Close releases the lock. All processes continue to run.
 func (r *Rig) Close() {
 	if r.unlock != nil {
 		r.unlock()
@@ -109,7 +111,7 @@ func (r *Rig) room() uint64 {
 	return defaultMinFree
 }
 
-// program is the path of one of the lab's own programs.
+// program returns the path of one of the lab's own programs.
 func (r *Rig) program(name string) (string, error) {
 	path := filepath.Join(r.Bin, name)
 	if _, err := os.Stat(path); err != nil {
@@ -118,7 +120,7 @@ func (r *Rig) program(name string) (string, error) {
 	return path, nil
 }
 
-// Up starts a case, or finds it running, and returns its addresses.
+// Up starts a case unless it is running, and returns its addresses.
 func (r *Rig) Up(ctx context.Context, name string, o Options) (map[string]string, error) {
 	return r.UpAs(ctx, name, name, o)
 }
@@ -173,7 +175,7 @@ func (r *Rig) up(ctx context.Context, c Case, o Options) (map[string]string, err
 	return r.addresses(running), nil
 }
 
-// launch starts a case or backing service; one that fails leaves nothing.
+// launch starts a case or backing service. A failed start leaves no process.
 func (r *Rig) launch(ctx context.Context, group map[string]*Running, name string, running *Running,
 	start func(context.Context, *launch) error) error {
 	running.Addresses = map[string]string{}
@@ -191,7 +193,7 @@ func (r *Rig) launch(ctx context.Context, group map[string]*Running, name string
 	return nil
 }
 
-// addresses is a case's own and those of what it needs.
+// addresses returns the addresses of a case and of the backing services it needs.
 func (r *Rig) addresses(running *Running) map[string]string {
 	all := maps.Clone(running.Addresses)
 	for _, need := range running.Needs {
@@ -200,7 +202,7 @@ func (r *Rig) addresses(running *Running) map[string]string {
 	return all
 }
 
-// end ends the processes, the last started first.
+// end ends the processes of a case, the last started process first.
 func (r *Rig) end(running *Running) error {
 	var errs []error
 	for _, p := range slices.Backward(running.Processes) {
@@ -209,7 +211,8 @@ func (r *Rig) end(running *Running) error {
 	return errors.Join(errs...)
 }
 
-// Down ends a case, or all, and what no other case needs.
+// Down ends a case or all cases, and the backing services that no other case
+// needs.
 func (r *Rig) Down(name string) error {
 	names := []string{name}
 	if name == "all" {
@@ -254,7 +257,7 @@ func (r *Rig) dropUnused() error {
 	return r.state.save(r.Cache)
 }
 
-// Purge deletes the cache's content; nothing may run.
+// Purge deletes the content of the cache. Fails if a process is running.
 func (r *Rig) Purge() error {
 	if len(r.state.processes()) > 0 {
 		return errors.New("something still runs: `lab/down all` ends it")
@@ -270,5 +273,5 @@ func (r *Rig) Purge() error {
 	return nil
 }
 
-// Status is what runs.
+// Status returns the state of all running cases and backing services.
 func (r *Rig) Status() *State { return r.state }

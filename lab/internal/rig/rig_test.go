@@ -14,7 +14,8 @@ import (
 	"time"
 )
 
-// Real cases are started in the end-to-end tests; here is what goes wrong.
+// openRig opens a lab in this cache folder. These tests test failures; the
+// end-to-end tests start real cases.
 
 func openRig(t *testing.T, cache string) *Rig {
 	t.Helper()
@@ -26,7 +27,8 @@ func openRig(t *testing.T, cache string) *Rig {
 	return r
 }
 
-// sleeper is a process to play with; what is set for it is what the lab sets.
+// sleeper starts a harmless process with these environment variables, which the
+// lab would set.
 func sleeper(t *testing.T, env ...string) Process {
 	t.Helper()
 	command := exec.Command("sleep", "60")
@@ -79,7 +81,7 @@ func TestStopKillsWhatDoesNotHeed(t *testing.T) {
 	if err := command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	out.Read(make([]byte, 1)) // the trap is set
+	out.Read(make([]byte, 1)) // waits until the trap is set
 	go command.Wait()
 	p, err := identify("deaf", command.Process.Pid)
 	if err != nil {
@@ -229,7 +231,7 @@ func TestBadCases(t *testing.T) {
 func TestRequire(t *testing.T) {
 	for _, row := range []struct {
 		name      string
-		present   []string // from the start
+		present   []string // programs present from the start
 		root      bool
 		install   error
 		delivers  bool
@@ -281,7 +283,7 @@ func TestEveryProgramHasAPackage(t *testing.T) {
 	}
 }
 
-// attempt makes a launch for a plain shell command.
+// attempt starts a shell command as the lab starts a process.
 func attempt(t *testing.T, script string, patience time.Duration, ready func(context.Context, string) (bool, error)) error {
 	t.Helper()
 	r := openRig(t, t.TempDir())

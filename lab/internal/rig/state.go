@@ -1,4 +1,4 @@
-// What runs, as it is written down in the cache.
+// The record of running processes, as stored in the cache.
 
 package rig
 
@@ -10,16 +10,16 @@ import (
 	"path/filepath"
 )
 
-// State is everything that was started and not ended.
+// State contains the cases and backing services that were started and not ended.
 type State struct {
-	// Backing is what cases share: "redis", "mariadb".
+	// Backing contains the services that cases share: "redis", "mariadb".
 	Backing map[string]*Running `json:"backing"`
 	Cases   map[string]*Running `json:"cases"`
 }
 
-// Running is a case or a backing service.
+// Running is a started case or backing service.
 type Running struct {
-	// Ready is false while it is being started.
+	// Ready is false during the start.
 	Ready     bool              `json:"ready"`
 	Options   Options           `json:"options"`
 	Needs     []string          `json:"needs,omitempty"`
@@ -27,7 +27,7 @@ type Running struct {
 	Addresses map[string]string `json:"addresses"`
 }
 
-// Alive says whether all of it runs.
+// Alive returns whether the start is complete and all processes run.
 func (r *Running) Alive() bool {
 	for _, p := range r.Processes {
 		if !p.Alive() {
@@ -59,14 +59,14 @@ func loadState(cache string) (*State, error) {
 		return nil, fmt.Errorf("what runs cannot be read: %w", err)
 	}
 	if err := json.Unmarshal(text, s); err != nil {
-		// Nothing is lost: what runs is found again as left over, and ended.
+		// No process is lost: running processes are found as orphans, and ended.
 		fmt.Fprintf(os.Stderr, "lab: %s is damaged and is begun anew\n", statePath(cache))
 		return &State{Backing: map[string]*Running{}, Cases: map[string]*Running{}}, nil
 	}
 	return s, nil
 }
 
-// save replaces the file in one step, so that it is always whole.
+// save replaces the state file in one step, so that the file is always complete.
 func (s *State) save(cache string) error {
 	text, err := json.MarshalIndent(s, "", "  ")
 	if err == nil {

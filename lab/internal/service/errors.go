@@ -1,5 +1,5 @@
-// The one shape in which every service of the lab, the Node.js one too, says
-// what went wrong: {"error":{"status":404,"message":"..."}}.
+// The common form of errors of all services of the lab, including the Node.js
+// service: {"error":{"status":404,"message":"..."}}.
 
 package service
 
@@ -8,29 +8,29 @@ import (
 	"net/http"
 )
 
-// ErrorBody is the JSON of an error answer.
+// ErrorBody is the JSON body of an error response.
 type ErrorBody struct {
 	Error ErrorDetail `json:"error"`
 }
 
-// ErrorDetail is its content.
+// ErrorDetail contains the status and the message of an error response.
 type ErrorDetail struct {
 	Status  int    `json:"status"`
 	Message string `json:"message"`
 }
 
-// NewError makes an error answer's body.
+// NewError creates the body of an error response.
 func NewError(status int, message string) ErrorBody {
 	return ErrorBody{Error: ErrorDetail{Status: status, Message: message}}
 }
 
-// WriteError answers with a JSON error.
+// WriteError sends a response with a JSON error.
 func WriteError(w http.ResponseWriter, status int, message string) {
 	body, err := json.Marshal(NewError(status, message))
-	if err != nil { // a struct of an int and a string always encodes
+	if err != nil { // this struct can always be encoded
 		panic(err)
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)
-	_, _ = w.Write(body) // a client that went away has no one to tell
+	_, _ = w.Write(body) // an error means that the client has gone away
 }

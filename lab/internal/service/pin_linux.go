@@ -1,6 +1,6 @@
-// Pinning to cores. On one machine a set of cores is the nearest thing to "a
-// node": a service pinned to core 0 gains from a second one only if that has
-// a core of its own, as a second node would.
+// Pins a service to cores. On one machine, a set of cores represents a node. A
+// service pinned to core 0 gains from a second service only if that has its own
+// core, as a second node would.
 
 package service
 
@@ -24,8 +24,8 @@ func pin(cpus []int) error {
 		}
 		set.Set(cpu)
 	}
-	// The runtime already has threads; later ones inherit from their maker,
-	// so a second pass catches those that were made during the first.
+	// The Go runtime already has threads, and later threads inherit from their
+	// creator. A second pass therefore finds threads created during the first.
 	for range 2 {
 		threads, err := os.ReadDir("/proc/self/task")
 		if err != nil {

@@ -1,4 +1,4 @@
-// Pinning where the system has no call for it: refused, not ignored.
+// Refuses to pin a service on systems that have no call for pinning.
 
 //go:build !linux
 

@@ -1,8 +1,8 @@
-// Package service holds what every Go program of the lab does in the same
-// way: read flags, listen, say where, serve, and stop without cutting off a
-// request. It knows no endpoint and no database.
+// Package service contains the common part of all Go programs of the lab: read
+// flags, listen, print the address, serve, and stop without breaking a request.
+// The package knows no endpoint and no database.
 //
-// The contract with whoever starts such a program:
+// The contract with the program that starts a service:
 //   - the first line on standard output is one JSON object with the address
 //     (so port 0 works), written once the port is open;
 //   - log lines are JSON on standard error unless a program says otherwise;
@@ -29,39 +29,39 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// Program is one service: what it is called, its own flags, how it opens.
+// Program describes a service: its name, its own flags, and how it starts.
 type Program struct {
 	Name  string
 	About string
-	// Flags adds the program's own flags; nil for none.
+	// Flags adds the program's own flags; nil if the program has none.
 	Flags func(*pflag.FlagSet)
-	// Settle runs after the flags were read and before anything is opened:
-	// the place to read a configuration file or to refuse a flag's value.
+	// Settle is called after the flags are read and before the port opens. It may
+	// read a configuration file or refuse a flag's value.
 	Settle func(*pflag.FlagSet) error
-	// Log makes the program's logger; nil for JSON on standard error at the
+	// Log creates the program's logger; nil means JSON on standard error at the
 	// level of --log-level.
 	Log func() (*slog.Logger, func() error, error)
-	// Open makes the handler once the flags are settled.
+	// Open creates the handler after Settle was called.
 	Open func(context.Context, Env) (Served, error)
 }
 
-// Env is what a program gets to work with.
+// Env contains the values that a program gets when it starts.
 type Env struct {
 	Log *slog.Logger
 }
 
-// Served is an opened program.
+// Served is a started program: its handler, and the functions that end it.
 type Served struct {
 	Handler http.Handler
-	// Extra is added to the address line, for a second listener.
+	// Extra is added to the address line, such as the address of a second listener.
 	Extra map[string]string
-	// Drain ends what serves beside Handler, letting calls in flight finish.
+	// Drain ends further servers beside Handler, and lets calls in flight finish.
 	Drain func(context.Context)
-	// Close frees what Open took, after the last request was answered.
+	// Close frees the resources of Open, after the last response.
 	Close func() error
 }
 
-// common is what every program's command line has.
+// common contains the flags that every program of the lab has.
 type common struct {
 	listen          string
 	keepAlive       string
@@ -101,7 +101,8 @@ func Main(p Program) int {
 	return Run(ctx, p, os.Args[1:], os.Stdout, os.Stderr)
 }
 
-// Run is Main with everything passed in: it serves until ctx is done.
+// Run is like Main, but gets arguments and streams as parameters. It serves until
+// ctx is done.
 func Run(ctx context.Context, p Program, args []string, stdout, stderr io.Writer) int {
 	var c common
 	fs := pflag.NewFlagSet(p.Name, pflag.ContinueOnError)
@@ -162,7 +163,8 @@ func serve(ctx context.Context, p Program, c common, stdout, stderr io.Writer) e
 		defer closeLog()
 	}
 
-	// The port comes first: a taken one is said before any database is asked.
+	// The port is opened first, so that a used port is reported before any
+	// database is contacted.
 	listener, err := Listen(c.listen)
 	if err != nil {
 		return err
@@ -209,7 +211,7 @@ func serve(ctx context.Context, p Program, c common, stdout, stderr io.Writer) e
 	return nil
 }
 
-// Listen opens a TCP port, and says in one sentence when it is taken.
+// Listen opens a TCP port. If the port is used, the error is one sentence.
 func Listen(address string) (net.Listener, error) {
 	listener, err := net.Listen("tcp", address)
 	switch {
@@ -234,7 +236,7 @@ func announce(w io.Writer, name string, address net.Addr, extra map[string]strin
 	return json.NewEncoder(w).Encode(line)
 }
 
-// ParseLevel reads a log level's name.
+// ParseLevel parses the name of a log level.
 func ParseLevel(name string) (slog.Level, error) {
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(name)); err != nil || strings.ContainsAny(name, "+-") {

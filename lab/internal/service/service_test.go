@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// started is a program under test, running in this process.
+// started is a program under test that runs in the test's process.
 type started struct {
 	url    string
 	stop   context.CancelFunc
@@ -98,7 +98,7 @@ func TestStopCutsOffAfterItsTimeout(t *testing.T) {
 	}
 }
 
-// waitRefused waits until the server takes no new connection.
+// waitRefused waits until the server refuses new connections.
 func waitRefused(t *testing.T, url string) {
 	t.Helper()
 	for range 500 {

@@ -1,6 +1,6 @@
-// Command protogen compiles a .proto file and writes its Go code: messages and
-// gRPC stubs, next to it. It stands in for protoc, which needs no install this
-// way: the compiler is a Go library, and the two code generators are run with
+// Command protogen compiles a .proto file and writes its Go code (messages and
+// gRPC stubs) next to the file. It replaces protoc, so that protoc need not be
+// installed. The compiler is a Go library, and the two code generators run with
 // `go run` at the versions of this module.
 //
 // Usage: go run -C ../../tools ./protogen ../internal/ladder/ladderpb/ladder.proto
@@ -41,7 +41,7 @@ func run(path string) error {
 	dir, name := filepath.Split(path)
 	compiler := protocompile.Compiler{
 		Resolver:       &protocompile.SourceResolver{ImportPaths: []string{dir}},
-		SourceInfoMode: protocompile.SourceInfoStandard, // comments reach the Go code
+		SourceInfoMode: protocompile.SourceInfoStandard, // copies comments into the Go code
 	}
 	files, err := compiler.Compile(context.Background(), name)
 	if err != nil {

@@ -15,9 +15,9 @@
 #[path = "../../tests/corpus/mod.rs"]
 mod corpus;
 
-use corpus::{CorpusAnswer, CorpusCase, cases, confusion, expected_text, fit, folder, leave_one_set_out, shares};
+use corpus::{CorpusAnswer, CorpusCase, cases, expected_text, fit, folder, leave_one_set_out, shares, verdict_table};
 use plimsoll_analysis::explain::{Answers, Cause, Posterior};
-use plimsoll_analysis::finding::case_of;
+use plimsoll_analysis::finding::recorded_contrast;
 use plimsoll_model::codec;
 
 /// The temperatures that `fit` tries.
@@ -50,7 +50,7 @@ fn main() {
 fn record(run: &str, name: &str, set: &str, truth: &str, disturbed: bool) -> Result<(), String> {
     let bytes = std::fs::read(run).map_err(|error| format!("{run}: {error}"))?;
     let decoded = codec::decode(&bytes).map_err(|error| format!("{run}: {error}"))?;
-    let found = case_of(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
+    let found = recorded_contrast(&decoded.experiment).map_err(|error| format!("{run}: {error}"))?;
     let (case, changes) = found.ok_or_else(|| format!("{run}: no explanation was recorded"))?;
     let truth = truth.split(',').map(str::to_owned).collect();
     let case = CorpusCase { name: name.to_owned(), set: set.to_owned(), truth, disturbed, case, changes };
@@ -81,7 +81,7 @@ fn fit_all() -> Result<(), String> {
     let cases = cases();
     let loss = |temperature: f64| {
         let said = leave_one_set_out(&cases, temperature, NAMED_FROM[0]);
-        said.iter().map(|said| -(said.of_truth.max(1e-4)).ln()).sum::<f64>() / cases.len() as f64
+        said.iter().map(|said| -(said.right_causes_probability.max(1e-4)).ln()).sum::<f64>() / cases.len() as f64
     };
     let losses: Vec<(f64, f64)> = TEMPERATURES.into_iter().map(|it| (loss(it), it)).collect();
     let (_, temperature) = losses.iter().copied().min_by(|a, b| a.0.total_cmp(&b.0)).expect("temperatures");
@@ -106,7 +106,7 @@ fn causes(said: &[CorpusAnswer]) -> Vec<Cause> {
 fn expect() -> Result<(), String> {
     let cases = cases();
     let said: Vec<Cause> = cases.iter().map(CorpusCase::named_cause).collect();
-    println!("{}", confusion(&cases, &said));
+    println!("{}", verdict_table(&cases, &said));
     std::fs::write(folder().join("expected.tsv"), expected_text(&cases, &said)).map_err(|error| error.to_string())
 }
 
@@ -114,10 +114,10 @@ fn score() {
     let cases = cases();
     let fitted = plimsoll_analysis::explain::likelihoods::Likelihoods::fitted();
     let said = leave_one_set_out(&cases, fitted.temperature, fitted.named_from);
-    println!("{}", confusion(&cases, &causes(&said)));
+    println!("{}", verdict_table(&cases, &causes(&said)));
     for (case, said) in cases.iter().zip(&said).filter(|(case, said)| case.verdict(said.most_probable) as usize != 0) {
         let (truth, other) = (&case.truth, said.most_probable);
-        println!("{}: {truth:?} has {:.2}, {other} {:.2}", case.name, said.of_truth, said.probability);
+        println!("{}: {truth:?} has {:.2}, {other} {:.2}", case.name, said.right_causes_probability, said.probability);
     }
     for (what, of) in [("quiet", false), ("disturbed", true)] {
         let some: Vec<CorpusCase> = cases.iter().filter(|it| it.disturbed == of).cloned().collect();

@@ -16,7 +16,7 @@ mod simulator;
 mod truths;
 
 use plimsoll_model::units::SECOND;
-use simulator::{Aging, Kind, Model, Noise, Service};
+use simulator::{CapacityDrift, Kind, Model, Noise, Service};
 
 const MODELS: [(&str, Kind); 4] = [
     ("M/D/1", Kind::Queue(Service::Constant, 1)),
@@ -28,24 +28,24 @@ const CAPACITIES: [f64; 5] = [10.0, 100.0, 1_000.0, 12_000.0, 100_000.0];
 
 /// Servers whose capacity changes over time: name, kind, nominal capacity in 1/s, and the capacity
 /// that they sustain for half an hour in 1/s.
-const OVER_TIME: [(&str, Kind, f64, f64); 12] = [
+const CHANGING_SERVERS: [(&str, Kind, f64, f64); 12] = [
     ("3 000 a minute", Kind::Quota(3_000.0, 60.0), 2_000.0, 50.0),
     ("500 in 10 s", Kind::Quota(500.0, 10.0), 2_000.0, 50.0),
     ("5 000 in 5 s", Kind::Quota(5_000.0, 5.0), 5_000.0, 1_000.0),
-    ("credit 20 000, 250 to 50/s", Kind::Ages(Aging::Credit(20_000.0, 0.2)), 250.0, 50.0),
-    ("credit 20 000, 1 000 to 200/s", Kind::Ages(Aging::Credit(20_000.0, 0.2)), 1_000.0, 200.0),
-    ("credit 3 000, 1 000 to 400/s", Kind::Ages(Aging::Credit(3_000.0, 0.4)), 1_000.0, 400.0),
-    ("scales after 20 s, 500 to 1 000/s", Kind::Ages(Aging::Scales(20.0, 2.0)), 500.0, 1_000.0),
-    ("scales after 90 s, 500 to 1 000/s", Kind::Ages(Aging::Scales(90.0, 2.0)), 500.0, 1_000.0),
-    ("cache of 5 000, 400 to 1 000/s", Kind::Ages(Aging::Warms(5_000.0, 0.4)), 1_000.0, 1_000.0),
-    ("cache of 40 000, 400 to 1 000/s", Kind::Ages(Aging::Warms(40_000.0, 0.4)), 1_000.0, 1_000.0),
-    ("leak, half after 100 000", Kind::Ages(Aging::Leaks(100_000.0)), 1_000.0, 0.0),
-    ("leak, half after 1 000 000", Kind::Ages(Aging::Leaks(1_000_000.0)), 1_000.0, 0.0),
+    ("credit 20 000, 250 to 50/s", Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 250.0, 50.0),
+    ("credit 20 000, 1 000 to 200/s", Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 1_000.0, 200.0),
+    ("credit 3 000, 1 000 to 400/s", Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 1_000.0, 400.0),
+    ("scales after 20 s, 500 to 1 000/s", Kind::Ages(CapacityDrift::Scales(20.0, 2.0)), 500.0, 1_000.0),
+    ("scales after 90 s, 500 to 1 000/s", Kind::Ages(CapacityDrift::Scales(90.0, 2.0)), 500.0, 1_000.0),
+    ("cache of 5 000, 400 to 1 000/s", Kind::Ages(CapacityDrift::Warms(5_000.0, 0.4)), 1_000.0, 1_000.0),
+    ("cache of 40 000, 400 to 1 000/s", Kind::Ages(CapacityDrift::Warms(40_000.0, 0.4)), 1_000.0, 1_000.0),
+    ("leak, half after 100 000", Kind::Ages(CapacityDrift::Leaks(100_000.0)), 1_000.0, 0.0),
+    ("leak, half after 1 000 000", Kind::Ages(CapacityDrift::Leaks(1_000_000.0)), 1_000.0, 0.0),
 ];
 
 #[allow(clippy::print_stdout)]
 fn over_time(seed: u64, budget_s: u64, name: Option<&str>) {
-    for (model_name, kind, capacity, sustained) in OVER_TIME {
+    for (model_name, kind, capacity, sustained) in CHANGING_SERVERS {
         if name.is_some_and(|name| !model_name.starts_with(name)) {
             continue;
         }

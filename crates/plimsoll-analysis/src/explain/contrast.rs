@@ -4,11 +4,13 @@
 //!
 //! Not here: the conclusions from the facts (`features`).
 
-use super::demands::{ServiceDemand, UsedResource, demands, used_of_allowed};
+use super::demands::{ServiceDemand, UsedResource, busy_allowed_cores, demands};
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AS_FAST, CLEARLY_MORE, FAILS, FELT, FEW, FULL, FULL_IDLE, KEPT_UP, MOST, NEARLY_FULL, ONE_CORE, PART, RISEN,
-    SEVERAL, SLOWER, SPARE_IDLE, THROTTLED, USED_UP, WAKING_NS,
+    AVAILABLE_IDLE_SHARE_MIN, CLEARLY_MORE_FACTOR, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR, EXHAUSTED_SHARE_MIN,
+    FEW, FULL, KEEPS_UP_SHARE_MIN, MANY_FAILURES_SHARE, MOST_SHARE_MIN, NEARLY_FULL, NOTICEABLE_SHARE_MIN,
+    ONE_CORE_RANGE, PART, RISEN_FACTOR_MIN, SATURATED_IDLE_SHARE_MAX, SLOWER_FACTOR_MIN, THROTTLED_PERIODS_SHARE_MIN,
+    WAKING_NS,
 };
 use crate::find::{Findings, SloBreakKind, StopReason};
 use crate::judge::{TrialOutcome, Verdict};
@@ -30,7 +32,7 @@ pub struct Loads<'a> {
     /// A steady load just above the load line.
     pub past: Option<&'a Run>,
     /// The highest load above the load line that met the SLO; `None` without one.
-    pub held_past: Option<&'a Run>,
+    pub sustained_above_line: Option<&'a Run>,
     /// The closed-loop loads with enough users to saturate the server.
     pub closed: Vec<&'a Run>,
     /// Number of processes of the server's control group that the kernel killed because memory was
@@ -41,7 +43,7 @@ pub struct Loads<'a> {
 /// Returns how many processes the kernel killed during these runs because memory was short. `runs`:
 /// in order of time. A restarted server has a new control group, so the counter may begin again at
 /// 0. Returns `None` if the counter was not observed.
-pub fn killed_in<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
+pub fn killed_processes<'a>(runs: impl Iterator<Item = &'a Run>) -> Option<f64> {
     let series = runs.filter_map(|run| run.probes.series.get(table::CGROUP_OOM_KILLS.name));
     let counts: Vec<f64> =
         series.flat_map(|series| series.between(i64::MIN, i64::MAX)).map(|sample| sample.value).collect();
@@ -57,7 +59,7 @@ impl<'a> Loads<'a> {
     /// Selects the trials of a search that are nearest to the loads of an explanation. `runs`: the
     /// runs of the trials, in order.
     pub fn from_search(findings: &Findings, runs: &[&'a Run]) -> Loads<'a> {
-        let line = level_of(findings);
+        let line = reference_rate(findings);
         let open = || {
             let whole = findings.trials.iter().zip(runs).filter(|(trial, _)| {
                 !matches!(trial.purpose, Purpose::Settle | Purpose::Profile) && trial.verdict != Verdict::Void
@@ -79,16 +81,16 @@ impl<'a> Loads<'a> {
             half: nearest(0.5, LOW, AT_LINE).map(|found| found.2),
             line: nearest(1.0, AT_LINE, 1.0001).map(|found| found.2),
             past: past.map(|found| found.2),
-            held_past: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
+            sustained_above_line: past.filter(|found| found.1.verdict == Verdict::Pass).map(|found| found.2),
             closed: Vec::new(),
-            killed: killed_in(runs.iter().copied()),
+            killed: killed_processes(runs.iter().copied()),
         }
     }
 }
 
 /// Returns the rate that the loads of an explanation are shares of, 1/s. It is the load line, or
 /// without a line the highest throughput of the server.
-pub fn level_of(findings: &Findings) -> f64 {
+pub fn reference_rate(findings: &Findings) -> f64 {
     let line = findings.load_line_rps.rps;
     if line > 0.0 {
         return line;
@@ -108,7 +110,7 @@ pub(super) fn sustained_rps(has_line: bool, best_rps: f64, steady_rps: Option<f6
     let pushed = past
         .get(Signal::Goodput)
         .zip(past.get(Signal::Offered))
-        .is_some_and(|(goodput_rps, offered_rps)| goodput_rps < KEPT_UP * offered_rps);
+        .is_some_and(|(goodput_rps, offered_rps)| goodput_rps < KEEPS_UP_SHARE_MIN * offered_rps);
     steady_rps.filter(|rps| !has_line && pushed && *rps > 0.0).unwrap_or(best_rps)
 }
 
@@ -214,7 +216,7 @@ impl Contrast {
         let demands = demands(&[&low, &half, &line, &past]);
         let failing = findings.constant_failure.filter(|failing| failing.how == SloBreakKind::Failed);
         Contrast {
-            held_past_rps: loads.held_past.and_then(|run| under(run).get(Signal::Offered)),
+            held_past_rps: loads.sustained_above_line.and_then(|run| under(run).get(Signal::Offered)),
             lower_rps: findings.load_line_rps.rps * requests_each,
             upper_rps: findings.load_line_rps.upper.map(|upper| upper * requests_each),
             stopped_by: findings.stopped_by,
@@ -266,7 +268,7 @@ impl Contrast {
     pub fn best_closed_load(&self) -> Option<&LoadSignals> {
         let answered = |sight: &LoadSignals| sight.get(Signal::Goodput);
         // A user whose request is rejected sends the next request immediately.
-        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= FAILS);
+        let refuses = self.closed.get(Signal::Failed).is_some_and(|share| share >= MANY_FAILURES_SHARE);
         (!refuses && answered(&self.closed)? >= answered(&self.past)?).then_some(&self.closed)
     }
 
@@ -307,13 +309,13 @@ impl Contrast {
     /// Returns the rate that the server sustains now, divided by the lowest rate that the search
     /// did not sustain. Returns `None` if the ratio is clearly below 1.
     pub fn holds_upper(&self) -> Option<f64> {
-        Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= USED_UP)
+        Some(self.held_past_rps? / self.upper_rps?).filter(|share| *share >= EXHAUSTED_SHARE_MIN)
     }
 
     /// Returns the goodput of the closed-loop load, divided by the goodput under overload in the
     /// search. In a closed loop fewer requests compete, so a ratio slightly above 1 means nothing.
     /// `None`: requests failed in the closed loop, or one of the loads is missing.
-    pub fn answers_more(&self) -> Option<f64> {
+    pub fn goodput_gain_of_closed_loop(&self) -> Option<f64> {
         Some(self.best_closed_load()?.get(Signal::Goodput)? / self.saturated_rps?)
     }
 
@@ -328,10 +330,10 @@ impl Contrast {
         let known = self.held_past_rps.into_iter().chain(self.upper_rps).fold(line, f64::max);
         // The load line may now be anywhere between the highest rate sustained above the line and
         // the next step.
-        let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER * held);
+        let next_step = self.held_past_rps.is_some_and(|held| offered_rps <= SLOWER_FACTOR_MIN * held);
         let anywhere = self.lower_rps <= 0.0 || self.queues_unevenly() || next_step;
         let most = if anywhere { f64::INFINITY } else { known * (1.0 + FEW) };
-        Some(goodput_rps < offered_rps * KEPT_UP && goodput_rps <= most)
+        Some(goodput_rps < offered_rps * KEEPS_UP_SHARE_MIN && goodput_rps <= most)
     }
 
     /// Returns whether some requests wait long above the line while most are as fast as at a low
@@ -339,9 +341,16 @@ impl Contrast {
     /// process, so some queues fill first.
     fn queues_unevenly(&self) -> bool {
         let p50 = |sight: &LoadSignals| sight.get(Signal::P50);
-        let soon = p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER * low_ns);
-        let wait = self.past.get(Signal::P99).zip(p50(&self.past)).is_some_and(|(p99, p50)| p99 >= SEVERAL * p50);
-        soon && wait && self.held_past_rps.is_none() && self.worker_processes().is_some_and(|count| count >= AS_FAST)
+        let soon =
+            p50(&self.past).zip(p50(&self.low)).is_some_and(|(past_ns, low_ns)| past_ns <= SLOWER_FACTOR_MIN * low_ns);
+        let wait = self
+            .past
+            .get(Signal::P99)
+            .zip(p50(&self.past))
+            .is_some_and(|(p99, p50)| p99 >= COUNT_ABOVE_CHANCE_MIN * p50);
+        soon && wait
+            && self.held_past_rps.is_none()
+            && self.worker_processes().is_some_and(|count| count >= EQUALLY_SHORT_FACTOR)
     }
 
     /// Returns whether all cores of the machine are in use at the load line or above. Either hardly
@@ -352,10 +361,10 @@ impl Contrast {
         let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
             let (idle, waiting) = (sight.get(Signal::Idle)?, self.waiting_for_cores(sight)?);
-            Some(idle < SPARE_IDLE * cores && waiting >= idle.max(MOST))
+            Some(idle < AVAILABLE_IDLE_SHARE_MIN * cores && waiting >= idle.max(MOST_SHARE_MIN))
         };
         let wanted = wanted(&self.line) == Some(true) || wanted(&self.past) == Some(true);
-        Some(idle <= FULL_IDLE * cores || wanted)
+        Some(idle <= SATURATED_IDLE_SHARE_MAX * cores || wanted)
     }
 
     /// Returns the mean number of server threads that wait for a core, without threads that are
@@ -374,7 +383,7 @@ impl Contrast {
     /// load line or above. The server and the dependencies bound to the same cores use them.
     pub fn allowed_full(&self) -> Option<bool> {
         let allowed = self.top(Signal::CoresAllowed)?;
-        let used = [&self.line, &self.past].into_iter().filter_map(used_of_allowed).reduce(f64::max)?;
+        let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
         Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
@@ -386,10 +395,14 @@ impl Contrast {
     }
 
     /// Returns whether the server has idle cores that it may use, at the load line and above.
-    pub fn cores_spare(&self) -> Option<bool> {
+    pub fn has_idle_cores(&self) -> Option<bool> {
         let closed = self.best_closed_load().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
         let (idle, cores) = (self.bottom(Signal::Idle)?.max(closed), self.top(Signal::Cores)?);
-        Some(idle >= (SPARE_IDLE * cores).min(MOST) && !self.allowed_full().unwrap_or(false) && !self.cores_full()?)
+        Some(
+            idle >= (AVAILABLE_IDLE_SHARE_MIN * cores).min(MOST_SHARE_MIN)
+                && !self.allowed_full().unwrap_or(false)
+                && !self.cores_full()?,
+        )
     }
 
     /// Returns whether a thread of the server is saturated at the load line or above. It works all
@@ -397,15 +410,26 @@ impl Contrast {
     /// compilers of the server's runtime; together with them the thread uses one core.
     pub fn thread_full(&self) -> Option<bool> {
         let fullest = self.top(Signal::FullestThread)?;
-        let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE.contains(&used));
+        let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
         let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
         // If a server rejects requests but responds as fast as before, no request waits, and no
         // thread is saturated.
         let waits = || {
             let (low, past) = (self.low.get(Signal::Service)?, self.past.get(Signal::Service)?);
-            Some(past >= RISEN * low && self.plateau()? && self.cores_spare()?)
+            Some(past >= RISEN_FACTOR_MIN * low && self.plateau()? && self.has_idle_cores()?)
         };
-        Some(fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?)
+        let is_full = fullest >= FULL || fullest >= NEARLY_FULL && one_core() && alone() && waits()?;
+        // A thread that is as busy at a low load polls, or does work of its own.
+        let by_requests = self.low.get(Signal::FullestThread).is_none_or(|low| low < (1.0 - FEW) * fullest);
+        Some(is_full && by_requests && !self.cores_full_by_other_threads().unwrap_or(false))
+    }
+
+    /// Returns whether no core is idle because several threads of the server are busy. The cores
+    /// are the limit then, even if one of these threads uses a whole core.
+    fn cores_full_by_other_threads(&self) -> Option<bool> {
+        let other_threads = self.top(Signal::ServerCores)? - self.top(Signal::FullestThread)?;
+        let own = self.top(Signal::ServerCores)? >= (1.0 - FEW) * self.top(Signal::Cores)?;
+        Some(self.cores_full()? && own && other_threads >= MOST_SHARE_MIN)
     }
 
     /// Returns the share of the server's CPU time that garbage collection uses. For a collector
@@ -418,23 +442,26 @@ impl Contrast {
 
     /// Returns whether garbage collection takes more from requests than at a low load. It also
     /// returns true if collection is so costly that even a low load fails.
-    pub fn collects_more(&self) -> bool {
+    pub fn collects_more_under_load(&self) -> bool {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
         let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
-        let pauses = self.rises(Signal::GcPauses, SLOWER).unwrap_or(false);
-        let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST * rps);
+        let pauses = self.rises(Signal::GcPauses, SLOWER_FACTOR_MIN).unwrap_or(false);
+        let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST_SHARE_MIN * rps);
         // At a low load, a collector may use CPU time that nothing else needs. Once all cores are
         // in use, most of its CPU time is taken from requests.
-        let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST) == Some(true);
-        top > 0.0 && top >= (1.0 + FELT) * low || pauses || from_requests || unanswered && self.collects_alone()
+        let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST_SHARE_MIN) == Some(true);
+        top > 0.0 && top >= (1.0 + NOTICEABLE_SHARE_MIN) * low
+            || pauses
+            || from_requests
+            || unanswered && self.collects_alone()
     }
 
     /// Returns whether garbage collection that stops all requests uses half a core or more.
     pub fn collects_alone(&self) -> bool {
         let alone = !self.past.collects_beside && !self.line.collects_beside;
         let of = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
-        alone && of(&self.past).or(of(&self.line)).is_some_and(|cores| cores >= MOST)
+        alone && of(&self.past).or(of(&self.line)).is_some_and(|cores| cores >= MOST_SHARE_MIN)
     }
 
     /// Returns whether the number of threads in a waiting state (`signal`) reaches `least`, and is
@@ -443,20 +470,20 @@ impl Contrast {
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
         let (top, low) = (self.top(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
-        Some(top >= least && (top >= AS_FAST * low || one))
+        Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
     }
 
     /// Returns whether more requests are in service than the server uses cores. Then its workers
     /// wait for something else than a core.
     pub fn is_waiting_in_service(&self) -> Option<bool> {
         let served_ns = self.worker_time_ns()? - WAKING_NS;
-        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE * self.top(Signal::ServerCores)?)
+        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.top(Signal::ServerCores)?)
     }
 
     /// Returns whether the server's control group exhausted its CPU quota in at least 5 % of the
     /// quota's periods.
     pub fn quota_full(&self) -> Option<bool> {
-        self.reaches(Signal::Throttled, THROTTLED)
+        self.reaches(Signal::Throttled, THROTTLED_PERIODS_SHARE_MIN)
     }
 
     /// Returns the facts with the demands on resources added, because a record of the facts leaves
@@ -468,10 +495,10 @@ impl Contrast {
 
     /// Returns whether no processing resource is saturated at the load line or above. The resources
     /// are threads, cores, CPU quotas and collectors that stop all requests.
-    pub fn nothing_full(&self) -> Option<bool> {
+    pub fn has_no_saturated_resource(&self) -> Option<bool> {
         let throttled = self.quota_full().unwrap_or(false);
         let collecting = self.collects_alone();
-        Some(!throttled && !collecting && !self.thread_full()? && self.cores_spare()?)
+        Some(!throttled && !collecting && !self.thread_full()? && self.has_idle_cores()?)
     }
 
     /// Returns the main peer of the server: the dependency with the most connections at the load
@@ -498,7 +525,7 @@ impl Contrast {
     /// that stay idle while thousands of requests complete limit nothing.
     pub fn asks(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
-        Some(*sent >= THROTTLED * self.top(Signal::Goodput)?)
+        Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.top(Signal::Goodput)?)
     }
 
     /// Returns the dependency with the most open calls above the line: its address, and the mean
@@ -529,15 +556,17 @@ impl Contrast {
     }
 
     /// Returns the numbers of connections to the main peer at the load line and above. The main
-    /// peer is the dependency that [`Self::peer`] returns.
+    /// peer is the dependency that [`Self::peer`] returns. If the connections were not observed at
+    /// the load line, the number at half of the load line counts.
     pub fn peer_counts(&self) -> Option<(f64, f64)> {
         let (peer, _) = self.peer()?;
-        Some((self.line.peers.get(peer).copied()?, self.past.peers.get(peer).copied()?))
+        let line = self.line.peers.get(peer).or(self.half.peers.get(peer)).copied()?;
+        Some((line, self.past.peers.get(peer).copied()?))
     }
 
     /// Returns a signal at the low load, at the load line and above. For
     /// [`Signal::PeerConnections`], only connections to the main peer count.
-    pub fn over_loads(&self, signal: Signal) -> [Option<f64>; 3] {
+    pub fn values_at_each_load(&self, signal: Signal) -> [Option<f64>; 3] {
         let peer = self.peer().filter(|_| signal == Signal::PeerConnections);
         let of = |sight: &LoadSignals| match peer {
             Some((peer, _)) => sight.peers.get(peer).copied(),
@@ -570,16 +599,18 @@ impl Contrast {
     /// Returns the goodput at the low load, 1/s, if an overload has broken the server. The sign is
     /// a goodput below half of the offered rate, although the search sustained that rate. Then the
     /// loads after the search show no limit of a working server.
-    pub fn goodput_if_broken_rps(&self) -> Option<f64> {
+    pub fn goodput_of_broken_server_rps(&self) -> Option<f64> {
         let (offered_rps, goodput_rps) = (self.low.get(Signal::Offered)?, self.low.get(Signal::Goodput)?);
-        (offered_rps * self.low.seconds >= 10.0 && goodput_rps < MOST * offered_rps && self.lower_rps >= offered_rps)
+        (offered_rps * self.low.seconds >= 10.0
+            && goodput_rps < MOST_SHARE_MIN * offered_rps
+            && self.lower_rps >= offered_rps)
             .then_some(goodput_rps)
     }
 
     /// Returns whether the low load breaks a latency bound of the SLO. The load at half the line
     /// must break the bound, too: otherwise the low load only met a stall. If the low load had no
     /// response, a single user decides. A low load with few requests may miss the late ones.
-    pub fn slow_when_low(&self) -> Option<bool> {
+    pub fn breaks_slo_at_low_load(&self) -> Option<bool> {
         let broken = self.slo.response_bounds().filter_map(|bound| {
             let bound_ns = bound.bound_ns as f64;
             // For a quantile below p99, the median is compared with the bound. The median is at
@@ -588,33 +619,41 @@ impl Contrast {
             let late = |sight: &LoadSignals| Some(sight.get(signal)? > bound_ns);
             let alone = || self.alone_ns.map(|alone_ns| alone_ns > bound_ns);
             let low = late(&self.low).or_else(alone)? && late(&self.half).unwrap_or(true);
-            Some(low || signal == Signal::P99 && self.is_equally_late(bound_ns).unwrap_or(false))
+            Some(low || signal == Signal::P99 && self.has_equal_lateness(bound_ns).unwrap_or(false))
         });
         broken.reduce(|a, b| a || b)
     }
 
     /// Returns the load that shows the latency without a queue: the low load. If the low load has
     /// few responses, and they are earlier, it is the load at half the line.
-    pub fn late_low(&self) -> &LoadSignals {
+    pub fn unloaded_latency_load(&self) -> &LoadSignals {
         let later = self.half.get(Signal::P99) > self.low.get(Signal::P99);
-        if self.few_when_low() && later { &self.half } else { &self.low }
+        if self.low_load_is_small() && later { &self.half } else { &self.low }
     }
 
     /// Returns whether some responses are late by an equal time at half the line and above the
     /// line. The other responses must be as fast as before, and evenly spread, not in batches as
     /// after a stall. In a queue, requests would wait longer with more load.
-    fn is_equally_late(&self, bound_ns: f64) -> Option<bool> {
+    fn has_equal_lateness(&self, bound_ns: f64) -> Option<bool> {
         let late_ns = [&self.half, &self.line, &self.past].map(|sight| sight.get(Signal::P99));
         let [half_ns, line_ns, past_ns] = [late_ns[0]?, late_ns[1]?, late_ns[2]?];
         let late = half_ns.min(line_ns).min(past_ns) > bound_ns;
-        let alike = past_ns <= (1.0 + FELT) * half_ns && half_ns <= (1.0 + FELT) * past_ns;
-        let more = self.past.get(Signal::Goodput)? >= AS_FAST * self.half.get(Signal::Goodput)?;
-        let soon = self.past.get(Signal::P50)? <= AS_FAST * self.half.get(Signal::P50)?;
-        Some(self.few_when_low() && late && alike && more && soon && self.past.get(Signal::Dispersion)? <= AS_FAST)
+        let alike =
+            past_ns <= (1.0 + NOTICEABLE_SHARE_MIN) * half_ns && half_ns <= (1.0 + NOTICEABLE_SHARE_MIN) * past_ns;
+        let more = self.past.get(Signal::Goodput)? >= EQUALLY_SHORT_FACTOR * self.half.get(Signal::Goodput)?;
+        let soon = self.past.get(Signal::P50)? <= EQUALLY_SHORT_FACTOR * self.half.get(Signal::P50)?;
+        Some(
+            self.low_load_is_small()
+                && late
+                && alike
+                && more
+                && soon
+                && self.past.get(Signal::Dispersion)? <= EQUALLY_SHORT_FACTOR,
+        )
     }
 
     /// Returns whether the low load has fewer than 100 responses, too few for a p99.
-    fn few_when_low(&self) -> bool {
+    fn low_load_is_small(&self) -> bool {
         self.low.get(Signal::Goodput).is_some_and(|rps| rps * self.low.seconds < 100.0)
     }
 }

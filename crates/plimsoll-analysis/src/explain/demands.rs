@@ -6,7 +6,7 @@
 //! Not here: which resource is the limit (`posterior`).
 
 use super::signals::{LoadSignals, Signal};
-use super::thresholds::{FEW, MOST};
+use super::thresholds::{FEW, MOST_SHARE_MIN};
 
 /// A resource whose time requests use, such as a thread or the cores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -72,7 +72,7 @@ impl UsedResource {
             }
             UsedResource::Allowed => {
                 let allowed = sight.get(Signal::CoresAllowed)?;
-                (allowed < sight.get(Signal::Cores)?).then_some((used_of_allowed(sight)?, allowed))
+                (allowed < sight.get(Signal::Cores)?).then_some((busy_allowed_cores(sight)?, allowed))
             }
             UsedResource::Quota => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Quota)?)),
             // With several processes, the division of work between them is not known.
@@ -86,7 +86,7 @@ impl UsedResource {
 
 /// Returns how many of the cores that the server may use are busy: by the server, and by
 /// dependencies bound to the same cores.
-pub(super) fn used_of_allowed(sight: &LoadSignals) -> Option<f64> {
+pub(super) fn busy_allowed_cores(sight: &LoadSignals) -> Option<f64> {
     Some(sight.get(Signal::ServerCores)? + sight.get(Signal::DownstreamOnItsCores).unwrap_or(0.0))
 }
 
@@ -106,7 +106,7 @@ pub struct ServiceDemand {
 }
 
 /// The minimum busy share of a resource: below this share, its demand cannot be measured.
-const USED_MIN: f64 = 0.002;
+const BUSY_SHARE_MIN: f64 = 0.002;
 
 /// Computes the demands from the signals of several loads; the lowest saturating rate comes first.
 pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
@@ -129,13 +129,13 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
     let used_share = points.iter().map(|(_, busy, capacity)| busy / capacity).fold(0.0, f64::max);
     let (slope, intercept) = line(&points)?;
     // A hardly busy resource gives no estimate of the rate that saturates it.
-    if slope <= 0.0 || used_share < USED_MIN {
+    if slope <= 0.0 || used_share < BUSY_SHARE_MIN {
         return None;
     }
     let ceiling_rps = ((capacity - intercept) / slope).max(0.0);
     // Each load with at least half of the highest rate also gives an estimate of its own.
     let highest = points.iter().map(|point| point.0).fold(0.0, f64::max);
-    let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST * highest && *busy > 0.0);
+    let alone = points.iter().filter(|(rate, busy, _)| *rate >= MOST_SHARE_MIN * highest && *busy > 0.0);
     let ceilings = alone.map(|(rate, busy, capacity)| capacity * rate / busy).chain([ceiling_rps]);
     let (least, most) = ceilings.fold((f64::INFINITY, 0.0_f64), |range, it| (range.0.min(it), range.1.max(it)));
     let range_rps = (least * (1.0 - FEW), most * (1.0 + FEW));
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn the_ceiling_is_where_a_resource_is_used_up() {
+    fn the_ceiling_is_the_rate_that_saturates_a_resource() {
         // A request needs 100 us of the thread and 150 us of the cores. Background work uses 0.2
         // cores.
         let of = |rate: f64| sight(rate, rate * 100e-6, 4.0 - 0.2 - rate * 150e-6);
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn loads_that_are_alike_have_no_slope_of_their_own() {
+    fn equal_loads_have_no_separate_slope() {
         let loads = [sight(9_000.0, 0.9, 3.0), sight(9_100.0, 0.95, 3.0)];
         let found = demands(&loads.iter().collect::<Vec<_>>());
         assert!((found[0].ceiling_rps / 9_783.0 - 1.0).abs() < 0.01, "{found:?}");

@@ -8,15 +8,17 @@ use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::queues::{
     allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
-    collects_in_spare_time, connects_late, database_locks, dependency_full, each_has_one, fixed_connections,
+    collects_on_idle_cores, connects_late, database_locks, dependency_full, each_has_one, fixed_connections,
     holds_more, in_turns, interpreter, is_limited_by_own_connections, is_proxy, leaves_unsent, locked, on_the_way,
     plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others,
     thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
 };
 use super::signals::Signal;
 use super::thresholds::{
-    AGREE, AS_FAST, BELOW_ONE, CLOCK, COLLECTING_CORES, FAILS, FELT, FEW, IO_PRESSURE, LOSSY, MORE_THAN_ONE, MOST,
-    ONE_AT_A_TIME, PAGING, PART, QUEUED, RISEN, SEVERAL, THROTTLED, USED_UP, WARMER, WINDOW,
+    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR,
+    EXHAUSTED_SHARE_MIN, FASTER_THAN_SEARCH_FACTOR, FEW, IO_PRESSURE, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
+    NOTICEABLE_SHARE_MIN, PAGE_READ_RATE_MIN, PART, PERIODIC_DISPERSION_MAX, QUEUE_GROWTH_FACTOR, RETRANSMIT_SHARE_MIN,
+    RISEN_FACTOR_MIN, SEVERAL_IN_SERVICE_MIN, SINGLE_REQUEST_IN_SERVICE, THROTTLED_PERIODS_SHARE_MIN, WINDOW,
 };
 use crate::find::StopReason;
 use plimsoll_model::units::MS;
@@ -101,8 +103,8 @@ fn first<const N: usize>(answers: [Option<bool>; N]) -> Option<usize> {
 features! {
     /// Whether plimsoll was the limit: its workers, its connections, or its reading of responses.
     PlimsollLimited: "plimsoll_limited", true,
-        ["no": "plimsoll had room",
-         "yes": "plimsoll could not make the load, or takes responses later than the server sends them"],
+        ["no": "plimsoll was not the limit",
+         "yes": "plimsoll could not generate the load, or read responses later than the server sent them"],
         [Generator, ClientCores, InFlight, WindowLimited],
         |case| yes(Some(plimsoll_limited(case) || is_limited_by_own_connections(case) == Some(true)));
     /// Whether the highest allowed rate met the SLO, so that the search found no limit.
@@ -119,26 +121,27 @@ features! {
         |case| yes(taken_by_others(case));
     /// Whether plimsoll or the server found no free local port for a new connection.
     PortsUsedUp: "ports_used_up", true,
-        ["no": "connections found local ports", "yes": "connections found no local port"],
+        ["no": "plimsoll or the server found free local ports",
+         "yes": "plimsoll or the server found no free local port"],
         [TimeWait, ConnectFailed],
         |case| yes(Some(ports_used_up(case)));
     /// Whether the server has reached its limit of open files.
     FilesUsedUp: "files_used_up", true,
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
-        |case| yes(Some(case.reaches(Signal::Files, USED_UP)? && case.low.get(Signal::Files)? < USED_UP));
+        |case| yes(Some(case.reaches(Signal::Files, EXHAUSTED_SHARE_MIN)? && case.low.get(Signal::Files)? < EXHAUSTED_SHARE_MIN));
     /// Whether new connections wait or fail while requests on open connections do not.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",
-         "yes": "new connections waited or failed, while requests on open ones did not"],
+         "yes": "new connections waited or failed, while requests on open connections did not"],
         [Connect, ConnectFailed, Unaccepted, Service],
         |case| yes(connects_late(case));
     /// Whether the kernel rejected connections because the server's accept queue was full.
     QueueOverflows: "queue_overflows", false,
-        ["no": "no connection was turned away from a full queue",
-         "yes": "the kernel turned connections away from a full queue"],
+        ["no": "the kernel refused no connection because of a full accept queue",
+         "yes": "the kernel refused connections because the accept queue was full"],
         [ListenOverflows],
-        |case| yes(risen(case, Signal::ListenOverflows, QUEUED, MOST));
+        |case| yes(risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN));
     /// Whether memory was short: pages were read back from storage, or the memory limit was
     /// reached.
     MemoryShort: "memory_short", true,
@@ -147,10 +150,10 @@ features! {
          "killed": "the kernel killed processes of the server's control group for lack of memory"],
         [MajorFaults, MemoryPressure, GroupMemory],
         |case| {
-            let pages = risen(case, Signal::MajorFaults, SEVERAL, PAGING);
-            let waits = risen(case, Signal::MemoryPressure, RISEN, FEW);
-            let limit = case.reaches(Signal::GroupMemory, USED_UP).map(|near| {
-                near && case.reaches(Signal::MajorFaults, QUEUED).unwrap_or(false)
+            let pages = risen(case, Signal::MajorFaults, COUNT_ABOVE_CHANCE_MIN, PAGE_READ_RATE_MIN);
+            let waits = risen(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, FEW);
+            let limit = case.reaches(Signal::GroupMemory, EXHAUSTED_SHARE_MIN).map(|near| {
+                near && case.reaches(Signal::MajorFaults, QUEUE_GROWTH_FACTOR).unwrap_or(false)
             });
             match case.killed.is_some_and(|count| count >= 1.0) {
                 true => Some(2),
@@ -159,34 +162,35 @@ features! {
         };
     /// Whether an exhausted CPU quota stopped the server or a dependency.
     QuotaUsed: "quota_used", true,
-        ["no": "no quota stopped the server",
-         "server": "the server's control group exhausted its quota",
-         "dependency": "the control group of a dependency exhausted its quota"],
+        ["no": "no CPU quota stopped the server",
+         "server": "the server's control group exhausted its CPU quota",
+         "dependency": "the control group of a dependency exhausted its CPU quota"],
         [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
         |case| {
             let found = first([
-                risen(case, Signal::Throttled, AS_FAST, THROTTLED),
-                risen(case, Signal::DownstreamThrottled, AS_FAST, PART),
+                risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
+                risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, PART),
             ]);
             // Without a quota there are no periods to count, so the answer is no.
             found.or_else(|| case.top(Signal::ServerCores).map(|_| 0))
         };
     /// Whether the server rejects surplus requests, but none at a low load.
     Refuses: "refuses", true,
-        ["no": "nothing was refused", "yes": "excess requests are refused, and none was at a low load"],
+        ["no": "the server refused no request",
+         "yes": "the server refuses requests under high load, but refused none at a low load"],
         [Refused, Failed],
         |case| yes(Some(
-            case.top(Signal::Refused)? > FAILS && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
+            case.top(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
         ));
     /// Whether successful responses above the load line are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
-        ["no": "responses past the line take longer than at a low load",
-         "yes": "responses past the line take as long as at a low load"],
+        ["no": "responses past the load line take longer than at a low load",
+         "yes": "responses past the load line take as long as at a low load"],
         [Service],
         |case| {
             let low = case.low.get(Signal::Service)?;
             let past = case.past.get(Signal::Service).or(case.line.get(Signal::Service))?;
-            yes(Some(past <= AS_FAST * low + PART * MS as f64))
+            yes(Some(past <= EQUALLY_SHORT_FACTOR * low + PART * MS as f64))
         };
     /// Whether responses break the SLO even at a low load, where no request queues.
     SlowAtLowLoad: "slow_at_low_load", true,
@@ -222,31 +226,34 @@ features! {
     /// measured demand of a request.
     CeilingMet: "ceiling_met", false,
         ["none": "no observed resource saturates at the peak throughput",
-         "thread": "the busiest thread saturates at the peak throughput, by its CPU time per request",
-         "cores": "the cores saturate at the peak throughput, by the CPU time per request",
-         "quota": "the quota is exhausted at the peak throughput, by the CPU time per request",
-         "dependency": "a core of a dependency saturates at the peak throughput, by its CPU time per request"],
+         "thread": "at the peak throughput, the CPU time per request saturates the busiest thread",
+         "cores": "at the peak throughput, the CPU time per request saturates the cores",
+         "quota": "at the peak throughput, the CPU time per request exhausts the CPU quota",
+         "dependency": "at the peak throughput, the CPU time per request saturates a core of a dependency"],
         [ServerCpu, FullestThread, ServerCores, DownstreamCores],
         |case| {
             let met = |resource: UsedResource| {
                 let ceiling_rps = case.demand(resource)?.ceiling_rps;
-                Some((1.0 - AGREE..1.0 + AGREE).contains(&(case.best_rps / ceiling_rps)))
+                Some((1.0 - AGREEMENT_SHARE..1.0 + AGREEMENT_SHARE).contains(&(case.best_rps / ceiling_rps)))
             };
             let cores = [met(UsedResource::Cores), met(UsedResource::Allowed)];
             let cores = cores.into_iter().flatten().reduce(|a, b| a || b);
-            let found = [met(UsedResource::Thread), cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
+            // With saturated cores, a thread is the limit only if it is saturated, too.
+            let is_thread = cores != Some(true) || case.thread_full() == Some(true);
+            let thread = met(UsedResource::Thread).map(|met| met && is_thread);
+            let found = [thread, cores, met(UsedResource::Quota), met(UsedResource::Downstream)];
             first(found)
         };
     /// Whether more of the server's threads wait for a core than at a low load.
     WaitsForCores: "waits_for_cores", false,
         ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
         [RunQueue],
-        |case| yes(risen(case, Signal::RunQueue, RISEN, MOST));
+        |case| yes(risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
     /// Whether the server's threads run one at a time, so that all threads together use one core.
     TakesTurns: "takes_turns", true,
-        ["no": "its threads do not share one core",
-         "interpreter": "its interpreter runs one thread at a time, and that thread is saturated",
-         "lock": "all its threads together use about one core"],
+        ["no": "the server's threads do not share one core",
+         "interpreter": "the server's interpreter runs one thread at a time, and this thread is saturated",
+         "lock": "all threads of the server together use about one core"],
         [ServerCores, FullestThread, InLock],
         |case| {
             let turns = in_turns(case)?;
@@ -259,12 +266,12 @@ features! {
          "yes": "garbage collection takes a quarter or more of the CPU time, or stops the server"],
         [Gc, GcPauses, Idle],
         |case| {
-            let pauses = case.top(Signal::GcPauses).map(|share| share >= FEW && case.collects_more());
+            let pauses = case.top(Signal::GcPauses).map(|share| share >= FEW && case.collects_more_under_load());
             let share = case.collected();
             let cores = share.zip(case.top(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
-                let much = share >= FELT && cores.is_some_and(|cores| cores >= COLLECTING_CORES);
-                much && case.collects_more() && !collects_in_spare_time(case)
+                let much = share >= NOTICEABLE_SHARE_MIN && cores.is_some_and(|cores| cores >= COLLECTOR_CORES_MIN);
+                much && case.collects_more_under_load() && !collects_on_idle_cores(case)
             });
             yes([pauses, felt].into_iter().flatten().reduce(|a, b| a || b))
         };
@@ -272,16 +279,16 @@ features! {
     SpinsForLocks: "spins_for_locks", true,
         ["no": "waiting for locks takes little CPU time", "yes": "waiting for locks takes a quarter or more of the CPU time"],
         [Spinning, ServerCpu],
-        |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= FELT));
+        |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
     /// Whether the server now sustains more than in the search, and was slower at its beginning.
     WarmerNow: "warmer_now", true,
-        ["no": "loads that broke the SLO in the search break it again now",
-         "yes": "the server sustains more after the search than during it, and single requests were slower then"],
+        ["no": "loads that broke the SLO in the search break the SLO again now",
+         "yes": "the server sustains more now than during the search, when single requests were slower"],
         [Goodput, Service, Compiling],
         |case| {
             let more = holds_more(case).unwrap_or(0.0);
-            let closed = case.answers_more().unwrap_or(0.0);
-            let warmer = more.max(closed) >= WARMER || more > 0.0 && case.plateau() != Some(true);
+            let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
+            let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && case.plateau() != Some(true);
             yes(Some(warmer && was_slower(case)?))
         };
     /// Whether a load above the load line gives no more throughput than the line.
@@ -293,25 +300,25 @@ features! {
     ServedAtATime: "served_at_a_time", false,
         ["several": "several requests are in service at once",
          "one": "one request is in service at once",
-         "below_one": "less than one request is in service at once"],
+         "below_one": "on average, less than one request is in service at once"],
         [Service, Goodput],
         |case| match case.requests_in_service()? {
-            count if count < BELOW_ONE => Some(2),
-            count if ONE_AT_A_TIME.contains(&count) => Some(1),
-            count if count >= MORE_THAN_ONE => Some(0),
+            count if count < BUSY_RESOURCE_IN_SERVICE_MIN => Some(2),
+            count if SINGLE_REQUEST_IN_SERVICE.contains(&count) => Some(1),
+            count if count >= SEVERAL_IN_SERVICE_MIN => Some(0),
             _ => None,
         };
     /// Whether the server's connections to a dependency are a fixed number, and whether all are in
     /// use.
     FixedConnections: "fixed_connections", true,
-        ["no": "connections to a dependency vary in number, or the dependency gets no calls",
-         "in_use": "connections to a dependency are a fixed number, equal to the requests in service",
-         "to_spare": "connections to a dependency are a fixed number, more than the requests in service"],
+        ["no": "the number of connections to a dependency varies, or the dependency gets no calls",
+         "in_use": "the number of connections to a dependency is fixed, and equals the number of requests in service",
+         "to_spare": "the number of connections to a dependency is fixed, and exceeds the number of requests in service"],
         [PeerConnections, InFlight, Service],
         |case| {
             let (_, count) = case.peer().unwrap_or_default();
             match fixed_connections(case) {
-                Some(true) => Some(1 + usize::from(case.requests_in_service()? < (1.0 - FELT) * count)),
+                Some(true) => Some(1 + usize::from(case.requests_in_service()? < (1.0 - NOTICEABLE_SHARE_MIN) * count)),
                 answer => watched(case, answer),
             }
         };
@@ -329,12 +336,12 @@ features! {
     /// Whether connections wait to be accepted while all workers serve other requests.
     AcceptsLate: "accepts_late", true,
         ["no": "connections are accepted at once",
-         "yes": "connections wait to be accepted while workers are at other requests"],
+         "yes": "connections wait to be accepted while the workers serve other requests"],
         [ListenQueue, Unaccepted],
         |case| {
-            let few = (FAILS * AS_FAST * case.past.get(Signal::InFlight)?).max(1.0);
-            let waits = risen(case, Signal::Unaccepted, RISEN, few)?;
-            yes(Some(waits && case.requests_in_service()? >= BELOW_ONE && case.is_waiting_in_service()?))
+            let few = (MANY_FAILURES_SHARE * EQUALLY_SHORT_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
+            let waits = risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
+            yes(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
         };
     /// Whether the server has one thread for each connection.
     ThreadEach: "thread_each", false,
@@ -345,7 +352,7 @@ features! {
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
          "lock": "threads wait for each other",
-         "queue": "threads wait in a queue, and each is woken alone"],
+         "queue": "threads wait in a queue, and each thread is woken alone"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
@@ -353,8 +360,8 @@ features! {
             let parks = ["java", "dotnet"].iter().any(|name| server.starts_with(name));
             let waiting = case.past.get(Signal::InLock)?;
             let same = case.past.get(Signal::InSameLock).unwrap_or(waiting);
-            let line = !parks && waiting >= SEVERAL && same <= FELT * waiting;
-            let several = case.requests_in_service().is_some_and(|count| count >= MORE_THAN_ONE);
+            let line = !parks && waiting >= COUNT_ABOVE_CHANCE_MIN && same <= NOTICEABLE_SHARE_MIN * waiting;
+            let several = case.requests_in_service().is_some_and(|count| count >= SEVERAL_IN_SERVICE_MIN);
             Some(if !locked(case)? { 0 } else { 1 + usize::from(line && several) })
         };
     /// Whether threads poll: they sleep for short times and check again whether they may run.
@@ -364,7 +371,7 @@ features! {
         |case| yes(polls(case));
     /// Whether no observation shows what the waiting requests wait for.
     WaitsUnseen: "waits_unseen", false,
-        ["no": "probes show the reason for waiting requests", "yes": "no probe shows the reason for waiting requests"],
+        ["no": "probes show why requests wait", "yes": "no probe shows why requests wait"],
         [InLock, InSleep, PeerWaiting, Unaccepted],
         |case| yes(waits_unseen(case));
     /// Whether as many threads wait for data from a connection as requests are in flight.
@@ -374,8 +381,8 @@ features! {
         |case| yes(waits_for_data(case));
     /// Whether statements in the server's database wait for locks of other statements.
     DatabaseLocks: "database_locks", true,
-        ["no": "no statement waits for another in a database",
-         "yes": "statements wait for each other in a database"],
+        ["no": "no database statement waits for another statement",
+         "yes": "database statements wait for each other"],
         [DownstreamInLock, DownstreamThreadsWaiting, PeerWaiting, DownstreamCores],
         |case| yes(Some(database_locks(case).unwrap_or(false)));
     /// Whether threads of the server wait for storage.
@@ -386,7 +393,7 @@ features! {
             let own = [Signal::Blocked, Signal::InDisk].map(|signal| case.waits_more(signal, PART + FEW));
             let machine = case.waits_more(Signal::IoPressure, IO_PRESSURE);
             let seen = own.into_iter().chain([machine]).flatten().reduce(|a, b| a || b)?;
-            yes(Some(seen && case.cores_spare() != Some(false)))
+            yes(Some(seen && case.has_idle_cores() != Some(false)))
         };
     /// Whether a dependency has no idle core while the server has idle cores.
     DependencyFull: "dependency_full", true,
@@ -400,7 +407,7 @@ features! {
         |case| yes(Some(calls_pile_up(case).unwrap_or(false)));
     /// Whether connections wait to be accepted by a dependency.
     QueuesBefore: "queues_before", true,
-        ["no": "a dependency accepts its connections",
+        ["no": "a dependency accepts connections without delay",
          "yes": "connections wait to be accepted by a dependency that has idle cores"],
         [PeerQueued, InFlight],
         |case| yes(Some(queues_before(case).unwrap_or(false)));
@@ -417,9 +424,9 @@ features! {
         |case| yes(calls_are_few(case));
     /// Whether a receiver of the server's output, or the server itself, reads data slowly.
     ReadsSlowly: "reads_slowly", true,
-        ["no": "receivers read their data in time",
+        ["no": "receivers of the server's data read the data in time",
          "window": "the reader's receive window was full for most of the time",
-         "dependency": "data from a dependency waits to be read, or a dependency does not read its data",
+         "dependency": "the server reads a dependency's data late, or a dependency reads the server's data late",
          "pipe": "threads wait for a reader of a pipe or a unix socket"],
         [WindowLimited, WindowWaiting, PeerUnread, PeerUnsent, InWrite],
         |case| {
@@ -431,31 +438,33 @@ features! {
     OnTheWay: "on_the_way", true,
         ["no": "few segments are retransmitted",
          "server": "responses wait in the server's send buffers",
-         "dependency": "responses of a dependency are long in transit",
+         "dependency": "responses of a dependency spend a long time in transit",
          "lossy": "many segments are retransmitted"],
         [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
         |case| {
-            let send = risen(case, Signal::SendQueue, QUEUED, WINDOW).map(|queued| {
-                let much = case.top(Signal::SendQueue) >= case.top(Signal::BytesIn).map(|bytes| LOSSY * bytes);
-                queued && much && case.reaches(Signal::WindowLimited, MOST) != Some(true)
+            let send = risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, WINDOW).map(|queued| {
+                let much = case.top(Signal::SendQueue) >= case.top(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
+                queued && much && case.reaches(Signal::WindowLimited, MOST_SHARE_MIN) != Some(true)
             });
             let behind = [on_the_way(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
-            let overflows = risen(case, Signal::ListenOverflows, QUEUED, MOST) == Some(true);
-            let lossy = risen(case, Signal::Retransmits, RISEN, LOSSY)
-                .map(|lossy| lossy && !overflows && reads_late(case) != Some(true));
+            let overflows = risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
+            // Segments that a full receive window delays may be sent again without any loss.
+            let reads_slowly = reads_late(case) == Some(true) || window_full(case) == Some(true);
+            let lossy =
+                risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
             first([send, behind, lossy])
         };
     /// Whether responses arrive in batches of one size at even intervals.
     ComesInLumps: "comes_in_lumps", true,
-        ["no": "responses do not arrive in batches of one size",
-         "yes": "responses arrive in batches of one size at even intervals"],
+        ["no": "responses do not arrive in batches of equal size",
+         "yes": "responses arrive in batches of equal size at even intervals"],
         [Lumps, Goodput],
         |case| yes(Some(case.past.get(Signal::Lumps)? >= PART && case.low.get(Signal::Lumps).unwrap_or(0.0) < FEW));
     /// Whether responses arrive at even intervals, as if paced by a clock.
     ComesEvenly: "comes_evenly", false,
         ["no": "responses arrive at uneven intervals", "yes": "responses arrive at even intervals"],
         [Dispersion],
-        |case| yes(Some(case.past.get(Signal::Dispersion)? < CLOCK));
+        |case| yes(Some(case.past.get(Signal::Dispersion)? < PERIODIC_DISPERSION_MAX));
     /// Whether the server's process has the name of a known proxy.
     IsProxy: "is_proxy", false,
         ["no": "the server's process does not have the name of a proxy", "yes": "the server's process has the name of a proxy"],

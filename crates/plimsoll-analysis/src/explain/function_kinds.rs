@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn collecting_is_told_from_work() {
+    fn garbage_collection_functions_are_recognised() {
         for (stack, expect) in [
             ("runtime.scanobject;runtime.gcDrain;runtime.gcBgMarkWorker.func2;runtime.systemstack", true),
             (
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn waiting_is_told_from_work() {
+    fn waiting_functions_are_recognised() {
         for (stack, expect) in [
             ("pthread_spin_lock;serve", true),
             ("runtime.procyield;sync.(*Mutex).lockSlow;main.serve", true),

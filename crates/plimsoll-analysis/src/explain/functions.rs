@@ -6,7 +6,7 @@
 use super::contrast::{Contrast, Loads};
 use super::demands::answered;
 use super::signals::{LoadSignals, Signal};
-use crate::profile::{Basis, ProfileDiff, SampledProfile, Sort, View, diff};
+use crate::profile::{CostDivisor, ProfileDiff, SampledProfile, Sort, View, diff};
 use plimsoll_model::Run;
 
 /// The CPU time of the server's functions for each request, compared between two loads.
@@ -48,7 +48,7 @@ impl FunctionObservation {
             levels.into_iter().find_map(|(name, run, sight)| Some((name, SideSamples::from_run(run?, sight)?)))
         };
         let costs = seen(first).zip(seen(second)).and_then(|((low_name, low), (high_name, high))| {
-            let basis = Basis::Requests { before: low.requests, after: high.requests };
+            let basis = CostDivisor::Requests { before: low.requests, after: high.requests };
             let [a, b] = [&low, &high].map(|side| View::all(side.of.profile.sample_type_default));
             let comparison = diff((&low.of.profile, &a), (&high.of.profile, &b), basis, Sort::Cum).ok()?;
             Some(FunctionObservation::Costs(Box::new(FunctionCosts {
@@ -70,8 +70,8 @@ impl FunctionObservation {
     /// a load is missing.
     pub(super) fn uncaught(loads: &Loads) -> Option<String> {
         let levels = [
-            (vec![loads.low, loads.half], "at the low load and at half the line"),
-            (vec![loads.line, loads.past], "at the line and past it"),
+            (vec![loads.low, loads.half], "at the low load and at half the load line"),
+            (vec![loads.line, loads.past], "at and past the load line"),
         ];
         let looked = |run: &Run| !run.probes.sampled.stretches.is_empty();
         let uncaught = |run: &Run| SampledProfile::from_run(run).is_none();

@@ -1,5 +1,6 @@
-//! The choice of experiments that separate the possible causes of a load line ([`worth_making`]).
-//! An experiment (intervention) changes one thing and compares the goodput.
+//! The choice of experiments that separate the possible causes of a load line
+//! ([`informative_interventions`]). An experiment (intervention) changes one thing and compares the
+//! goodput.
 //!
 //! All loads of experiments are closed loops with enough users to saturate the server. So their
 //! goodput is the server's capacity.
@@ -11,19 +12,19 @@ use super::cause::Cause;
 use super::contrast::{Contrast, Loads};
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::{OPEN, Prediction};
-use super::thresholds::AS_FAST;
+use super::thresholds::EQUALLY_SHORT_FACTOR;
 use crate::find::Findings;
 use plimsoll_model::Intervention;
 
 /// The minimum probability of a cause that experiments try to confirm or rule out.
-const AT_STAKE: f64 = 0.01;
+const UNDECIDED_PROBABILITY_MIN: f64 = 0.01;
 /// The maximum number of causes that experiments try to separate.
 const CAUSES_MAX: usize = 4;
 /// The maximum number of experiments in an explanation.
 const CHANGES_MAX: usize = 4;
 /// The minimum score of an experiment that is worth its time: the distance of the causes'
 /// predictions, weighted by the causes' probabilities.
-const TELLS_MIN: f64 = 0.02;
+const EXPERIMENT_SCORE_MIN: f64 = 0.02;
 
 /// Returns what a cause predicts for the goodput in an experiment.
 fn prediction(cause: &CauseProbability, intervention: Intervention) -> Prediction {
@@ -31,16 +32,21 @@ fn prediction(cause: &CauseProbability, intervention: Intervention) -> Predictio
 }
 
 /// Returns the causes that an experiment could still confirm or rule out, the most probable first.
-pub(super) fn at_stake(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
-    posterior.causes().into_iter().filter(|it| it.probability >= AT_STAKE).take(CAUSES_MAX).collect()
+pub(super) fn undecided_causes(posterior: &Posterior) -> Vec<CauseProbability<'_>> {
+    posterior.causes().into_iter().filter(|it| it.probability >= UNDECIDED_PROBABILITY_MIN).take(CAUSES_MAX).collect()
 }
 
 /// Returns the possible experiments that separate the remaining causes, the most informative first.
 /// The score is the distance of two causes' predictions, weighted by the probabilities of both
 /// causes. `flagged`: experiments that a flag requested; they are always made, and come first.
-pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &[Intervention]) -> Vec<Intervention> {
+pub fn informative_interventions(
+    posterior: &Posterior,
+    possible: &[Intervention],
+    flagged: &[Intervention],
+) -> Vec<Intervention> {
     let causes = posterior.causes();
-    let standing: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= AT_STAKE).collect();
+    let standing: Vec<&CauseProbability> =
+        causes.iter().filter(|it| it.probability >= UNDECIDED_PROBABILITY_MIN).collect();
     let score = |intervention: Intervention| {
         let apart = standing.iter().enumerate().map(|(at, one)| {
             let others = &standing[at + 1..];
@@ -56,14 +62,15 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
         // If no cause is named, or plimsoll is the named cause, the generator is checked first.
         let is_open = posterior.named.is_none_or(|cause| cause == Cause::Client);
         let is_doubt = is_open && intervention == Intervention::SecondGenerator;
-        apart.sum::<f64>() + TELLS_MIN * tested * AS_FAST + f64::from(u8::from(is_doubt))
+        apart.sum::<f64>() + EXPERIMENT_SCORE_MIN * tested * EQUALLY_SHORT_FACTOR + f64::from(u8::from(is_doubt))
     };
     let is_flagged = |it: &Intervention| flagged.contains(it);
     // A second process of plimsoll only shows whether the generator is the limit.
     let ours = standing.iter().any(|it| it.cause == Cause::Client) || posterior.named.is_none();
     let tells = |it: &Intervention| *it != Intervention::SecondGenerator || ours;
     let made = possible.iter().filter(|it| **it != Intervention::Control && tells(it));
-    let scored = made.map(|it| (score(*it), *it)).filter(|(score, it)| *score >= TELLS_MIN || is_flagged(it));
+    let scored =
+        made.map(|it| (score(*it), *it)).filter(|(score, it)| *score >= EXPERIMENT_SCORE_MIN || is_flagged(it));
     let mut worth: Vec<(f64, Intervention)> = scored.collect();
     worth.sort_by(|a, b| is_flagged(&b.1).cmp(&is_flagged(&a.1)).then(b.0.total_cmp(&a.0)).then(a.1.cmp(&b.1)));
     let count = worth.iter().filter(|(_, it)| is_flagged(it)).count().max(CHANGES_MAX);
@@ -73,7 +80,7 @@ pub fn worth_making(posterior: &Posterior, possible: &[Intervention], flagged: &
 /// Returns the predicted effect of an experiment in words, for each remaining cause that predicts
 /// one.
 pub fn predictions(posterior: &Posterior, intervention: Intervention) -> Vec<(Cause, String)> {
-    let told = at_stake(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
+    let told = undecided_causes(posterior).into_iter().map(|it| (it.cause, prediction(&it, intervention)));
     told.filter(|(_, it)| !it.is_open()).map(|(cause, it)| (cause, it.text(intervention))).collect()
 }
 
@@ -88,17 +95,19 @@ pub struct ServerConcurrency {
 
 /// The range of `served` for a useful experiment. Fewer simultaneous requests do not show whether
 /// one waits for another. More requests are already a full load.
-const TOGETHER: std::ops::RangeInclusive<f64> = 1.6..=256.0;
+const SIMULTANEOUS_SERVED_RANGE: std::ops::RangeInclusive<f64> = 1.6..=256.0;
 /// The range of `alone_ns` for a useful experiment. For shorter requests, waking a thread takes
 /// much of the time. For longer requests, the budget allows too few requests.
-const TOGETHER_ALONE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
+const SIMULTANEOUS_ALONE_RANGE_NS: std::ops::RangeInclusive<f64> = 1e6..=2e8;
 
 impl ServerConcurrency {
     /// Computes the concurrency of the server from these loads; `None` if no experiment can use it.
     pub fn from_findings(findings: &Findings, loads: &Loads) -> Option<ServerConcurrency> {
         let case = Contrast::from_loads(findings, loads);
         let (served, alone_ns) = (case.requests_in_service()?, case.alone_ns?);
-        let can_be = TOGETHER.contains(&served) && TOGETHER_ALONE_NS.contains(&alone_ns) && case.requests_each <= 1.0;
+        let can_be = SIMULTANEOUS_SERVED_RANGE.contains(&served)
+            && SIMULTANEOUS_ALONE_RANGE_NS.contains(&alone_ns)
+            && case.requests_each <= 1.0;
         can_be.then_some(ServerConcurrency { served: served.round() as u64, alone_ns })
     }
 

@@ -8,19 +8,19 @@
 //!
 //! Not here: the answers (`features`) and the causes (`causes`).
 
-use super::causes::card::{ExpectedAnswer, Manifestation};
+use super::causes::card::{CauseForm, ExpectedAnswer};
 use super::features::Feature;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 /// The counts and parameters fitted to the corpus. A line is one of three kinds: `background`,
 /// feature, counts; or manifestation, feature, counts; or a parameter and its value.
-const FITTED: &str = include_str!("likelihoods.tsv");
+const FITTED_LIKELIHOODS: &str = include_str!("likelihoods.tsv");
 
 /// Prior probability of an answer that a cause always expects.
 const IS: f64 = 0.95;
 /// Prior probability of an answer that a cause mostly expects.
-const MOSTLY: f64 = 0.75;
+const MOSTLY_PROBABILITY: f64 = 0.75;
 /// Prior probability of an answer that a cause excludes.
 const NOT: f64 = 0.03;
 /// Prior probability that a mark (a feature typical of other causes) appears under a cause that
@@ -51,17 +51,17 @@ impl Likelihoods {
     /// If the built-in file is not in the format of [`Likelihoods::text`]; a test reads the file.
     pub fn fitted() -> &'static Likelihoods {
         static FOUND: OnceLock<Likelihoods> = OnceLock::new();
-        FOUND.get_or_init(|| Likelihoods::parse(FITTED).expect("likelihoods.tsv is written by `fit`"))
+        FOUND.get_or_init(|| Likelihoods::parse(FITTED_LIKELIHOODS).expect("likelihoods.tsv is written by `fit`"))
     }
 
     /// Returns likelihoods without any counted case.
-    pub fn unfitted() -> Likelihoods {
+    pub fn unfitted_likelihoods() -> Likelihoods {
         Likelihoods { temperature: 0.7, named_from: 0.5, ..Likelihoods::default() }
     }
 
     /// Parses the format of [`Likelihoods::text`]; `None` if a line has another format.
     pub fn parse(text: &str) -> Option<Likelihoods> {
-        let mut found = Likelihoods::unfitted();
+        let mut found = Likelihoods::unfitted_likelihoods();
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let cells: Vec<&str> = line.split('\t').collect();
             let numbers = |cells: &[&str]| cells.iter().map(|cell| cell.parse().ok()).collect::<Option<Vec<f64>>>();
@@ -106,7 +106,7 @@ impl Likelihoods {
 
     /// Returns the probability of each answer to a feature under one manifestation (form) of a
     /// cause. `background`: the probabilities for any server.
-    pub fn under(&self, way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
+    pub fn under(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
@@ -117,7 +117,7 @@ impl Likelihoods {
 
 /// Returns the prior probability of each answer to a feature under one manifestation of a cause,
 /// from the expectations in the cause's file.
-fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f64> {
+fn expected(way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
     // Answer `at` has this probability; the other answers share the rest in the ratio of
     // `background`.
     let one = |at: usize, probability: f64| {
@@ -131,7 +131,7 @@ fn expected(way: &Manifestation, feature: Feature, background: &[f64]) -> Vec<f6
     let at = |word: &str| feature.card().values.iter().position(|value| value.word == word).unwrap_or(0);
     match way.expects.iter().find(|(of, _)| *of == feature).map(|(_, expect)| *expect) {
         Some(ExpectedAnswer::Is(word)) => one(at(word), IS),
-        Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY),
+        Some(ExpectedAnswer::Mostly(word)) => one(at(word), MOSTLY_PROBABILITY),
         Some(ExpectedAnswer::Not(word)) => one(at(word), NOT),
         Some(ExpectedAnswer::Any) => background.to_vec(),
         None if feature.card().is_mark => one(0, 1.0 - FOREIGN_MARK),
@@ -145,7 +145,7 @@ mod tests {
     use crate::explain::causes;
 
     #[test]
-    fn the_fitted_file_is_what_is_written() {
+    fn the_fit_reproduces_its_file() {
         let found = Likelihoods::fitted();
         assert_eq!(Likelihoods::parse(&found.text()).as_ref(), Some(found));
         assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.named_from));
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn probabilities_add_up_and_exclude_nothing() {
+    fn cause_probabilities_sum_to_one_and_none_is_zero() {
         for (_, way) in causes::ways() {
             for (feature, expect) in way.expects {
                 let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect

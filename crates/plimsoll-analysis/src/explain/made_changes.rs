@@ -8,7 +8,7 @@
 //! Not here: the predictions of causes (`interventions`).
 
 use super::cause::Cause;
-use super::interventions::at_stake;
+use super::interventions::undecided_causes;
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::Effect;
 use super::signals::{LoadSignals, Signal};
@@ -72,15 +72,15 @@ pub struct InterventionOutcomes(pub Vec<InterventionOutcome>);
 
 /// The minimum size of an effect, as a natural logarithm of the ratio: a rise by a third, or a fall
 /// by a quarter.
-const EFFECT: f64 = 0.288;
+const EFFECT_LN_MIN: f64 = 0.288;
 /// The maximum change that counts as no effect, as a natural logarithm of the ratio (15 %).
-const STAYED: f64 = 0.14;
+const NO_EFFECT_LN_MAX: f64 = 0.14;
 /// An effect must exceed this multiple of the difference between the two controls (loads without a
 /// change).
 const NOISE_TIMES: f64 = 2.0;
 /// The first control is dropped if its goodput is below this share of the last control's: the
 /// server was still busy with an earlier backlog.
-const STILL_AT_WORK: f64 = 0.6;
+const FIRST_CONTROL_SHARE_MIN: f64 = 0.6;
 
 impl InterventionOutcomes {
     /// Computes the results of the experiments from their loads.
@@ -90,7 +90,7 @@ impl InterventionOutcomes {
         // While the server still works on an earlier backlog, the first control shows another state
         // of the server than the loads with a change.
         if let [first, .., last] = controls.as_slice()
-            && goodput(first).unwrap_or(0.0) < STILL_AT_WORK * goodput(last).unwrap_or(0.0)
+            && goodput(first).unwrap_or(0.0) < FIRST_CONTROL_SHARE_MIN * goodput(last).unwrap_or(0.0)
         {
             controls.remove(0);
         }
@@ -113,13 +113,13 @@ impl InterventionOutcomes {
             }
             let sight = LoadSignals::from_run(run);
             if *intervention == Intervention::Bursts {
-                return of_bursts(&sight, loads.line.map(LoadSignals::from_run).as_ref());
+                return result_of_bursts(&sight, loads.line.map(LoadSignals::from_run).as_ref());
             }
             if matches!(intervention, Intervention::Together | Intervention::Abreast) {
                 let (low, line) = (loads.low.map(LoadSignals::from_run), loads.line.map(LoadSignals::from_run));
                 let others = (low.as_ref(), line.as_ref());
                 let sight = at_once(run, low.as_ref());
-                return of_together(*intervention, &sight, others, made_at_once(run), full_rps);
+                return result_of_simultaneous_requests(*intervention, &sight, others, burst_requests(run), full_rps);
             }
             let changed_rps = sight.get(Signal::Goodput).unwrap_or(0.0);
             let (effect, void) = if control_rps <= 0.0 {
@@ -131,7 +131,7 @@ impl InterventionOutcomes {
             } else {
                 let (change, users) = (changed_rps / control_rps, run.plan.load.shape.curve().max());
                 let effect = match intervention {
-                    Intervention::Stopped => effect_of_stops(change, noise, users, control_rps),
+                    Intervention::Stopped => effect_of_pauses(change, noise, users, control_rps),
                     _ => effect(change, noise).ok_or("the difference is within the noise"),
                 };
                 let disturbed = controls.iter().chain([&sight]).find_map(disturbed);
@@ -187,13 +187,13 @@ fn hindered(sight: &LoadSignals) -> Option<String> {
 }
 
 fn disturbed(sight: &LoadSignals) -> Option<String> {
-    sight.disturbed.as_ref().map(|reason| format!("other processes disturbed it: {reason}"))
+    sight.disturbed.as_ref().map(|reason| format!("other processes disturbed the load: {reason}"))
 }
 
 /// Returns the effect of pausing a dependency for a share of the time. If the dependency is
 /// saturated, the goodput falls by that share. If another resource is the limit, waiting requests
 /// keep it busy during the pauses. The error is the reason why the effect is unknown.
-fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
+fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Result<Effect, &'static str> {
     let lost = STOP_NS as f64 / STOP_PERIOD_NS as f64;
     // A fall must reach half of the lost share. A fall of at most a quarter of the lost share
     // counts as unchanged goodput.
@@ -210,20 +210,20 @@ fn effect_of_stops(change: f64, noise: f64, users: f64, control_rps: f64) -> Res
 
 fn effect(ratio: f64, noise: f64) -> Option<Effect> {
     let change = ratio.ln();
-    if change.abs() >= EFFECT.max(noise) {
+    if change.abs() >= EFFECT_LN_MIN.max(noise) {
         return Some(if change > 0.0 { Effect::Rises } else { Effect::Falls });
     }
-    (change.abs() <= STAYED && noise <= EFFECT).then_some(Effect::Stays)
+    (change.abs() <= NO_EFFECT_LN_MAX && noise <= EFFECT_LN_MIN).then_some(Effect::Stays)
 }
 
 /// Computes the result of bursts at a rate just below the load line. The share of rejected
 /// responses decides, not the goodput.
-fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
+fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOutcome {
     let get = |sight: &LoadSignals, signal| sight.get(signal).unwrap_or(0.0);
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
     let (control_rps, refused_before) = control.unwrap_or_default();
-    let void = hindered(sight).or_else(|| control.is_none().then(|| "there was no load at the line".to_owned()));
+    let void = hindered(sight).or_else(|| control.is_none().then(|| "there was no load at the load line".to_owned()));
     let effect = match (void.is_none(), refused - refused_before) {
         (false, _) => None,
         (true, more) if more >= 0.02 => Some(Effect::Falls),
@@ -236,32 +236,32 @@ fn of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> InterventionOut
 }
 
 /// Returns how many requests start at once in a load with bursts; 0 without bursts.
-fn made_at_once(run: &Run) -> u64 {
+fn burst_requests(run: &Run) -> u64 {
     let of = |stage: &Stage| (stage.from * stage.duration_ns.unwrap_or(0) as f64 / 1e9).round() as u64;
     run.plan.load.shape.curve().stages.iter().map(of).max().unwrap_or(0)
 }
 
 /// Up to this mean wait, simultaneous requests count as not waiting. The unit is the mean wait if
 /// requests are served one after another: each then waits for half of the other requests.
-const NOBODY_WAITS: f64 = 0.15;
+const NO_WAIT_MAX: f64 = 0.15;
 /// Maximum wait of simultaneous requests, in that unit, if the server has workers for half of the
 /// requests. The other half waits for one service time. That is half of the unit, or a third more;
 /// it is less if some requests end early.
-const HALF_WAIT: f64 = 0.78;
+const HALF_SERVED_WAIT_MAX: f64 = 0.78;
 /// Minimum wait of simultaneous requests, in that unit, if requests are served one after another.
-const ONE_BY_ONE: f64 = 0.88;
+const SERIAL_WAIT_MIN: f64 = 0.88;
 /// Minimum wait of as many requests as the server serves at once, in that unit, if some requests
 /// queue at a lock. They wait for less than half of the unit if the work before the lock varies.
-const SOME_WAIT: f64 = 0.27;
+const LOCK_QUEUE_WAIT_MIN: f64 = 0.27;
 /// The lag of simultaneous requests is compared with a tenth of a bound: of this number of service
 /// times of a single request.
 const AT_ONCE: f64 = 5.0;
 /// A mean of fewer responses has no information.
-const TOGETHER_ANSWERS_MIN: f64 = 30.0;
+const SIMULTANEOUS_RESPONSES_MIN: f64 = 30.0;
 
 /// Computes the result of `count` simultaneous requests. `low`, `line`: signals at the low load and
 /// at the load line. `full_rps`: throughput of the saturated server, 1/s.
-fn of_together(
+fn result_of_simultaneous_requests(
     intervention: Intervention,
     sight: &LoadSignals,
     (low, line): (Option<&LoadSignals>, Option<&LoadSignals>),
@@ -292,16 +292,16 @@ fn of_together(
             let waited_ns = together_ns - alone_ns - before * thread_ns.unwrap_or(0.0);
             let (share, is_abreast) = (waited_ns / (before / full_rps * 1e9), intervention == Intervention::Abreast);
             match share {
-                _ if answers < TOGETHER_ANSWERS_MIN => Err("too few requests completed".to_owned()),
+                _ if answers < SIMULTANEOUS_RESPONSES_MIN => Err("too few requests completed".to_owned()),
                 _ if sight.get(Signal::Failed).unwrap_or(0.0) > 0.01 => Err("some requests failed".to_owned()),
-                share if share <= NOBODY_WAITS => Ok(Effect::Rises),
-                share if is_abreast && share >= SOME_WAIT => Ok(Effect::Falls),
-                share if !is_abreast && share <= HALF_WAIT => Ok(Effect::Stays),
-                share if !is_abreast && share >= ONE_BY_ONE => Ok(Effect::Falls),
+                share if share <= NO_WAIT_MAX => Ok(Effect::Rises),
+                share if is_abreast && share >= LOCK_QUEUE_WAIT_MIN => Ok(Effect::Falls),
+                share if !is_abreast && share <= HALF_SERVED_WAIT_MAX => Ok(Effect::Stays),
+                share if !is_abreast && share >= SERIAL_WAIT_MIN => Ok(Effect::Falls),
                 _ => Err("the difference is not clear".to_owned()),
             }
         }
-        _ => Err("there was no load to compare it with".to_owned()),
+        _ => Err("there was no load for the comparison".to_owned()),
     };
     let (effect, void) = match effect {
         Ok(effect) => (Some(effect), None),
@@ -321,18 +321,22 @@ impl InterventionOutcome {
     pub fn measured(&self) -> String {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
-                format!("{}/s without the change, {}/s with it", format::rate(control_rps), format::rate(changed_rps))
+                format!(
+                    "{}/s without the change, {}/s with the change",
+                    format::rate(control_rps),
+                    format::rate(changed_rps)
+                )
             }
             ChangeFigures::Taken { alone_ns, together_ns, count } => {
                 let (alone, together) = (format::duration(alone_ns), format::duration(together_ns));
-                format!("{alone} alone, {together} with {count} at once, on average")
+                format!("on average, {alone} for a request alone, {together} with {count} requests at once")
             }
         };
         match (self.effect, &self.void) {
             (Some(effect), _) => {
                 let word = match (effect, self.intervention) {
-                    (Effect::Falls, Intervention::Bursts) => "part is rejected",
-                    (Effect::Stays, Intervention::Bursts) => "no more is rejected",
+                    (Effect::Falls, Intervention::Bursts) => "some requests are rejected",
+                    (Effect::Stays, Intervention::Bursts) => "no further requests are rejected",
                     (effect, intervention) => effect.word(intervention),
                 };
                 format!("{word}: {rates}")
@@ -356,7 +360,7 @@ impl InterventionOutcome {
 
     fn moved(&self, posterior: &Posterior, is_so: impl Fn(f64) -> bool) -> Vec<Cause> {
         let Some(effect) = self.effect else { return Vec::new() };
-        let standing = at_stake(posterior);
+        let standing = undecided_causes(posterior);
         let given =
             |it: &CauseProbability| it.candidate.card.predicts.for_intervention(self.intervention).probability(effect);
         // If a single cause remains, it is compared with the unknown cause.
@@ -377,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stop_of_what_is_behind_shows_in_proportion() {
+    fn pausing_a_dependency_reduces_throughput_in_proportion() {
         // Each row: change, noise, users, throughput without the change in 1/s, and the expected
         // effect.
         for (change, noise, users, rps, expect) in [
@@ -391,7 +395,7 @@ mod tests {
             (0.67, 0.0, 64.0, 10_000.0, Err("too few users")),
             (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
         ] {
-            match (effect_of_stops(change, noise, users, rps), expect) {
+            match (effect_of_pauses(change, noise, users, rps), expect) {
                 (Ok(got), Ok(expect)) => assert_eq!(got, expect, "{change}"),
                 (Err(got), Err(expect)) => assert!(got.contains(expect), "{change}: {got}"),
                 (got, expect) => panic!("{change}: {got:?}, not {expect:?}"),
@@ -402,7 +406,7 @@ mod tests {
     /// A load whose second process died is void for that reason only. If plimsoll is the limit, a
     /// second process still has a result.
     #[test]
-    fn what_was_not_made_whole_says_nothing() {
+    fn an_incomplete_intervention_has_no_result() {
         let mut run = Run::new(plimsoll_model::Plan::get(
             "h",
             80,
@@ -419,7 +423,7 @@ mod tests {
     }
 
     #[test]
-    fn of_requests_at_once_half_of_the_others_come_before_each() {
+    fn half_of_simultaneous_requests_precede_each_request() {
         let sight = |mean_ms: f64, rps: f64| LoadSignals {
             values: [(Signal::Goodput, rps), (Signal::Failed, 0.0)].into(),
             service_mean_ns: Some(mean_ms * 1e6),
@@ -445,8 +449,13 @@ mod tests {
             (10.0, 10.0, 1, 100.0, None),
         ] {
             let low = sight(alone, 60.0);
-            let made =
-                of_together(Intervention::Together, &sight(together, 300.0), (Some(&low), None), count, full_rps);
+            let made = result_of_simultaneous_requests(
+                Intervention::Together,
+                &sight(together, 300.0),
+                (Some(&low), None),
+                count,
+                full_rps,
+            );
             assert_eq!(made.effect, expect, "{alone} {together} {count}");
             assert!(made.measured().contains("alone"), "{}", made.measured());
         }
@@ -464,7 +473,8 @@ mod tests {
             let (low, mut line) = (sight(alone, 60.0), sight(20.0, 400.0));
             line.values.insert(Signal::FullestThread, thread_ns * 400.0 / 1e9);
             let others = (Some(&low), Some(&line));
-            let made = of_together(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
+            let made =
+                result_of_simultaneous_requests(Intervention::Abreast, &sight(together, 300.0), others, count, 400.0);
             assert_eq!(made.effect, expect, "{alone} {together} {count} {thread_ns}");
         }
         // Six workers of 25 ms, and 40 ms more for each response on an old connection.
@@ -473,17 +483,18 @@ mod tests {
             ..sight(whole_ms, 200.0)
         };
         let low = LoadSignals { held_back_ns: Some(40e6), ..first(54.6, 26.0) };
-        let told = of_together(Intervention::Together, &first(38.6, 38.4), (Some(&low), None), 12, 230.0);
+        let told =
+            result_of_simultaneous_requests(Intervention::Together, &first(38.6, 38.4), (Some(&low), None), 12, 230.0);
         assert_eq!(told.effect, Some(Effect::Stays), "{}", told.measured());
         let few = |rps: f64, low: Option<&LoadSignals>| {
-            of_together(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
+            result_of_simultaneous_requests(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
         };
         assert_eq!(few(10.0, Some(&sight(15.0, 60.0))), None, "too few");
         assert_eq!(few(300.0, None), None, "no load to compare it with");
     }
 
     #[test]
-    fn effects_are_clear_of_noise() {
+    fn effects_must_exceed_noise() {
         for (ratio, noise, expect) in [
             (2.0, 0.0, Some(Effect::Rises)),
             (0.5, 0.0, Some(Effect::Falls)),

@@ -29,7 +29,7 @@ mod tests;
 mod thresholds;
 
 pub use cause::Cause;
-pub use contrast::{Contrast, Loads, killed_in, level_of};
+pub use contrast::{Contrast, Loads, killed_processes, reference_rate};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionObservation};
 pub use interventions::ServerConcurrency;
@@ -37,8 +37,8 @@ pub use made_changes::{ExperimentLoads, InterventionOutcome, InterventionOutcome
 pub use places::{InFlightBreakdown, PlaceShare, RequestPlace};
 pub use posterior::{Answers, Posterior};
 pub use predictions::Effect;
-pub use signals::{LoadSignals, Signal, shown_value};
-pub use vary::{VariedSetting, VariedStep};
+pub use signals::{LoadSignals, Signal, displayed_value};
+pub use vary::{SettingValueLoad, VariedSetting};
 
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::find::{Findings, LoadLine};
@@ -161,7 +161,9 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     }
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
     let sentence = match limits {
-        true => explanation.sentence.words("; but the varied setting controls it: throughput follows the setting"),
+        true => explanation
+            .sentence
+            .words("; but the setting that --vary changed limits the load line: throughput follows the setting"),
         false => explanation.sentence,
     };
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })
@@ -174,7 +176,8 @@ fn may_be_named(case: &Contrast, cause: Cause) -> bool {
     // causes would describe a working server.
     let is_used_up = matches!(cause, Cause::Memory | Cause::Files | Cause::Ports);
     let by_itself = is_used_up || matches!(cause, Cause::Delay | Cause::Client | Cause::AcceptBacklog);
-    (is_used_up || case.goodput_if_broken_rps().is_none()) && (by_itself || case.constant_failure_share().is_none())
+    (is_used_up || case.goodput_of_broken_server_rps().is_none())
+        && (by_itself || case.constant_failure_share().is_none())
 }
 
 /// Computes the explanation from the facts of a case and the results of its experiments.
@@ -188,9 +191,9 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     // memory.
     let can_tell = |cause: Cause| (seen || cause == Cause::Memory) && may_be_named(case, cause);
     let first = causes.first().filter(|it| posterior.named == Some(it.cause) && can_tell(it.cause));
-    let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= TOLD).collect();
+    let told: Vec<&CauseProbability> = causes.iter().filter(|it| it.probability >= REPORTED_PROBABILITY_MIN).collect();
     let shown = if first.is_some() { &told[..1] } else { &told[..told.len().min(SHOWN)] };
-    let text = |cause: Cause| causes::card_of(cause).map(|card| (card.tell)(case));
+    let text = |cause: Cause| causes::cause_description(cause).map(|card| (card.tell)(case));
     let named = |it: &&CauseProbability| LikelyCause {
         cause: it.cause,
         probability: it.probability,
@@ -208,7 +211,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         cause: first.map_or(Cause::Unknown, |first| first.cause),
         causes: told.iter().map(named).collect(),
         abstained: first.is_none(),
-        request_places: places::over_loads(case),
+        request_places: places::values_at_each_load(case),
         sentence: match first.and_then(|first| text(first.cause)) {
             Some(text) => text.answer(case),
             None => not_known::sentence(case, &names).into(),
@@ -228,7 +231,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
 }
 
 /// Causes with a lower probability than this are not reported.
-const TOLD: f64 = 0.01;
+const REPORTED_PROBABILITY_MIN: f64 = 0.01;
 /// The number of possible causes that are shown if no cause is named.
 const SHOWN: usize = 3;
 /// An answer is evidence against a cause if its log likelihood ratio is at most minus this.
@@ -243,7 +246,7 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
         terms.sort_by(|a, b| b.log_ratio.total_cmp(&a.log_ratio));
         // The first answer (index 0) is that of most servers, so it is no evidence.
         for signal in terms.iter().filter(|it| it.value > 0).flat_map(|it| it.feature.card().signals) {
-            let [low, line, past] = case.over_loads(*signal);
+            let [low, line, past] = case.values_at_each_load(*signal);
             let known = low.is_some() || line.is_some() || past.is_some();
             if known && told.iter().all(|other| other.signal != *signal) {
                 told.push(SignalRow { signal: *signal, low, line, past, supports: cause.cause });
@@ -255,7 +258,7 @@ fn evidence(case: &Contrast, shown: &[&CauseProbability]) -> Vec<SignalRow> {
 
 /// Returns the improbable causes, each with the strongest evidence against it.
 fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &InterventionOutcomes) -> Vec<(Cause, String)> {
-    let out = causes.iter().filter(|it| it.probability < TOLD);
+    let out = causes.iter().filter(|it| it.probability < REPORTED_PROBABILITY_MIN);
     let why = |it: &CauseProbability| {
         let against = it.candidate.terms.iter().filter(|term| term.log_ratio <= -SPEAKS);
         // An answer to the cause's own features is better evidence against the cause than a sign of
@@ -286,18 +289,18 @@ fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
     let Some(signal) = card.signals.iter().find(|signal| case.top(**signal).is_some()) else { return why.to_owned() };
-    let value = |value: Option<f64>| value.map(|value| shown_value(*signal, value));
+    let value = |value: Option<f64>| value.map(|value| displayed_value(*signal, value));
     let words = signal.text().words;
-    let [low, line, past] = case.over_loads(*signal);
+    let [low, line, past] = case.values_at_each_load(*signal);
     let top = line.into_iter().chain(past).reduce(f64::max);
     match (value(low), value(top)) {
-        (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at the line or past it)"),
+        (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at the load line or past it)"),
         (None, Some(top)) => format!("{why} ({words}: {top})"),
         (_, None) => why.to_owned(),
     }
 }
 
-fn cause_of(resource: UsedResource) -> Cause {
+fn named_cause_or_unknown(resource: UsedResource) -> Cause {
     match resource {
         UsedResource::Thread => Cause::OneThread,
         UsedResource::Cores | UsedResource::Allowed => Cause::Cpu,
@@ -311,14 +314,14 @@ fn cause_of(resource: UsedResource) -> Cause {
 /// resources. Returns `None` if no prediction is possible.
 fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     if cause == Cause::Gc {
-        return without_collecting(case);
+        return predict_without_gc(case);
     }
     // A cause that is no limit has no next limit. For a slow start or a slow response, changes of
     // the code also change the demand of a request.
     if matches!(cause, Cause::None | Cause::Unknown | Cause::Delay | Cause::Client | Cause::WarmUp) {
         return None;
     }
-    let card = causes::card_of(cause)?;
+    let card = causes::cause_description(cause)?;
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
     // A saturating rate below the observed throughput is wrong.
     if next.ceiling_rps < case.sustained_rps {
@@ -334,14 +337,14 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     Some(LinePrediction {
         line_rps: offered(next.ceiling_rps),
         range_rps: (offered(lower.max(case.sustained_rps)), offered(upper)),
-        next_cause: cause_of(next.resource),
+        next_cause: named_cause_or_unknown(next.resource),
         doubled_rps: card.is_countable.then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
     })
 }
 
 /// Predicts the load line without garbage collection, if the collector and requests together
 /// saturate the cores.
-fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
+fn predict_without_gc(case: &Contrast) -> Option<LinePrediction> {
     let full = case.cores_full()? || case.allowed_full() == Some(true);
     let share = case.collected().filter(|share| full && (0.0..FULL).contains(share))?;
     let line_rps = case.sustained_rps / (1.0 - share) / case.requests_each;
@@ -359,7 +362,7 @@ fn without_collecting(case: &Contrast) -> Option<LinePrediction> {
 /// missing loads.
 fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     let mut doubts = Doubts::default();
-    let steady = [("low load", loads.low), ("half the line", loads.half), ("the line", loads.line)];
+    let steady = [("low load", loads.low), ("half the load line", loads.half), ("the load line", loads.line)];
     let steady = steady.into_iter().chain([("past the line", loads.past)]);
     let disturbed: Vec<(&str, Interference)> = steady
         .filter_map(|(name, run)| Some((name, Interference::from_run(run?))))
@@ -378,7 +381,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
         doubts.add(DoubtKind::Others, text);
     }
     let missing: Vec<&str> =
-        [("low load", loads.low), ("load at the line", loads.line), ("load past the line", loads.past)]
+        [("low load", loads.low), ("load at the load line", loads.line), ("load past the load line", loads.past)]
             .into_iter()
             .filter(|(_, run)| run.is_none())
             .map(|(what, _)| what)
@@ -388,7 +391,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
         doubts.add(DoubtKind::Unmeasured, text);
     }
     if findings.load_line_rps.rps <= 0.0 {
-        doubts.add(DoubtKind::Nothing, "there is no line: loads are shares of the peak throughput");
+        doubts.add(DoubtKind::Nothing, "there is no load line: the loads are shares of the peak throughput");
     }
     if let (Some(client), Some(server)) = (case.top(Signal::ClientCores), case.top(Signal::ServerCores))
         && case.cores_full() == Some(true)
@@ -396,14 +399,14 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     {
         let text = format!(
             "plimsoll itself uses {client:.2} cores of the server's machine: run plimsoll on another machine to \
-             free them"
+             free these cores"
         );
         doubts.add(DoubtKind::Generator, text);
     }
     if let Some(ns) = case.held_back_ns {
         let text = format!(
-            "The rest of a response arrives up to {} after its first byte. The server sends small pieces, and \
-             its kernel delays the second until the first is acknowledged; TCP_NODELAY avoids that.",
+            "The rest of a response arrives up to {} after its first byte. The server sends small pieces, and its \
+             kernel delays the second piece until the first piece is acknowledged; TCP_NODELAY avoids this delay.",
             crate::format::duration(ns)
         );
         doubts.add(DoubtKind::Server, text);

@@ -2,7 +2,7 @@
 //! them.
 
 use super::cause::Cause;
-use super::causes::card_of;
+use super::causes::cause_description;
 use super::contrast::Contrast;
 use super::signals::Signal;
 use crate::format;
@@ -13,9 +13,9 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
     if let Some(gone) = &case.target_loss {
         return format!("not known: {gone}");
     }
-    if let Some(answered_rps) = case.goodput_if_broken_rps() {
+    if let Some(answered_rps) = case.goodput_of_broken_server_rps() {
         return format!(
-            "not known: the server has not recovered from the search: its line was {}, and {} of {} succeed now",
+            "not known: the server has not recovered from the search: the load line was {}, and {} of {} succeed now",
             case.offered_text(case.lower_rps),
             format::rate(answered_rps),
             case.offered_text(case.low.get(Signal::Offered).unwrap_or(0.0))
@@ -33,7 +33,7 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
         );
     }
     if case.best_rps > 0.0 && !case.is_seen() {
-        return "not known: the budget was too short for the steady loads that decide".to_owned();
+        return "not known: the budget was too short for the steady loads that reveal the cause".to_owned();
     }
     if let Some(held_rps) = case.held_past_rps.filter(|_| case.upper_rps.is_none() && case.plateau() == Some(false)) {
         let held = case.offered_text(held_rps);
@@ -51,24 +51,25 @@ pub(super) fn sentence(case: &Contrast, possible: &[Cause]) -> String {
 
 /// Returns advice on the observations that would show the cause, as sentences without a full stop.
 pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sentence> {
-    if case.goodput_if_broken_rps().is_some() {
+    if case.goodput_of_broken_server_rps().is_some() {
         return vec![Sentence::from(
-            "restart the server and load it below its line: plimsoll overload shows how it fails and whether it \
-             recovers",
+            "restart the server and load it below its load line: plimsoll overload shows how the server fails and \
+             whether it recovers",
         )];
     }
     if case.constant_failure_share().is_some() {
-        return vec![Sentence::from("the failures of a low load: plimsoll run at a low rate shows them")];
+        return vec![Sentence::from("the failures at a low load: plimsoll run at a low rate shows these failures")];
     }
     if case.best_rps <= 0.0 {
         return vec![Sentence::from("a request that succeeds: plimsoll run shows the server's responses")];
     }
     if !case.is_seen() {
-        let more = Sentence::from("loads at a low rate, at the line and past it: give it more time (");
+        let more =
+            Sentence::from("loads at a low rate, at the load line and past the load line: give the study more time (");
         return vec![more.remedy(Remedy::Budget).words(")")];
     }
     let of = |cause: &Cause| {
-        let card = card_of(*cause).filter(|card| !card.missing_evidence.is_empty())?;
+        let card = cause_description(*cause).filter(|card| !card.missing_evidence.is_empty())?;
         Some(Sentence::from(format!("{cause}: ")).then(&card.missing_evidence.into()))
     };
     let mut told: Vec<Sentence> = possible.iter().filter_map(of).collect();

@@ -153,7 +153,7 @@ impl InFlightBreakdown {
 
 /// Returns the breakdowns at the low load, at the load line and above; `None` for a load without
 /// requests in flight.
-pub fn over_loads(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
+pub fn values_at_each_load(case: &Contrast) -> [Option<InFlightBreakdown>; 3] {
     [&case.low, &case.line, &case.past].map(|sight| InFlightBreakdown::from_signals(sight, &case.low))
 }
 
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_add_up_to_what_is_in_flight() {
+    fn parts_sum_to_requests_in_flight() {
         let sight = |values: &[(Signal, f64)]| LoadSignals {
             values: values.iter().copied().collect(),
             ..LoadSignals::default()

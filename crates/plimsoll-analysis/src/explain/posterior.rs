@@ -4,7 +4,7 @@
 //! Not here: the probabilities of answers (`likelihoods`), and texts.
 
 use super::cause::Cause;
-use super::causes::card::{CauseCard, Manifestation};
+use super::causes::card::{CauseCard, CauseForm};
 use super::causes::ways;
 use super::contrast::Contrast;
 use super::features::Feature;
@@ -47,7 +47,7 @@ pub struct Candidate {
     /// The description of the cause.
     pub card: &'static CauseCard,
     /// The form in which the cause shows itself in the features.
-    pub way: &'static Manifestation,
+    pub way: &'static CauseForm,
     /// The probability of this form of the cause given the observations, 0..=1.
     pub probability: f64,
     /// The evidence for and against this form of the cause, the strongest first.

@@ -64,7 +64,7 @@ pub(super) const RISES_OR_FALLS: Prediction = Prediction([0.48, 0.07, 0.45]);
 pub(super) const OPEN: Prediction = Prediction([1.0 / 3.0; 3]);
 
 /// The minimum probability of an effect that the text of a prediction mentions.
-const PREDICTED: f64 = 0.3;
+const PREDICTED_EFFECT_MIN: f64 = 0.3;
 
 impl Prediction {
     /// Returns the probability of an effect.
@@ -87,7 +87,7 @@ impl Prediction {
     /// Formats the predicted effects of `intervention` without a subject, such as `rises or
     /// unchanged`.
     pub fn text(&self, intervention: Intervention) -> String {
-        let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED);
+        let predicted = Effect::ALL.iter().filter(|effect| self.probability(**effect) >= PREDICTED_EFFECT_MIN);
         predicted.map(|effect| effect.word(intervention)).collect::<Vec<_>>().join(" or ")
     }
 }
@@ -133,7 +133,7 @@ impl Predictions {
     };
 
     /// The predictions of causes whose resource is always busy: cores, a thread, or a CPU quota.
-    pub(super) const OF_WORK: Predictions = Predictions {
+    pub(super) const BUSY_RESOURCE_PREDICTIONS: Predictions = Predictions {
         reference: RISES_OR_STAYS,
         more_users: STAYS,
         new_connections: STAYS_OR_FALLS,

@@ -7,8 +7,10 @@
 use super::contrast::Contrast;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
-    AGREE, AGREE_ROUGHLY, AS_FAST, BELOW_ONE, CLEARLY_MORE, CONNECTS_LATE_NS, FAILS, FELT, FEW, MOST, ONE_CORE,
-    OTHERS_CORES, PART, PORTS_HELD, QUEUED, RISEN, SEVERAL, SLOWER, USED_UP, WINDOW,
+    AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR,
+    EXHAUSTED_SHARE_MIN, FEW, INTERFERENCE_CORES_MIN, LATE_CONNECT_NS, MANY_FAILURES_SHARE, MOST_SHARE_MIN,
+    NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE, PART, PORTS_EXHAUSTED_SHARE, QUEUE_GROWTH_FACTOR, RISEN_FACTOR_MIN,
+    ROUGH_AGREEMENT_SHARE, SLOWER_FACTOR_MIN, WINDOW,
 };
 use crate::find::StopReason;
 
@@ -38,28 +40,44 @@ pub(super) fn plimsoll_limited(case: &Contrast) -> bool {
     let here = of(&case.line) || of(&case.past) && case.upper_rps.is_none();
     let whole = case.stopped_by == StopReason::Client && case.line.disturbed.is_none();
     let reads = !case.line.read_by_others && window_full(case).unwrap_or(false);
-    whole || here || reads && case.nothing_full() == Some(true) && case.plateau() == Some(true)
+    whole || here || reads && case.has_no_saturated_resource() == Some(true) && case.plateau() == Some(true)
 }
 
 /// Returns whether plimsoll was late only because the server on the same machine used up the cores.
 fn crowded_out(sight: &LoadSignals) -> Option<bool> {
     let cores = sight.get(Signal::Cores)?;
     let (idle, ours) = (sight.get(Signal::Idle)?, sight.get(Signal::ClientCores)?);
-    let is_busy = sight.get(Signal::Generator)? >= 1.0 - FELT;
+    let is_busy = sight.get(Signal::Generator)? >= 1.0 - NOTICEABLE_SHARE_MIN;
     Some(idle <= FEW * cores && ours <= PART * cores && !is_busy && sight.get(Signal::ServerCores)? >= ours)
 }
 
 /// Returns whether plimsoll's limit of connections is the limit. One sign: the number of requests
 /// in service equals the allowed number in flight. The other sign: requests were not sent, although
 /// the sent ones were as fast as single requests. Random arrivals find all connections in use long
-/// before all are always in use (Erlang's loss formula).
+/// before all are always in use.
 pub(super) fn is_limited_by_own_connections(case: &Contrast) -> Option<bool> {
     let most = case.past.under_way_max;
     let in_flight = case.past.get(Signal::InFlight)?;
-    let all = in_flight >= (1.0 - FEW) * most && agree(case.best_rps * case.alone_ns? / 1e9, most, AGREE);
-    let as_alone = case.past.get(Signal::Service)? <= (1.0 + FELT) * case.alone_ns?;
-    let lost = case.past.unsent_share >= FAILS && in_flight >= MOST * most && as_alone;
+    let all = in_flight >= (1.0 - FEW) * most && agree(case.best_rps * case.alone_ns? / 1e9, most, AGREEMENT_SHARE);
+    let as_alone = case.past.get(Signal::Service)? <= (1.0 + NOTICEABLE_SHARE_MIN) * case.alone_ns?;
+    let unsent = case.past.unsent_share;
+    let expected = lost_share(most, in_flight / (1.0 - unsent).max(FEW));
+    let lost = unsent >= MANY_FAILURES_SHARE
+        && as_alone
+        && (in_flight >= MOST_SHARE_MIN * most || unsent <= RISEN_FACTOR_MIN * expected);
     Some(most >= 1.0 && (all || lost))
+}
+
+/// Returns the share of random arrivals, 0..=1, that find all of `places` in use (Erlang's loss
+/// formula B). `offered`: the mean number in use if there were places without limit.
+fn lost_share(places: f64, offered: f64) -> f64 {
+    let mut lost = 1.0;
+    let mut count = 1.0;
+    while count <= places {
+        lost = offered * lost / (count + offered * lost);
+        count += 1.0;
+    }
+    lost
 }
 
 /// Returns whether other processes used cores that the server's threads waited for, at the load
@@ -73,10 +91,11 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
     let low = taken(&case.low);
     let of = |sight: &LoadSignals| {
         let (cores, others) = (sight.get(Signal::Cores)?, taken(sight)?);
-        let much = others >= OTHERS_CORES && others >= FELT * sight.get(Signal::ServerCores).unwrap_or(0.0);
+        let much = others >= INTERFERENCE_CORES_MIN
+            && others >= NOTICEABLE_SHARE_MIN * sight.get(Signal::ServerCores).unwrap_or(0.0);
         let waits = sight.get(Signal::RunQueue).is_none_or(|waiting| waiting >= PART);
-        let is_so = much && waits && sight.get(Signal::Idle)? <= FEW * cores.max(AS_FAST);
-        let is_own = low.is_some_and(|low| others >= RISEN * low);
+        let is_so = much && waits && sight.get(Signal::Idle)? <= FEW * cores.max(EQUALLY_SHORT_FACTOR);
+        let is_own = low.is_some_and(|low| others >= RISEN_FACTOR_MIN * low);
         if is_so && is_own { None } else { Some(is_so) }
     };
     [&case.line, &case.past].into_iter().filter_map(of).reduce(|a, b| a || b)
@@ -90,20 +109,23 @@ const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 /// nearly all ports are in use, and each new connection waits for a port to be freed.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
-    let fails = || case.reaches(Signal::Failed, FAILS).unwrap_or(false);
+    let fails = || case.reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
-    let rise = asks && risen(case, Signal::TimeWait, AS_FAST, PORTS_HELD) == Some(true) && fails();
+    let rise =
+        asks && risen(case, Signal::TimeWait, EQUALLY_SHORT_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true) && fails();
     // Ports stay in TIME-WAIT for a minute, so the first load lacks the ports that the search used.
+    // Requests fail at that load, or at the next load that needs more ports.
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
     let stay = first.is_some_and(|sight| {
         let reaches = |signal: Signal, least: f64| sight.get(signal).is_some_and(|value| value >= least);
-        reaches(Signal::TimeWait, USED_UP) && reaches(Signal::Failed, FAILS) && sight.opened > 0
+        let is_failing = reaches(Signal::Failed, MANY_FAILURES_SHARE) || fails();
+        reaches(Signal::TimeWait, EXHAUSTED_SHARE_MIN) && is_failing && sight.opened > 0
     });
     ours || rise || stay || ports_in_turn(case).unwrap_or(false)
 }
 
 fn ports_in_turn(case: &Contrast) -> Option<bool> {
-    let is_held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= PORTS_HELD);
+    let is_held = |sight: &LoadSignals| sight.get(Signal::TimeWait).is_some_and(|share| share >= PORTS_EXHAUSTED_SHARE);
     let sight = if is_held(&case.past) { &case.past } else { &case.line };
     let (ports, answered) = (sight.local_ports?, sight.get(Signal::Goodput)? * sight.seconds);
     let as_many = PORT_HELD_S.iter().any(|held_s| {
@@ -112,7 +134,8 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
         let free = if *held_s <= 1.0 { 1.0 } else { 0.0 };
         ((1.0 - PART) * turns..(1.0 + PART) * (turns + free)).contains(&(answered / ports))
     });
-    let fails = case.past.get(Signal::Failed)? >= FAILS + RISEN * case.low.get(Signal::Failed)?;
+    let fails =
+        case.past.get(Signal::Failed)? >= MANY_FAILURES_SHARE + RISEN_FACTOR_MIN * case.low.get(Signal::Failed)?;
     Some(is_held(sight) && as_many && fails)
 }
 
@@ -120,17 +143,17 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
 /// before. The server must have idle capacity: a saturated server also accepts late.
 pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
     let waits = unaccepted(case).unwrap_or(false);
-    let late = case.reaches(Signal::Connect, CONNECTS_LATE_NS).unwrap_or(false);
-    let failed = case.reaches(Signal::ConnectFailed, FAILS).unwrap_or(false);
+    let late = case.reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
+    let failed = case.reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE).unwrap_or(false);
     // Connections that are all opened at the start of a load may overflow even a short queue.
     let none_turned_away = case.low.get(Signal::ListenOverflows) == Some(0.0);
-    let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= CONNECTS_LATE_NS) && !none_turned_away;
+    let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= LATE_CONNECT_NS) && !none_turned_away;
     case.top(Signal::Connect).or(case.top(Signal::ConnectFailed)).or(case.top(Signal::Unaccepted))?;
     let alone_ns = case.alone_ns.or(case.low.get(Signal::Service));
     let service_ns = case.past.get(Signal::Service).or(case.line.get(Signal::Service));
-    let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= AS_FAST * alone_ns);
-    let is_idle = case.requests_in_service().is_some_and(|count| count < BELOW_ONE);
-    let is_busy = case.reaches(Signal::FullestThread, 1.0 - FELT).unwrap_or(false)
+    let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= EQUALLY_SHORT_FACTOR * alone_ns);
+    let is_idle = case.requests_in_service().is_some_and(|count| count < BUSY_RESOURCE_IN_SERVICE_MIN);
+    let is_busy = case.reaches(Signal::FullestThread, 1.0 - NOTICEABLE_SHARE_MIN).unwrap_or(false)
         || case.cores_full().unwrap_or(false)
         || case.quota_full().unwrap_or(false)
         || writes_wait(case).unwrap_or(false);
@@ -142,24 +165,29 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
 pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
     let in_flight = case.past.get(Signal::InFlight)?;
-    Some(past >= SEVERAL && past >= MOST * in_flight && low <= FEW * past && case.requests_in_service()? < BELOW_ONE)
+    Some(
+        past >= COUNT_ABOVE_CHANCE_MIN
+            && past >= MOST_SHARE_MIN * in_flight
+            && low <= FEW * past
+            && case.requests_in_service()? < BUSY_RESOURCE_IN_SERVICE_MIN,
+    )
 }
 
 /// Returns whether a low load breaks the SLO although no thread of the server is busy.
 pub(super) fn slow_at_low_load(case: &Contrast) -> Option<bool> {
     let is_busy = case.low.get(Signal::FullestThread).is_some_and(|share| share >= 1.0 - PART);
-    Some(case.slow_when_low()? && !is_busy)
+    Some(case.breaks_slo_at_low_load()? && !is_busy)
 }
 
 /// Returns whether all cores that the server may use are saturated. The server is bound to these
 /// cores, or its threads wait for cores while other cores are idle.
 pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
     let allowed = case.allowed_full();
-    let held = held_to_cores(case);
+    let held = server_core_limit(case);
     [allowed, held].into_iter().flatten().reduce(|a, b| a || b)
 }
 
-fn held_to_cores(case: &Contrast) -> Option<bool> {
+fn server_core_limit(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
     let whole = |used: f64| used.round() >= 1.0 && agree(used, used.round(), FEW);
     let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
@@ -167,16 +195,16 @@ fn held_to_cores(case: &Contrast) -> Option<bool> {
     let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = in_turns(case)? && interpreter(case);
     // With nearly saturated cores, this number of threads waits for a core by chance.
-    let by_chance = [&case.line, &case.past].into_iter().filter_map(wait_by_chance).reduce(f64::max)?;
-    let waits = waiting >= by_chance + MOST && for_each_other < waiting;
-    Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.cores_spare()?)
+    let by_chance = [&case.line, &case.past].into_iter().filter_map(expected_core_wait).reduce(f64::max)?;
+    let waits = waiting >= by_chance + MOST_SHARE_MIN && for_each_other < waiting;
+    Some(whole(used) && most.is_none_or(whole) && waits && !in_turn && case.has_idle_cores()?)
 }
 
 /// Returns whether garbage collection runs in parallel to requests on cores that are otherwise
 /// idle.
-pub(super) fn collects_in_spare_time(case: &Contrast) -> bool {
+pub(super) fn collects_on_idle_cores(case: &Contrast) -> bool {
     let beside = case.past.collects_beside || case.line.collects_beside;
-    let full = case.thread_full() == Some(true) || case.cores_spare() != Some(true);
+    let full = case.thread_full() == Some(true) || case.has_idle_cores() != Some(true);
     let in_turn = allowed_full(case) == Some(true) || in_turns(case) == Some(true);
     beside && !full && !in_turn
 }
@@ -184,9 +212,9 @@ pub(super) fn collects_in_spare_time(case: &Contrast) -> bool {
 /// Returns the number of threads that wait by chance for a core if the cores are as busy as in this
 /// load. It is the mean queue length Lq of M/M/c by Sakasegawa's approximation (Ann. Inst. Stat.
 /// Math. 29, 1977).
-fn wait_by_chance(sight: &LoadSignals) -> Option<f64> {
+fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
     let (idle, cores) = (sight.get(Signal::Idle)?, sight.get(Signal::Cores)?);
-    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - FAILS);
+    let busy = (1.0 - idle / cores).clamp(0.0, 1.0 - MANY_FAILURES_SHARE);
     Some(busy.powf((2.0 * (cores + 1.0)).sqrt()) / (1.0 - busy))
 }
 
@@ -196,9 +224,19 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     let used = case.top(Signal::ServerCores)?;
     let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
     // Threads that are woken in vain also seem to wait for a core.
-    let in_turn = waits < MOST || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= AS_FAST * waits);
-    let many = case.top(Signal::Threads)? >= RISEN;
-    Some(ONE_CORE.contains(&used) && in_turn && many && !case.thread_full()? && case.cores_spare()?)
+    let in_turn = waits < MOST_SHARE_MIN
+        || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= EQUALLY_SHORT_FACTOR * waits);
+    let many = case.top(Signal::Threads)? >= RISEN_FACTOR_MIN;
+    // A server that responds to all requests is not saturated, however many cores it uses.
+    let is_saturated = case.plateau() != Some(false);
+    Some(
+        is_saturated
+            && ONE_CORE_RANGE.contains(&used)
+            && in_turn
+            && many
+            && !case.thread_full()?
+            && case.has_idle_cores()?,
+    )
 }
 
 /// Names of processes, by kind of program (`programs.tsv`). A name changes the probability of a
@@ -236,7 +274,7 @@ pub(super) fn is_proxy(case: &Contrast) -> bool {
 /// Returns the highest rate that the server sustained after the search, divided by the lowest rate
 /// that it did not sustain in the search. Returns `None` if the ratio is not clearly high enough.
 pub(super) fn holds_more(case: &Contrast) -> Option<f64> {
-    let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE);
+    let of_saturated = || Some(case.held_past_rps? / case.saturated_rps?).filter(|share| *share >= CLEARLY_MORE_FACTOR);
     case.holds_upper().or_else(of_saturated)
 }
 
@@ -250,7 +288,7 @@ pub(super) fn was_slower(case: &Contrast) -> Option<bool> {
     let all = if case.held_back_ns.is_some() { 1 } else { 4 };
     let loads = [&case.low, &case.half, &case.line, &case.past].into_iter().take(all);
     let now_ns = loads.filter_map(mean_ns).reduce(f64::min)?;
-    Some(case.alone_first_ns? >= SLOWER * now_ns || compiled[0].max(compiled[1]) >= FEW)
+    Some(case.alone_first_ns? >= SLOWER_FACTOR_MIN * now_ns || compiled[0].max(compiled[1]) >= FEW)
 }
 
 /// Returns whether the server's connections to its main peer are a fixed number while more requests
@@ -264,14 +302,16 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     // connection.
     let behind_a_lock = || {
         let left = case.past.get(Signal::Threads)? - case.past.get(Signal::InLock)?;
-        Some(more(case, Signal::InLock)? >= MOST * count && left < MOST * count)
+        Some(more(case, Signal::InLock)? >= MOST_SHARE_MIN * count && left < MOST_SHARE_MIN * count)
     };
     let (threads, processes) = (case.past.get(Signal::Threads), case.past.get(Signal::Processes));
-    let of_processes = threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN && threads <= count);
+    let of_processes =
+        threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN_FACTOR_MIN && threads <= count);
     let apart = of_processes && locked(case).unwrap_or(false);
-    let is_fixed = past >= 1.0 && (past - line).abs() <= (AS_FAST * FAILS * past).max(MOST);
+    let is_fixed =
+        past >= 1.0 && (past - line).abs() <= (EQUALLY_SHORT_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
     let shared = !behind_a_lock().unwrap_or(false) && !apart;
-    Some(asked && shared && is_fixed && waiting >= SLOWER * past)
+    Some(asked && shared && is_fixed && waiting >= SLOWER_FACTOR_MIN * past)
 }
 
 /// Returns whether each worker of the server has its own connection to the main peer, the
@@ -279,10 +319,10 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
 pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
     let (_, connections) = case.peer()?;
     let served = case.requests_in_service()?;
-    let threads = none_left_idle(case).unwrap_or(false) && connections >= (1.0 - AGREE) * served;
+    let threads = are_all_threads_busy(case).unwrap_or(false) && connections >= (1.0 - AGREEMENT_SHARE) * served;
     let workers = case.worker_processes()?;
-    let processes = workers > 1.0 && connections >= workers && agree(served, workers, AGREE);
-    let named = alike(case).any(|count| (count - connections).abs() < MOST);
+    let processes = workers > 1.0 && connections >= workers && agree(served, workers, AGREEMENT_SHARE);
+    let named = alike(case).any(|count| (count - connections).abs() < MOST_SHARE_MIN);
     Some(processes || threads || named)
 }
 
@@ -291,13 +331,13 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
     let served = case.requests_in_service()?;
     let processes = case.worker_processes().map(|workers| {
         let all = case.top(Signal::Processes).unwrap_or(workers);
-        let alone = workers > 1.0 || case.top(Signal::Threads).is_some_and(|threads| threads <= AS_FAST);
-        let near = agree(served, workers, AGREE) && alone || all > 1.0 && agree(served, all, AGREE);
+        let alone = workers > 1.0 || case.top(Signal::Threads).is_some_and(|threads| threads <= EQUALLY_SHORT_FACTOR);
+        let near = agree(served, workers, AGREEMENT_SHARE) && alone || all > 1.0 && agree(served, all, AGREEMENT_SHARE);
         near && !takes_all(case).unwrap_or(false)
     });
-    let named = alike(case).any(|count| agree(served, count, AGREE));
-    let several = served >= super::thresholds::MORE_THAN_ONE;
-    let at_work = [threads_at_work(case), none_left_idle(case), Some(named)];
+    let named = alike(case).any(|count| agree(served, count, AGREEMENT_SHARE));
+    let several = served >= super::thresholds::SEVERAL_IN_SERVICE_MIN;
+    let at_work = [threads_at_work(case), are_all_threads_busy(case), Some(named)];
     let threads = at_work.into_iter().flatten().reduce(|a, b| a || b).map(|it| it && several);
     let seen = [processes, threads].into_iter().flatten().reduce(|a, b| a || b)?;
     let grows = case.past.get(Signal::Threads).zip(case.line.get(Signal::Threads));
@@ -310,7 +350,7 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
 fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
     let cores = case.top(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
-    case.past.alike.iter().filter_map(fixed).filter(move |count| *count > AS_FAST * cores)
+    case.past.alike.iter().filter_map(fixed).filter(move |count| *count > EQUALLY_SHORT_FACTOR * cores)
 }
 
 /// Returns whether threads that sleep or wait for storage are as many as requests in service, after
@@ -330,8 +370,8 @@ pub(super) fn threads_at_work(case: &Contrast) -> Option<bool> {
         requests > 0.0 && (requests * (1.0 - within)..requests * (1.0 + within) + next).contains(&threads)
     };
     // A short load reads each thread only once, so the sum over both loads is more exact.
-    let both = as_many((line.0 + past.0, line.1 + past.1), AGREE_ROUGHLY, AS_FAST * next);
-    Some(both && as_many(line, MOST, next) && as_many(past, MOST, next))
+    let both = as_many((line.0 + past.0, line.1 + past.1), ROUGH_AGREEMENT_SHARE, EQUALLY_SHORT_FACTOR * next);
+    Some(both && as_many(line, MOST_SHARE_MIN, next) && as_many(past, MOST_SHARE_MIN, next))
 }
 
 /// Returns the mean number of requests in service in a load, by Little's law.
@@ -342,17 +382,19 @@ fn served(case: &Contrast, sight: &LoadSignals) -> Option<f64> {
 /// Returns whether all threads that wait for work at a low load serve a request above the load
 /// line. The number of waiting threads must fall as much as the number of requests in service
 /// rises.
-fn none_left_idle(case: &Contrast) -> Option<bool> {
+fn are_all_threads_busy(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InLock)?, case.past.get(Signal::InLock)?);
     let beyond = served(case, &case.past)? - served(case, &case.low)?;
     let sleeping = more(case, Signal::InSleep)?;
-    let as_many = beyond > 0.0 && agree(low - past, beyond, AGREE_ROUGHLY) && sleeping <= (1.0 + FELT) * beyond;
-    Some(low >= super::thresholds::MORE_THAN_ONE && past <= FEW * low && as_many)
+    let as_many = beyond > 0.0
+        && agree(low - past, beyond, ROUGH_AGREEMENT_SHARE)
+        && sleeping <= (1.0 + NOTICEABLE_SHARE_MIN) * beyond;
+    Some(low >= super::thresholds::SEVERAL_IN_SERVICE_MIN && past <= FEW * low && as_many)
 }
 
 /// Returns whether at least two more threads wait for locks above the load line than at a low load.
 pub(super) fn locked(case: &Contrast) -> Option<bool> {
-    Some(more(case, Signal::InLock)? >= AS_FAST)
+    Some(more(case, Signal::InLock)? >= EQUALLY_SHORT_FACTOR)
 }
 
 /// Returns whether single-threaded processes have accepted nearly all connections with requests in
@@ -363,14 +405,18 @@ pub(super) fn takes_all(case: &Contrast) -> Option<bool> {
     let left = case.past.get(Signal::InFlight)? - processes;
     let has_room = case.past.get(Signal::ListenOverflows).is_none_or(|times| times <= 0.0);
     let waiting = case.past.get(Signal::Unaccepted)?;
-    Some(has_room && threads <= processes && left >= processes.max(SEVERAL) && waiting < PART * left)
+    Some(has_room && threads <= processes && left >= processes.max(COUNT_ABOVE_CHANCE_MIN) && waiting < PART * left)
 }
 
 /// Returns whether the server has one thread for each accepted connection.
 pub(super) fn thread_each(case: &Contrast) -> Option<bool> {
     let (threads, connections) = (more(case, Signal::Threads)?, more(case, Signal::Accepted)?);
     let waiting = case.past.get(Signal::Unaccepted).unwrap_or(0.0);
-    Some(connections >= SEVERAL * SEVERAL && agree(threads, connections, AGREE_ROUGHLY) && waiting <= FEW * connections)
+    Some(
+        connections >= COUNT_ABOVE_CHANCE_MIN * COUNT_ABOVE_CHANCE_MIN
+            && agree(threads, connections, ROUGH_AGREEMENT_SHARE)
+            && waiting <= FEW * connections,
+    )
 }
 
 /// Returns whether the threads of most requests poll: they sleep for short times and check again
@@ -379,8 +425,12 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
     let (beyond, in_flight) = (more(case, Signal::InSleep)?, case.past.get(Signal::InFlight)?);
     // Requests beyond the number of threads have no thread yet, so they cannot poll.
     let with_thread = in_flight.min(case.past.get(Signal::Threads)?);
-    let many = beyond >= SEVERAL && beyond >= RISEN * case.requests_in_service()?;
-    Some(many && beyond >= MOST * with_thread && beyond <= (1.0 + PART) * in_flight && locked(case) != Some(true))
+    let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= RISEN_FACTOR_MIN * case.requests_in_service()?;
+    Some(
+        many && beyond >= MOST_SHARE_MIN * with_thread
+            && beyond <= (1.0 + PART) * in_flight
+            && locked(case) != Some(true),
+    )
 }
 
 /// Returns whether many waiting threads sleep for a time while hardly any thread waits for data.
@@ -388,7 +438,7 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
 fn sleeps_unasked(case: &Contrast) -> Option<bool> {
     let (beyond, reading) = (more(case, Signal::InSleep)?, case.past.get(Signal::InRead)?);
     let few = case.past.get(Signal::PeerWaiting).is_none() || calls_are_few(case).unwrap_or(false);
-    let many = beyond >= SEVERAL && beyond >= SEVERAL * reading;
+    let many = beyond >= COUNT_ABOVE_CHANCE_MIN && beyond >= COUNT_ABOVE_CHANCE_MIN * reading;
     Some(many && beyond >= PART * case.past.get(Signal::InFlight)? && few)
 }
 
@@ -397,7 +447,11 @@ fn sleeps_unasked(case: &Contrast) -> Option<bool> {
 pub(super) fn waits_for_data(case: &Contrast) -> Option<bool> {
     let (reading, in_flight) = (case.past.get(Signal::InRead)?, case.past.get(Signal::InFlight)?);
     let otherwise = more(case, Signal::InLock)? + case.past.get(Signal::InSleep)?;
-    Some(in_flight >= SEVERAL && reading >= (1.0 - AGREE_ROUGHLY) * in_flight && otherwise < FELT * in_flight)
+    Some(
+        in_flight >= COUNT_ABOVE_CHANCE_MIN
+            && reading >= (1.0 - ROUGH_AGREEMENT_SHARE) * in_flight
+            && otherwise < NOTICEABLE_SHARE_MIN * in_flight,
+    )
 }
 
 /// Returns whether no observation shows what the waiting requests wait for. There is no worker for
@@ -412,9 +466,9 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     let by_threads = threads.into_iter().flatten().any(|it| it) || case.reaches(Signal::IoPressure, PART) == Some(true);
     let asks = case.peer().is_some_and(|(peer, _)| case.asks(peer).unwrap_or(true));
     let asked = asks && !calls_are_few(case).unwrap_or(false);
-    let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= SEVERAL);
+    let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= COUNT_ABOVE_CHANCE_MIN);
     let workers = case.worker_processes()? > 1.0 && !takes_all(case).unwrap_or(false);
-    Some(!workers && !none_left_idle(case).unwrap_or(false) && !by_threads && !asked && !queued)
+    Some(!workers && !are_all_threads_busy(case).unwrap_or(false) && !by_threads && !asked && !queued)
 }
 
 /// Returns the mean number of calls to dependencies without a complete response, above the load
@@ -427,16 +481,20 @@ fn calls(case: &Contrast) -> Option<f64> {
 /// connections.
 pub(super) fn calls_are_few(case: &Contrast) -> Option<bool> {
     let calls = calls(case)?;
-    Some(calls <= FELT * case.past.get(Signal::InFlight)? && calls < BELOW_ONE * case.peer()?.1)
+    Some(
+        calls <= NOTICEABLE_SHARE_MIN * case.past.get(Signal::InFlight)?
+            && calls < BUSY_RESOURCE_IN_SERVICE_MIN * case.peer()?.1,
+    )
 }
 
 /// Returns whether as many calls to dependencies are open as requests are in service, while many
 /// more requests wait.
 pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
     let calls = calls(case)?;
-    let rise = calls >= super::thresholds::MORE_THAN_ONE && calls >= AS_FAST * case.low.get(Signal::PeerWaiting)?;
-    let as_many = agree(calls, case.requests_in_service()?, AGREE_ROUGHLY);
-    Some(rise && as_many && case.past.get(Signal::InFlight)? >= AS_FAST * calls)
+    let rise = calls >= super::thresholds::SEVERAL_IN_SERVICE_MIN
+        && calls >= EQUALLY_SHORT_FACTOR * case.low.get(Signal::PeerWaiting)?;
+    let as_many = agree(calls, case.requests_in_service()?, ROUGH_AGREEMENT_SHARE);
+    Some(rise && as_many && case.past.get(Signal::InFlight)? >= EQUALLY_SHORT_FACTOR * calls)
 }
 
 /// Returns whether calls to a dependency take longer under load: more calls are open than requests
@@ -444,7 +502,7 @@ pub(super) fn calls_as_served(case: &Contrast) -> Option<bool> {
 /// use, although fewer requests are in service. Or the number of connections grows while requests
 /// wait for data.
 pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
-    if sleeps_unasked(case) == Some(true) || !case.plateau()? || !case.nothing_full()? {
+    if sleeps_unasked(case) == Some(true) || !case.plateau()? || !case.has_no_saturated_resource()? {
         return Some(false);
     }
     if calls_exceed(case) == Some(true) {
@@ -452,21 +510,29 @@ pub(super) fn calls_pile_up(case: &Contrast) -> Option<bool> {
     }
     let (line, past) = case.peer_counts()?;
     let (waiting, served) = (case.past.get(Signal::InFlight)?, case.requests_in_service()?);
-    let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER * low);
+    let rises = |calls: f64| case.low.get(Signal::PeerWaiting).is_none_or(|low| calls >= SLOWER_FACTOR_MIN * low);
     // Idle connections stay open, so their number alone does not show calls.
     let peer_waiting = case.past.get(Signal::PeerWaiting);
-    let in_use = peer_waiting.map_or(served >= BELOW_ONE, |calls| calls >= BELOW_ONE * past && rises(calls));
+    let in_use = peer_waiting.map_or(served >= BUSY_RESOURCE_IN_SERVICE_MIN, |calls| {
+        calls >= BUSY_RESOURCE_IN_SERVICE_MIN * past && rises(calls)
+    });
     let full = fixed_connections(case)? && served < (1.0 - PART) * past && past > 1.0 && in_use;
     let asked = !calls_are_few(case).unwrap_or(false);
-    let grows = past >= (1.0 + PART) * line && past >= line + AS_FAST && waiting <= SLOWER * past && asked;
+    let grows = past >= (1.0 + PART) * line
+        && past >= line + EQUALLY_SHORT_FACTOR
+        && waiting <= SLOWER_FACTOR_MIN * past
+        && asked;
     let data = waits_for_data(case).unwrap_or(false);
-    let enough = past >= (1.0 - FELT) * waiting && served < (1.0 - PART) * waiting && data;
+    let enough = past >= (1.0 - NOTICEABLE_SHARE_MIN) * waiting && served < (1.0 - PART) * waiting && data;
     Some(full || grows || enough)
 }
 
 fn calls_exceed(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerWaiting)?, case.past.get(Signal::PeerWaiting)?);
-    Some(past >= RISEN * low + RISEN && case.requests_in_service()? < BELOW_ONE * past)
+    Some(
+        past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
+            && case.requests_in_service()? < BUSY_RESOURCE_IN_SERVICE_MIN * past,
+    )
 }
 
 /// Returns whether a dependency has saturated its cores while the server has not. A dependency with
@@ -478,18 +544,18 @@ pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
     };
     let own = case.top(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
-    let one = processes <= 1.0 && ONE_CORE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREE;
+    let one = processes <= 1.0 && ONE_CORE_RANGE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREEMENT_SHARE;
     // If both together saturate the machine, the dependency is the limit only if it uses much more
     // CPU time than the server. The backend of a proxy counts as the service itself.
-    let all = case.cores_full()? && cores > SLOWER * own && cores > PART * case.top(Signal::Cores)?;
+    let all = case.cores_full()? && cores > SLOWER_FACTOR_MIN * own && cores > PART * case.top(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
-    Some((one || all) && !service && low < BELOW_ONE * cores && !case.thread_full()?)
+    Some((one || all) && !service && low < BUSY_RESOURCE_IN_SERVICE_MIN * cores && !case.thread_full()?)
 }
 
 /// Returns whether connections wait to be accepted by a dependency that is not saturated.
 pub(super) fn queues_before(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerQueued)?, case.past.get(Signal::PeerQueued)?);
-    let many = past >= SEVERAL && past >= PART * case.past.get(Signal::InFlight)? && low <= FEW * past;
+    let many = past >= COUNT_ABOVE_CHANCE_MIN && past >= PART * case.past.get(Signal::InFlight)? && low <= FEW * past;
     Some(many && !dependency_full(case).unwrap_or(false))
 }
 
@@ -511,10 +577,12 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     if waiting_statements(case).is_some() {
         return Some(true);
     }
-    let idle = case.top(Signal::DownstreamCores)? < BELOW_ONE && case.reaches(Signal::IoPressure, FELT) != Some(true);
+    let idle = case.top(Signal::DownstreamCores)? < BUSY_RESOURCE_IN_SERVICE_MIN
+        && case.reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
     let (address, calls) = case.most_called_dependency()?;
     let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
-    let piled_up = calls >= RISEN * low + RISEN && case.requests_in_service()? < BELOW_ONE * calls;
+    let piled_up = calls >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
+        && case.requests_in_service()? < BUSY_RESOURCE_IN_SERVICE_MIN * calls;
     Some(idle && address == database && piled_up)
 }
 
@@ -523,31 +591,31 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
 /// of the open calls wait.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let titles = more(case, Signal::DownstreamInLock);
-    let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BELOW_ONE);
-    let idle = is_idle && case.reaches(Signal::IoPressure, FELT) != Some(true);
+    let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
+    let idle = is_idle && case.reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
     let threads = more(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
     let served = case.requests_in_service()?;
-    titles.into_iter().chain(threads).find(|count| *count >= RISEN && *count >= SLOWER * served)
+    titles.into_iter().chain(threads).find(|count| *count >= RISEN_FACTOR_MIN && *count >= SLOWER_FACTOR_MIN * served)
 }
 
 /// Returns whether connections wait most of the time until their reader makes room in its receive
 /// window. The number of such connections must grow with the load.
 pub(super) fn window_full(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
-    Some(case.top(Signal::WindowLimited)? >= MOST && past >= RISEN * low + AS_FAST)
+    Some(case.top(Signal::WindowLimited)? >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + EQUALLY_SHORT_FACTOR)
 }
 
 /// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
 pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnread)?;
-    risen(case, Signal::PeerUnread, QUEUED, WINDOW)
+    risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, WINDOW)
 }
 
 /// Returns whether receivers other than the server's clients leave its output unread.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
-    let left = risen(case, Signal::PeerUnsent, QUEUED, FELT * WINDOW)?;
+    let left = risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * WINDOW)?;
     Some(besides && left && !calls_exceed(case).unwrap_or(false))
 }
 
@@ -555,14 +623,15 @@ pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
 /// socket.
 pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::InWrite)?, case.past.get(Signal::InWrite)?);
-    Some(past >= MOST && past >= RISEN * low + PART && !queues_before(case).unwrap_or(false))
+    Some(past >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + PART && !queues_before(case).unwrap_or(false))
 }
 
 /// Returns whether many bytes from a dependency are in transit: at least as many as plimsoll
 /// receives in a tenth of a second. The server must read the arrived bytes in time.
 pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerOnTheWay)?;
-    let queued = risen(case, Signal::PeerOnTheWay, AS_FAST * QUEUED, SEVERAL * WINDOW)?;
+    let queued =
+        risen(case, Signal::PeerOnTheWay, EQUALLY_SHORT_FACTOR * QUEUE_GROWTH_FACTOR, COUNT_ABOVE_CHANCE_MIN * WINDOW)?;
     let top = case.top(Signal::PeerOnTheWay)?;
     let unread = case.top(Signal::PeerUnread).unwrap_or(0.0);
     Some(queued && top >= FEW * case.top(Signal::BytesIn)? && unread <= PART * top)
@@ -572,7 +641,7 @@ pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
 /// flight. The dependency must have idle cores, and the server must read the responses in time.
 pub(super) fn arrives_slowly_from_dependency(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::PeerComing)?, case.past.get(Signal::PeerComing)?);
-    let most = past >= RISEN * low + RISEN && past >= PART * case.past.get(Signal::InFlight)?;
+    let most = past >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN && past >= PART * case.past.get(Signal::InFlight)?;
     let much = case.past.get(Signal::PeerReceived)? >= WINDOW;
     Some(most && much && !reads_late(case).unwrap_or(false) && !dependency_full(case).unwrap_or(false))
 }

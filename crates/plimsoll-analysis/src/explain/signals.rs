@@ -97,7 +97,7 @@ signals! {
     /// Cores that plimsoll needs for its work, without the cores of its busy waiting.
     ClientCores: "client_cores", "cores", "cores that plimsoll needs", "plimsoll";
     /// Cores that the server's processes used.
-    ServerCores: "server_cores", "cores", "cores of the server", "the server's processes";
+    ServerCores: "server_cores", "cores", "cores used by the server", "the server's processes";
     /// CPU time of the server for each response.
     ServerCpu: "server_cpu", "ns", "CPU time of the server per request", "the server's processes";
     /// Cores that the server's processes may run on.
@@ -115,43 +115,44 @@ signals! {
     /// Voluntary context switches of the server for each response.
     Switches: "switches", "", "sleeps of a thread per request", "the server's threads";
     /// Mean number of server threads in uninterruptible waits, mostly for storage.
-    Blocked: "blocked", "", "threads stuck in the kernel", "the server's threads";
+    Blocked: "blocked", "", "threads blocked in the kernel", "the server's threads";
     /// Memory pages of the server that were read back from storage.
     MajorFaults: "major_faults", "1/s", "pages read from storage", "the server's processes";
     /// Open files of the server as a share of its limit.
-    Files: "files", "share", "open files, of the limit", "the server's processes";
+    Files: "files", "share", "open files, as a share of the limit", "the server's processes";
     /// Connections that wait until the server accepts them, as a share of the accept queue's
     /// length; the maximum.
-    ListenQueue: "listen_queue", "share", "connections not accepted, of the backlog", "sockets";
+    ListenQueue: "listen_queue", "share", "connections not accepted, as a share of the backlog limit", "sockets";
     /// Mean number of connections that wait to be accepted.
     Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
     /// Connections that the kernel rejected because the server's accept queue was full.
-    ListenOverflows: "listen_overflows", "1/s", "connections turned away", "the kernel's TCP";
+    ListenOverflows: "listen_overflows", "1/s", "connections refused because of a full accept queue", "the kernel's TCP";
     /// Connections from plimsoll that the server accepted; the maximum.
     Accepted: "accepted", "", "connections accepted", "sockets";
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the sending time in which the receive window of the server's reader was full.
-    WindowLimited: "window_limited", "share", "time that the reader's window was full", "sockets";
+    WindowLimited: "window_limited", "share", "time with a full receive window of the reader", "sockets";
     /// Mean number of the server's connections that cannot send because the reader's receive window
     /// is full.
-    WindowWaiting: "window_waiting", "", "connections whose reader's window is full", "sockets";
+    WindowWaiting: "window_waiting", "", "connections with a full receive window of the reader", "sockets";
     /// Cores that the server's dependencies used on this machine.
-    DownstreamCores: "downstream_cores", "cores", "cores of dependencies", "processes";
+    DownstreamCores: "downstream_cores", "cores", "cores used by dependencies", "processes";
     /// Cores that dependencies used among the cores that the server may use. Only dependencies that
     /// are bound to the same cores count.
-    DownstreamOnItsCores: "downstream_on_its_cores", "cores", "cores of dependencies, of those that the server may use", "processes";
+    DownstreamOnItsCores: "downstream_on_its_cores", "cores",
+        "cores used by dependencies, of the cores that the server may use", "processes";
     /// Number of processes of the server's dependencies on this machine.
     DownstreamProcesses: "downstream_processes", "", "processes of dependencies", "processes";
     /// Mean number of database processes whose title says that they wait for a lock of another
     /// statement.
-    DownstreamInLock: "downstream_in_lock", "", "statements of a database that wait for another's lock", "titles of processes";
+    DownstreamInLock: "downstream_in_lock", "", "database statements that wait for a lock of another statement", "titles of processes";
     /// Mean number of a database's session threads that wait to be woken. They wait for a lock of
     /// another session, or have no work.
     DownstreamThreadsWaiting: "downstream_threads_waiting", "", "threads of a database that wait to be woken", "the wait states of its threads";
     /// Share of the periods in which the quota of a dependency's control group was exhausted; the
     /// maximum over groups.
-    DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's quota was exhausted", "the control groups of dependencies";
+    DownstreamThrottled: "downstream_throttled", "share", "periods in which a dependency's CPU quota was exhausted", "the control groups of dependencies";
     /// CPU quota of the dependency's control group that was throttled most.
     DownstreamQuota: "downstream_quota", "cores", "quota of a dependency", "the control groups of dependencies";
     /// The server's connections to the dependency with the most connections; the maximum over time.
@@ -177,7 +178,7 @@ signals! {
     /// Share of the server's CPU time that waiting for locks uses.
     Spinning: "spinning", "share", "CPU time waiting for locks", "the server's functions";
     /// Share of the time in which garbage collection stopped the runtime.
-    GcPauses: "gc_pauses", "share", "time stopped by garbage collection", "the runtime";
+    GcPauses: "gc_pauses", "share", "time in which garbage collection stopped the server", "the runtime";
     /// Share of the server's CPU time that compiling its own code uses (just-in-time compilers).
     Compiling: "compiling", "share", "CPU time for compiling code", "the runtime's threads";
     /// Cores that were idle, or that plimsoll used only for busy waiting.
@@ -189,27 +190,27 @@ signals! {
     /// Share of the time in which some task waited for memory.
     MemoryPressure: "memory_pressure", "share", "time waiting for memory", "the machine";
     /// Cores that processes other than plimsoll, the server and its dependencies used.
-    Others: "others", "cores", "cores of other processes", "the machine";
+    Others: "others", "cores", "cores used by other processes", "the machine";
     /// Share of the wanted CPU time that the host took from this virtual machine.
-    Steal: "steal", "share", "time taken by the machine's host", "the machine";
+    Steal: "steal", "share", "CPU time that the machine's host took (steal)", "the machine";
     /// Share of the CPU quota's periods in which the server's control group was throttled.
-    Throttled: "throttled", "share", "periods in which the quota was exhausted", "the control group";
+    Throttled: "throttled", "share", "periods in which the CPU quota was exhausted", "the control group";
     /// CPU quota of the server's control group.
     Quota: "quota", "cores", "the quota", "the control group";
     /// Memory of the server's control group as a share of its limit.
-    GroupMemory: "group_memory", "share", "memory, of the limit", "the control group";
+    GroupMemory: "group_memory", "share", "memory, as a share of the limit", "the control group";
     /// Share of TCP segments that were retransmitted.
-    Retransmits: "retransmits", "share", "segments sent again", "the kernel's TCP";
+    Retransmits: "retransmits", "share", "TCP segments sent again", "the kernel's TCP";
     /// Share of the local ports for one peer that are in TIME-WAIT, after their connection was
     /// closed.
-    TimeWait: "time_wait", "share", "ports of one peer in TIME-WAIT", "the kernel's TCP";
+    TimeWait: "time_wait", "share", "local ports to one peer in TIME-WAIT", "the kernel's TCP";
     /// Mean number of the server's threads that wait for another thread.
     InLock: "in_lock", "", "threads that wait for another thread", "the wait states of threads";
     /// Mean number of the server's threads that wait at one common address in memory, such as a
     /// lock; the maximum over addresses.
     InSameLock: "in_same_lock", "", "threads that wait for the same lock", "the wait states of threads";
     /// Mean number of the server's threads that sleep for a fixed time.
-    InSleep: "in_sleep", "", "threads that sleep for a time", "the wait states of threads";
+    InSleep: "in_sleep", "", "threads that sleep until a timer ends", "the wait states of threads";
     /// Mean number of the server's threads that wait for data from a connection.
     InRead: "in_read", "", "threads that wait for data", "the wait states of threads";
     /// Mean number of the server's threads that wait until the reader of a pipe or unix socket
@@ -220,7 +221,7 @@ signals! {
 }
 
 /// Formats the value of a signal with its unit, for people.
-pub fn shown_value(signal: Signal, value: f64) -> String {
+pub fn displayed_value(signal: Signal, value: f64) -> String {
     match signal.text().unit {
         "ns" => format::duration(value),
         "share" => format::share(value.clamp(0.0, 1.0)),
@@ -311,7 +312,7 @@ pub struct LoadSignals {
 const USUAL_PORTS: f64 = 28_232.0;
 /// The time for which the probe of connections looks back, ns: data that arrived in it counts as
 /// arriving now.
-const JUST_CAME_NS: f64 = 40e6;
+const RECENT_DATA_NS: f64 = 40e6;
 /// HTTP statuses of responses that reject a request because of too much load.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The error number (Linux) of a connection for which there was no local port.
@@ -319,7 +320,7 @@ const NO_PORT_LEFT: u16 = 99;
 
 /// Beginnings of the names of threads that collect garbage, in runtimes with separate threads for
 /// it.
-const COLLECTORS: [&str; 12] = [
+const COLLECTOR_THREAD_PREFIXES: [&str; 12] = [
     "GC Thread",
     "G1 ",
     "GC task",
@@ -334,9 +335,9 @@ const COLLECTORS: [&str; 12] = [
     ".NET BGC",
 ];
 /// Beginnings of the names of processes whose runtime always has collector threads.
-const COLLECTED: [&str; 2] = ["java", "dotnet"];
+const COLLECTOR_PROCESS_PREFIXES: [&str; 2] = ["java", "dotnet"];
 /// Beginnings of the names of threads that compile code of the running program.
-const COMPILERS: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
+const COMPILER_THREAD_PREFIXES: [&str; 4] = ["C1 Compiler", "C2 Compiler", "JVMCI", "Sweeper"];
 
 /// A function that returns the figure of a series over the measured window, by the name of the
 /// series.
@@ -414,7 +415,7 @@ impl LoadSignals {
         let traffic = &run.plan.traffic;
         let statuses = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
         let statuses = statuses.map(|(status, times)| (status.to_string(), TOO_MUCH.contains(&status), times));
-        let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
+        let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::from_code(code.into()), times));
         let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
         let ends = ends.map(|(end, times)| (end.name().to_owned(), end.is_refusal(), times));
         // The status of a gRPC call says more than its HTTP status.
@@ -536,7 +537,7 @@ impl LoadSignals {
         // The probe also counts calls that ended within its look-back time; their expected number
         // is subtracted.
         let for_long = |peer: &str| {
-            let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * JUST_CAME_NS / 1e9;
+            let by_chance = rate(&table::PEER_SEGMENTS_SENT.name_with(peer))? * RECENT_DATA_NS / 1e9;
             Some((mean(&table::PEER_COMING.name_with(peer))? - by_chance).max(0.0))
         };
         self.put(Signal::PeerComing, peers().filter_map(for_long).reduce(f64::max));
@@ -637,14 +638,16 @@ impl LoadSignals {
         let by_memstats = mean(&table::METRICS.name_with("memstats.GCCPUFraction"));
         // Idle collector threads show that no garbage is collected, but only for a runtime with
         // such threads.
-        let has_threads = self.server.as_deref().is_some_and(|name| COLLECTED.iter().any(|it| name.starts_with(it)));
-        let by_threads = used.map(|cores| named(&COLLECTORS) / cores).filter(|share| has_threads || *share > 0.0);
+        let has_threads =
+            self.server.as_deref().is_some_and(|name| COLLECTOR_PROCESS_PREFIXES.iter().any(|it| name.starts_with(it)));
+        let by_threads =
+            used.map(|cores| named(&COLLECTOR_THREAD_PREFIXES) / cores).filter(|share| has_threads || *share > 0.0);
         let by_functions = collecting_cores.zip(used).map(|(collecting, cores)| collecting / cores);
         let beside = by_metrics.or(by_memstats).into_iter().chain(by_functions).reduce(f64::max);
         self.collects_beside = by_threads.is_none() && beside.is_some();
         let gc = beside.into_iter().chain(by_threads).reduce(f64::max);
         self.put(Signal::Gc, gc.map(|share| share.min(1.0)));
-        self.put(Signal::Compiling, used.map(|cores| named(&COMPILERS) / cores));
+        self.put(Signal::Compiling, used.map(|cores| named(&COMPILER_THREAD_PREFIXES) / cores));
         let paused_s = counted(&[
             "jvm_gc_pause_seconds_sum",
             "jvm_gc_collection_seconds_sum",
@@ -658,7 +661,7 @@ impl LoadSignals {
 }
 
 /// The minimum number of batches of responses that show a regular pattern.
-const LUMPS_MIN: usize = 4;
+const RESPONSE_BATCHES_MIN: usize = 4;
 /// Maximum variation of the sizes and of the distances of such batches (standard deviation
 /// divided by mean). A tick is 0.1 s, so an interval of 250 ms lasts two or three ticks.
 const EVEN: f64 = 0.35;
@@ -686,7 +689,7 @@ fn lumps(answers: &[f64], silent: &[bool]) -> Option<f64> {
     };
     let sizes: Vec<f64> = whole.iter().map(|lump| lump.1).collect();
     let distances: Vec<f64> = whole.windows(2).map(|pair| (pair[1].0 - pair[0].0) as f64).collect();
-    let even = whole.len() >= LUMPS_MIN && is_even(&sizes) && is_even(&distances);
+    let even = whole.len() >= RESPONSE_BATCHES_MIN && is_even(&sizes) && is_even(&distances);
     let share = silent.iter().filter(|it| **it).count() as f64 / silent.len() as f64;
     Some(if even { share } else { 0.0 })
 }
@@ -708,7 +711,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn even_lumps_are_told_from_silences() {
+    fn equal_batches_differ_from_stalls() {
         let check = |name: &str, ticks: &[f64], expect: Option<f64>| {
             let silent: Vec<bool> = ticks.iter().map(|count| *count == 0.0).collect();
             assert_eq!(lumps(ticks, &silent), expect, "{name}");

@@ -9,13 +9,13 @@ use plimsoll_model::Run;
 
 /// The minimum elasticity of a setting that limits the load line: the goodput follows the setting
 /// nearly one to one.
-const HOLDS_MIN: f64 = 0.7;
+const LIMITING_ELASTICITY_MIN: f64 = 0.7;
 /// The maximum elasticity of a setting that does not limit the load line.
-const IDLE_MAX: f64 = 0.1;
+const NON_LIMITING_ELASTICITY_MAX: f64 = 0.1;
 
 /// A load with one value of the setting.
 #[derive(Debug, Clone, PartialEq)]
-pub struct VariedStep {
+pub struct SettingValueLoad {
     /// The value of the setting.
     pub value: f64,
     /// Goodput with this value, 1/s.
@@ -29,7 +29,7 @@ pub struct VariedStep {
 #[derive(Debug, Clone, PartialEq)]
 pub struct VariedSetting {
     /// The loads with their values of the setting, in order of time.
-    pub steps: Vec<VariedStep>,
+    pub steps: Vec<SettingValueLoad>,
     /// The slope of log goodput over log value, over all valid loads; `None` with fewer than two
     /// values.
     pub elasticity: Option<f64>,
@@ -41,13 +41,13 @@ impl VariedSetting {
     pub fn from_loads(loads: &[(f64, &Run)]) -> Option<VariedSetting> {
         let step = |(value, run): &(f64, &Run)| {
             let sight = LoadSignals::from_run(run);
-            VariedStep {
+            SettingValueLoad {
                 value: *value,
                 goodput_rps: sight.get(Signal::Goodput).unwrap_or(0.0),
                 is_void: sight.limited.is_some() || sight.disturbed.is_some(),
             }
         };
-        let steps: Vec<VariedStep> = loads.iter().map(step).collect();
+        let steps: Vec<SettingValueLoad> = loads.iter().map(step).collect();
         (!steps.is_empty()).then(|| VariedSetting { elasticity: elasticity(&steps), steps })
     }
 
@@ -55,14 +55,14 @@ impl VariedSetting {
     /// the effect is not known.
     pub fn holds(&self) -> Option<bool> {
         match self.elasticity? {
-            elasticity if elasticity >= HOLDS_MIN => Some(true),
-            elasticity if elasticity <= IDLE_MAX => Some(false),
+            elasticity if elasticity >= LIMITING_ELASTICITY_MIN => Some(true),
+            elasticity if elasticity <= NON_LIMITING_ELASTICITY_MAX => Some(false),
             _ => None,
         }
     }
 }
 
-fn elasticity(steps: &[VariedStep]) -> Option<f64> {
+fn elasticity(steps: &[SettingValueLoad]) -> Option<f64> {
     let counting = steps.iter().filter(|step| !step.is_void && step.value > 0.0 && step.goodput_rps > 0.0);
     let points: Vec<(f64, f64)> = counting.map(|step| (step.value.ln(), step.goodput_rps.ln())).collect();
     let n = points.len() as f64;
@@ -78,8 +78,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elasticity_is_a_slope_of_logarithms() {
-        let step = |(value, goodput_rps, is_void): &(f64, f64, bool)| VariedStep {
+    fn elasticity_is_a_slope_on_logarithmic_scales() {
+        let step = |(value, goodput_rps, is_void): &(f64, f64, bool)| SettingValueLoad {
             value: *value,
             goodput_rps: *goodput_rps,
             is_void: *is_void,
@@ -94,7 +94,7 @@ mod tests {
             (&[(2.0, 100.0, false), (2.0, 110.0, false)], None),
             (&[], None),
         ] {
-            let steps: Vec<VariedStep> = told.iter().map(step).collect();
+            let steps: Vec<SettingValueLoad> = told.iter().map(step).collect();
             let found = elasticity(&steps);
             assert!(found.zip(expect).map_or(found == expect, |(a, b)| (a - b).abs() < 1e-9), "{told:?}: {found:?}");
             let holds = expect.and_then(|elasticity| match elasticity {

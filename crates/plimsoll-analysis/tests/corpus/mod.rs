@@ -43,7 +43,7 @@ pub struct CorpusAnswer {
     /// The most probable cause, named or not.
     pub most_probable: Cause,
     /// The total probability of the right causes.
-    pub of_truth: f64,
+    pub right_causes_probability: f64,
 }
 
 /// Whether an answer names a right cause, no cause, or a wrong cause.
@@ -91,7 +91,7 @@ impl CorpusCase {
             cause: posterior.named.unwrap_or(Cause::Unknown),
             probability: causes[0].probability,
             most_probable: causes[0].cause,
-            of_truth: known + unknown,
+            right_causes_probability: known + unknown,
         }
     }
 
@@ -113,7 +113,7 @@ impl CorpusCase {
 /// Fits likelihoods by counting answers over cases. A cause may show itself in several ways. Each
 /// case counts for the most probable way of its cause.
 pub fn fit(cases: &[&CorpusCase], temperature: f64, named_from: f64) -> Likelihoods {
-    let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted() };
+    let mut found = Likelihoods { temperature, named_from, ..Likelihoods::unfitted_likelihoods() };
     let answers: Vec<Answers> = cases.iter().map(|it| Answers::from_contrast(&it.case)).collect();
     for (feature, value) in answers.iter().flat_map(Answers::observed) {
         let card = feature.card();
@@ -157,7 +157,7 @@ pub fn shares(cases: &[CorpusCase], said: &[Cause]) -> [usize; 3] {
 }
 
 /// Formats the verdicts by planted cause as a Markdown table.
-pub fn confusion(cases: &[CorpusCase], said: &[Cause]) -> String {
+pub fn verdict_table(cases: &[CorpusCase], said: &[Cause]) -> String {
     let mut by: BTreeMap<&str, ([usize; 3], Vec<String>)> = BTreeMap::new();
     for (case, cause) in cases.iter().zip(said) {
         let cell = by.entry(case.truth[0].as_str()).or_default();
@@ -187,7 +187,7 @@ mod tests {
     use plimsoll_analysis::explain::features::Feature;
 
     #[test]
-    fn named_causes_are_as_expected() {
+    fn the_corpus_gets_the_expected_causes() {
         let cases = cases();
         let said: Vec<Cause> = cases.iter().map(CorpusCase::named_cause).collect();
         let expected = std::fs::read_to_string(folder().join("expected.tsv")).expect("expected.tsv");
@@ -196,26 +196,26 @@ mod tests {
         assert!(
             flipped.is_empty() && expected.lines().count() == cases.len(),
             "{}\nflipped (`cargo run -p plimsoll-analysis --example corpus -- expect` writes them anew):\n{}",
-            confusion(&cases, &said),
+            verdict_table(&cases, &said),
             flipped.join("\n")
         );
     }
 
     #[test]
-    fn causes_are_right_on_sets_that_were_left_out() {
+    fn causes_are_right_on_left_out_corpus_sets() {
         let (cases, fitted) = (cases(), Likelihoods::fitted());
         let said: Vec<Cause> = leave_one_set_out(&cases, fitted.temperature, fitted.named_from)
             .into_iter()
             .map(|said| said.cause)
             .collect();
         let [right, _, wrong] = shares(&cases, &said);
-        let table = confusion(&cases, &said);
+        let table = verdict_table(&cases, &said);
         assert!(right as f64 >= RIGHT_MIN * cases.len() as f64, "{right} of {}\n{table}", cases.len());
         assert!(wrong as f64 <= WRONG_MAX * cases.len() as f64, "{wrong} of {}\n{table}", cases.len());
     }
 
     #[test]
-    fn each_way_of_a_cause_has_a_name_of_its_own() {
+    fn manifestations_of_causes_have_distinct_names() {
         let words: BTreeSet<&str> = ways().map(|(_, way)| way.word).collect();
         assert_eq!(words.len(), ways().count());
         let features: BTreeSet<&str> = Feature::ALL.iter().map(|feature| feature.card().word).collect();

@@ -1,16 +1,16 @@
 //! The cause accept backlog: new connections arrive faster than the server accepts them.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::{CONNECTS_LATE_NS, FEW};
+use crate::explain::thresholds::{FEW, LATE_CONNECT_NS};
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::AcceptBacklog,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "accept_backlog",
         expects: &[
             (Feature::ConnectsLate, ExpectedAnswer::Is("yes")),
@@ -44,10 +44,10 @@ pub(super) static CARD: CauseCard = CauseCard {
         // fast.
         let is_queued = case.reaches(Signal::Unaccepted, 1.0) == Some(true);
         let how = match top(case, Signal::Connect) {
-            ns if ns < FEW * CONNECTS_LATE_NS && is_queued => {
-                format!("{:.0} connections wait there{}", top(case, Signal::Unaccepted), idle(case))
+            ns if ns < FEW * LATE_CONNECT_NS && is_queued => {
+                format!("{:.0} connections wait in this queue{}", top(case, Signal::Unaccepted), idle(case))
             }
-            ns => format!("connecting took up to {}, responses did not", format::duration(ns)),
+            ns => format!("connecting took up to {}, but responses were not slow", format::duration(ns)),
         };
         CauseText::limit(Cause::AcceptBacklog.text(), how)
     },

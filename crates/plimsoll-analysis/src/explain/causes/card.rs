@@ -28,7 +28,7 @@ pub enum ExpectedAnswer {
 
 /// One form in which a cause shows itself in the features.
 #[derive(Debug)]
-pub struct Manifestation {
+pub struct CauseForm {
     /// The name of this form in `likelihoods.tsv`.
     pub word: &'static str,
     /// The answers that this form of the cause expects, by feature.
@@ -41,7 +41,7 @@ pub struct CauseCard {
     /// The described cause.
     pub cause: Cause,
     /// The forms in which the cause shows itself in the features.
-    pub ways: &'static [Manifestation],
+    pub ways: &'static [CauseForm],
     /// For each experiment, the probabilities that the goodput rises, stays or falls if this is the
     /// cause.
     pub predicts: Predictions,
@@ -98,9 +98,9 @@ impl CauseText {
 
 /// Advice for a cause whose evidence needs probes of the server's process.
 pub(super) const PROBES: &[SentencePart] = &[
-    words("the server's processes: run plimsoll on its machine, as its user or as root ("),
+    words("the server's processes: run plimsoll on the server's machine, as the server's user or as root ("),
     SentencePart::Remedy(Remedy::Process),
-    words(" where it is not found)"),
+    words(" if plimsoll does not find the process)"),
 ];
 /// Advice for a cause whose evidence needs the kernel's statistics of connections.
 pub(super) const CONNECTIONS: &[SentencePart] = &[words("the connection statistics of the kernel (probes)")];
@@ -133,7 +133,7 @@ pub(super) fn top(case: &Contrast, signal: Signal) -> f64 {
 
 /// Formats the maximum of a share at the load line and above as a percentage.
 pub(super) fn share(case: &Contrast, signal: Signal) -> String {
-    format::rough_share(top(case, signal).min(1.0))
+    format::short_percent(top(case, signal).min(1.0))
 }
 
 /// Formats the minimum number of idle cores as the end of a sentence; empty if it was not observed.
@@ -143,6 +143,6 @@ pub(super) fn idle(case: &Contrast) -> String {
 }
 
 /// Formats the goodput of the load above the load line, such as `1 200/s`.
-pub(super) fn rate_past(case: &Contrast) -> String {
+pub(super) fn goodput_above_line_text(case: &Contrast) -> String {
     format!("{}/s", format::rate(case.past.get(Signal::Goodput).unwrap_or(case.best_rps)))
 }

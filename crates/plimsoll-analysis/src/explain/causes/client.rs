@@ -1,18 +1,18 @@
 //! The cause client: plimsoll cannot make the load, or reads responses late.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, OPEN, Predictions, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::queues::is_limited_by_own_connections;
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::MOST;
+use crate::explain::thresholds::MOST_SHARE_MIN;
 use crate::sentence::{Remedy, Sentence};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Client,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "client",
         expects: &[
             (Feature::PlimsollLimited, ExpectedAnswer::Is("yes")),
@@ -43,18 +43,18 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[],
     tell: |case| {
         let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
-        let reads_late = case.top(Signal::WindowLimited).is_some_and(|share| share >= MOST);
+        let reads_late = case.top(Signal::WindowLimited).is_some_and(|share| share >= MOST_SHARE_MIN);
         let why = match is_limited_by_own_connections(case) {
             Some(true) => {
                 let most = case.past.under_way_max;
                 Sentence::from(format!(
-                    "at most {most:.0} requests can be in flight, and the server serves them all at once ("
+                    "at most {most:.0} requests can be in flight, and the server serves all these requests at once ("
                 ))
                 .remedy(Remedy::MaxConnections)
                 .words(")")
             }
             _ if why.is_none() && reads_late => "plimsoll read responses later than the server sent them".into(),
-            _ => why.unwrap_or_else(|| format!("it used {:.2} cores", top(case, Signal::ClientCores)).into()),
+            _ => why.unwrap_or_else(|| format!("plimsoll used {:.2} cores", top(case, Signal::ClientCores)).into()),
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         CauseText { subject: "plimsoll on this machine".to_owned(), ..CauseText::sentence(Cause::Client, whole) }

@@ -1,6 +1,6 @@
 //! The cause CPU: all cores that the server may use are saturated.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, number, server, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, number, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -11,7 +11,7 @@ use crate::explain::thresholds::FEW;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Cpu,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "cpu_machine",
             expects: &[
                 (Feature::CoresFull, ExpectedAnswer::Is("machine")),
@@ -29,7 +29,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::OnTheWay, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "cpu_allowed",
             expects: &[
                 (Feature::CoresFull, ExpectedAnswer::Is("allowed")),
@@ -47,7 +47,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
     ],
-    predicts: Predictions::OF_WORK,
+    predicts: Predictions::BUSY_RESOURCE_PREDICTIONS,
     resources: &[UsedResource::Cores, UsedResource::Allowed],
     is_countable: true,
     missing_evidence: PROBES,

@@ -1,7 +1,7 @@
 //! The cause CPU quota: the CPU quota of a control group, of the server or of a dependency, is
 //! exhausted.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, share, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, share, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -12,7 +12,7 @@ use crate::sentence::{Remedy, SentencePart};
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::CpuQuota,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "cpu_quota",
             expects: &[
                 (Feature::QuotaUsed, ExpectedAnswer::Is("server")),
@@ -26,7 +26,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Collects, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "cpu_quota_dependency",
             expects: &[
                 (Feature::QuotaUsed, ExpectedAnswer::Is("dependency")),
@@ -37,22 +37,26 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
     ],
-    predicts: Predictions { bursts: OPEN, ..Predictions::OF_WORK },
+    predicts: Predictions { bursts: OPEN, ..Predictions::BUSY_RESOURCE_PREDICTIONS },
     resources: &[UsedResource::Quota],
     is_countable: true,
     missing_evidence: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
     tell: |case| match case.quota_full() {
         Some(true) => CauseText::limit(
             format!("the quota of {:.2} cores of the server's control group", top(case, Signal::Quota)),
-            format!("it was exhausted in {} of its periods{}", share(case, Signal::Throttled), idle(case)),
+            format!("the quota was exhausted in {} of the periods{}", share(case, Signal::Throttled), idle(case)),
         ),
         _ => CauseText::limit(
             format!(
                 "the quota of {:.2} cores of the control group of {}, a dependency",
                 top(case, Signal::DownstreamQuota),
-                case.throttled_dependency().unwrap_or("what the server calls")
+                case.throttled_dependency().unwrap_or("a process that the server calls")
             ),
-            format!("it was exhausted in {} of its periods{}", share(case, Signal::DownstreamThrottled), idle(case)),
+            format!(
+                "the quota was exhausted in {} of the periods{}",
+                share(case, Signal::DownstreamThrottled),
+                idle(case)
+            ),
         ),
     },
 };

@@ -1,6 +1,6 @@
 //! The cause delay: responses take longer than the SLO allows although no request queues.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
@@ -9,7 +9,7 @@ use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Delay,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "delay",
         expects: &[
             (Feature::SlowAtLowLoad, ExpectedAnswer::Is("yes")),
@@ -46,7 +46,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[],
     tell: |case| {
-        let low = case.late_low();
+        let low = case.unloaded_latency_load();
         let how = match low.get(Signal::P99) {
             Some(p99) => {
                 // The goodput may be 0 if no slow request completed in the window, so the offered

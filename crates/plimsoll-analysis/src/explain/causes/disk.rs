@@ -1,6 +1,6 @@
 //! The cause disk: storage is the limit.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Disk,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "disk",
         expects: &[
             (Feature::StorageWaits, ExpectedAnswer::Is("yes")),

@@ -1,6 +1,6 @@
 //! The cause downstream: a dependency is saturated, or its calls take longer under load.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, peer_text, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, peer_text, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -14,11 +14,12 @@ use crate::sentence::{Remedy, SentencePart};
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Downstream,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "downstream_full",
             expects: &[
                 (Feature::DependencyFull, ExpectedAnswer::Is("yes")),
-                (Feature::CeilingMet, ExpectedAnswer::Mostly("dependency")),
+                // A dependency on the server's machine takes the cores of the server, too.
+                (Feature::CeilingMet, ExpectedAnswer::Any),
                 (Feature::CoresFull, ExpectedAnswer::Any),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
@@ -32,7 +33,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ThreadsWait, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "downstream_slow",
             expects: &[
                 (Feature::CallsPileUp, ExpectedAnswer::Is("yes")),
@@ -66,7 +67,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[UsedResource::Downstream],
     is_countable: false,
     missing_evidence: &[
-        words("what the server calls, on this machine (probes) or by its own figures ("),
+        words("data about the server's dependencies, from probes on this machine or from the server's own figures ("),
         SentencePart::Remedy(Remedy::Metrics),
         words(")"),
     ],
@@ -74,13 +75,20 @@ pub(super) static CARD: CauseCard = CauseCard {
         let subject = match case.peer() {
             Some((peer, _)) if case.name_of_peer(peer).is_some() => peer_text(case, peer),
             Some((peer, _)) => format!("the dependency at {peer}"),
-            None => "what the server calls".to_owned(),
+            None => "a dependency of the server".to_owned(),
         };
         let how = match case.top(Signal::DownstreamCores).filter(|cores| *cores >= NEARLY_FULL) {
             Some(cores) => {
-                format!("it uses {cores:.2} cores, the server {:.2}{}", top(case, Signal::ServerCores), idle(case))
+                format!(
+                    "the dependency uses {cores:.2} cores, the server uses {:.2}{}",
+                    top(case, Signal::ServerCores),
+                    idle(case)
+                )
             }
-            None => format!("its responses take longer under load, and the server waits for them{}", idle(case)),
+            None => format!(
+                "the dependency's responses take longer under load, and the server waits for these responses{}",
+                idle(case)
+            ),
         };
         CauseText::limit(subject, how)
     },

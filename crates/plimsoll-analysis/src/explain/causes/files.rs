@@ -1,6 +1,6 @@
 //! The cause files: the server has reached its limit of open files.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, server, share};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, server, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -8,7 +8,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Files,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "files",
         expects: &[
             (Feature::FilesUsedUp, ExpectedAnswer::Is("yes")),
@@ -40,7 +40,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROBES,
     tell: |case| {
-        let how = format!("{} of the limit are open", share(case, Signal::Files));
+        let how = format!("{} of the allowed number are open", share(case, Signal::Files));
         CauseText::limit(format!("open files of {}", server(case)), how).plural(true)
     },
 };

@@ -1,6 +1,6 @@
 //! The cause GC: garbage collection of the server's runtime takes CPU time from requests.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, server, share, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, server, share, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -14,7 +14,7 @@ use crate::sentence::{Remedy, SentencePart};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Gc,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "gc",
         expects: &[
             (Feature::Collects, ExpectedAnswer::Is("yes")),
@@ -48,12 +48,16 @@ pub(super) static CARD: CauseCard = CauseCard {
     },
     resources: &[UsedResource::Thread, UsedResource::Cores, UsedResource::Allowed],
     is_countable: false,
-    missing_evidence: &[words("the runtime's own figures ("), SentencePart::Remedy(Remedy::Metrics), words(")")],
+    missing_evidence: &[
+        words("the figures of the server's runtime ("),
+        SentencePart::Remedy(Remedy::Metrics),
+        words(")"),
+    ],
     tell: |case| {
         let how = match top(case, Signal::GcPauses) >= FEW {
             true => format!("garbage collection stops all requests for {} of the time", share(case, Signal::GcPauses)),
             false => {
-                let taken = format::rough_share(case.collected().unwrap_or(0.0).min(1.0));
+                let taken = format::short_percent(case.collected().unwrap_or(0.0).min(1.0));
                 format!("garbage collection takes {taken} of the server's CPU time")
             }
         };

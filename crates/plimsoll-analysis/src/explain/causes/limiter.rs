@@ -1,6 +1,6 @@
 //! The cause limiter: a rate limiter rejects requests, or delays responses.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, rate_past, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, goodput_above_line_text, idle, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
@@ -9,17 +9,18 @@ use crate::explain::signals::Signal;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Limiter,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "limiter_refuses",
             expects: &[
                 (Feature::Refuses, ExpectedAnswer::Is("yes")),
-                (Feature::ServedAsFast, ExpectedAnswer::Is("yes")),
+                // A limiter may let requests queue before it refuses some.
+                (Feature::ServedAsFast, ExpectedAnswer::Mostly("yes")),
                 (Feature::Plateau, ExpectedAnswer::Mostly("yes")),
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "limiter_delays",
             expects: &[
                 (Feature::ServedAtATime, ExpectedAnswer::Is("below_one")),
@@ -32,7 +33,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "limiter_window",
             expects: &[
                 (Feature::ComesInLumps, ExpectedAnswer::Is("yes")),
@@ -42,7 +43,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::Polls, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "limiter_unseen",
             expects: &[
                 (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
@@ -75,11 +76,11 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
         Some((status, _)) if top(case, Signal::Refused) > 0.0 => CauseText::limit(
             format!("a rate limit (status {status})"),
-            format!("{} succeeded at every offered rate", rate_past(case)),
+            format!("{} succeeded at every offered rate", goodput_above_line_text(case)),
         ),
         _ => CauseText::limit(
             "a rate limit that delays responses",
-            format!("{} succeeded, and no resource was saturated{}", rate_past(case), idle(case)),
+            format!("{} succeeded, and no resource was saturated{}", goodput_above_line_text(case), idle(case)),
         ),
     },
 };

@@ -1,7 +1,7 @@
 //! The cause lock: threads wait for a lock, or database statements wait for locks of other
 //! statements.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, peer_text, server, share, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, peer_text, server, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -9,12 +9,12 @@ use crate::explain::predictions::{
 };
 use crate::explain::queues::{database, database_locks, waiting_statements};
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::{FELT, ONE_CORE};
+use crate::explain::thresholds::{NOTICEABLE_SHARE_MIN, ONE_CORE_RANGE};
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Lock,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "lock_threads",
             expects: &[
                 (Feature::ThreadsWait, ExpectedAnswer::Mostly("lock")),
@@ -27,9 +27,11 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ThreadEach, ExpectedAnswer::Any),
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
                 (Feature::SpinsForLocks, ExpectedAnswer::Any),
+                // Workers that wait for a lock do not accept connections.
+                (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "lock_turns",
             expects: &[
                 (Feature::TakesTurns, ExpectedAnswer::Is("lock")),
@@ -39,7 +41,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "lock_polled",
             expects: &[
                 (Feature::Polls, ExpectedAnswer::Is("yes")),
@@ -49,7 +51,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WaitsForData, ExpectedAnswer::Not("yes")),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "lock_unseen",
             expects: &[
                 (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
@@ -59,7 +61,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "lock_database",
             expects: &[
                 (Feature::DatabaseLocks, ExpectedAnswer::Is("yes")),
@@ -74,7 +76,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "lock_spins",
             expects: &[
                 (Feature::SpinsForLocks, ExpectedAnswer::Is("yes")),
@@ -110,25 +112,25 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROBES,
     tell: |case| {
         let (server, idle) = (server(case), idle(case));
-        if top(case, Signal::Spinning) >= FELT {
-            let how = format!("waiting for it takes {} of the server's CPU time", share(case, Signal::Spinning));
+        if top(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
+            let how = format!("waiting for the lock takes {} of the server's CPU time", share(case, Signal::Spinning));
             return CauseText::limit(format!("a lock in {server}"), how);
         }
         if let Some(peer) = database(case).filter(|_| database_locks(case) == Some(true)) {
             let calls = match waiting_statements(case) {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
-                None => format!("{:.0} calls wait there", top(case, Signal::PeerWaiting)),
+                None => format!("{:.0} calls wait for this dependency", top(case, Signal::PeerWaiting)),
             };
             let cores = top(case, Signal::DownstreamCores);
-            let how = format!("{calls} while it uses {cores:.2} cores{idle}");
+            let how = format!("{calls} while the dependency uses {cores:.2} cores{idle}");
             return CauseText::limit(format!("a lock in {}", peer_text(case, peer)), how);
         }
         let used = top(case, Signal::ServerCores);
-        let how = match ONE_CORE.contains(&used) {
+        let how = match ONE_CORE_RANGE.contains(&used) {
             // From outside, a single goroutine or actor that does all the work looks like a lock.
             true => format!(
-                "its threads run one at a time and use {used:.2} cores in all, as behind a lock or in one \
-                 goroutine or actor{idle}"
+                "the server's threads run one at a time and use {used:.2} cores in total, as with a lock, or with a \
+                 single goroutine or actor{idle}"
             ),
             false => format!("{:.1} requests are in service at once{idle}", case.requests_in_service().unwrap_or(0.0)),
         };

@@ -1,7 +1,7 @@
 //! The cause memory: memory is short, so pages are read back from storage, or the control group
 //! reaches its memory limit.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, number, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{OPEN, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
@@ -11,7 +11,7 @@ use crate::format;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Memory,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "memory_short",
             expects: &[
                 (Feature::MemoryShort, ExpectedAnswer::Is("yes")),
@@ -23,7 +23,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::TakesTurns, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "memory_killed",
             expects: &[
                 (Feature::MemoryShort, ExpectedAnswer::Is("killed")),

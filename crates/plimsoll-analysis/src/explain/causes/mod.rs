@@ -32,7 +32,7 @@ mod warm_up;
 mod workers;
 
 use super::cause::Cause;
-use card::{CauseCard, Manifestation};
+use card::{CauseCard, CauseForm};
 
 /// Returns the descriptions of all causes, in a fixed order.
 pub fn cards() -> [&'static CauseCard; 21] {
@@ -62,11 +62,11 @@ pub fn cards() -> [&'static CauseCard; 21] {
 }
 
 /// Returns all forms in which causes show themselves in the features, each with its cause.
-pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static Manifestation)> {
+pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
     cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }
 
 /// Returns the description of a cause; `None` for [`Cause::Unknown`].
-pub fn card_of(cause: Cause) -> Option<&'static CauseCard> {
+pub fn cause_description(cause: Cause) -> Option<&'static CauseCard> {
     cards().into_iter().find(|card| card.cause == cause)
 }

@@ -1,7 +1,7 @@
 //! The cause neighbour: other processes of the machine used cores that the server's threads waited
 //! for.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, top, words};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -9,7 +9,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Neighbour,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "neighbour",
         expects: &[
             (Feature::OthersTookCores, ExpectedAnswer::Is("yes")),
@@ -25,7 +25,8 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let (others, waiting) = (top(case, Signal::Others), top(case, Signal::RunQueue));
         let whole = format!(
-            "other processes on the machine limited the server: they used {others:.2} cores, while {waiting:.1} of its threads waited for one"
+            "other processes on the machine limited the server: they used {others:.2} cores, while {waiting:.1} \
+             threads of the server waited for a core"
         );
         CauseText::sentence(Cause::Neighbour, whole)
     },

@@ -1,18 +1,18 @@
 //! The cause network: its bandwidth is saturated, or it loses packets.
 
-use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, number, share, top};
+use super::card::{CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, number, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
 use crate::explain::queues::{arrives_slowly_from_dependency, on_the_way};
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::LOSSY;
+use crate::explain::thresholds::RETRANSMIT_SHARE_MIN;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Network,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "network_server",
             expects: &[
                 (Feature::OnTheWay, ExpectedAnswer::Is("server")),
@@ -25,7 +25,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ConnectsLate, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "network_dependency",
             expects: &[
                 (Feature::OnTheWay, ExpectedAnswer::Is("dependency")),
@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::DatabaseLocks, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "network_lossy",
             expects: &[
                 (Feature::OnTheWay, ExpectedAnswer::Is("lossy")),
@@ -79,11 +79,11 @@ pub(super) static CARD: CauseCard = CauseCard {
             )
         } else if arrives_slowly_from_dependency(case) == Some(true) {
             format!(
-                "{}/s come from a dependency, and {} come in piece by piece{idle}",
+                "{}/s come from a dependency, and {} arrive in small pieces{idle}",
                 format::bytes(top(case, Signal::PeerReceived)),
                 number(top(case, Signal::PeerComing), "response", "responses")
             )
-        } else if case.reaches(Signal::Retransmits, LOSSY) == Some(true) {
+        } else if case.reaches(Signal::Retransmits, RETRANSMIT_SHARE_MIN) == Some(true) {
             format!("{} of the TCP segments are retransmitted{idle}", share(case, Signal::Retransmits))
         } else {
             format!("{} wait in the server's send buffers{idle}", format::bytes(top(case, Signal::SendQueue)))

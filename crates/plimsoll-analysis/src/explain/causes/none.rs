@@ -1,13 +1,13 @@
 //! The cause none: the highest allowed rate meets the SLO, so no limit was reached.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::None,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "none",
         expects: &[
             (Feature::HighestRateMet, ExpectedAnswer::Is("yes")),

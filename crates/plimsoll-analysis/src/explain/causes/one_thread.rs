@@ -1,7 +1,7 @@
 //! The cause one thread: one thread of the server is saturated, or several threads run one at a
 //! time.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, server, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -11,7 +11,7 @@ use crate::explain::signals::Signal;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::OneThread,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "one_thread",
             expects: &[
                 (Feature::ThreadsFull, ExpectedAnswer::Is("one")),
@@ -24,7 +24,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::FixedConnections, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "one_thread_interpreter",
             expects: &[
                 (Feature::TakesTurns, ExpectedAnswer::Is("interpreter")),
@@ -37,19 +37,19 @@ pub(super) static CARD: CauseCard = CauseCard {
             ],
         },
     ],
-    predicts: Predictions::OF_WORK,
+    predicts: Predictions::BUSY_RESOURCE_PREDICTIONS,
     resources: &[UsedResource::Thread],
     is_countable: true,
     missing_evidence: PROBES,
     tell: |case| {
         let server = server(case);
         if case.thread_full() != Some(true) {
-            let how = format!("the threads together use {:.2} of a core{}", top(case, Signal::ServerCores), idle(case));
+            let how = format!("all threads together use {:.2} of a core{}", top(case, Signal::ServerCores), idle(case));
             return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).plural(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
         let thread = thread.map_or_else(String::new, |name| format!(", {name}"));
-        let how = format!("it uses {:.2} of a core{}", top(case, Signal::FullestThread), idle(case));
+        let how = format!("this thread uses {:.2} of a core{}", top(case, Signal::FullestThread), idle(case));
         CauseText::limit(format!("one thread of {server}{thread}"), how)
     },
 };

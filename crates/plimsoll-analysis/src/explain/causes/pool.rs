@@ -1,7 +1,7 @@
 //! The cause pool: a fixed number of connections to a dependency, or another pool of fixed size, is
 //! exhausted.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES, STAYS};
@@ -11,7 +11,7 @@ use crate::explain::signals::Signal;
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Pool,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "pool_connections",
             expects: &[
                 (Feature::FixedConnections, ExpectedAnswer::Is("in_use")),
@@ -26,7 +26,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "pool_queue",
             expects: &[
                 (Feature::ThreadsWait, ExpectedAnswer::Is("queue")),
@@ -37,7 +37,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAsFast, ExpectedAnswer::Not("yes")),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "pool_calls",
             expects: &[
                 (Feature::CallsAsServed, ExpectedAnswer::Is("yes")),
@@ -46,7 +46,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::ServedAtATime, ExpectedAnswer::Not("below_one")),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "pool_unseen",
             expects: &[
                 (Feature::WaitsUnseen, ExpectedAnswer::Is("yes")),
@@ -77,7 +77,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: PROBES,
     tell: |case| {
         let in_flight =
-            format!("past the line, with {:.0} requests in flight{}", top(case, Signal::InFlight), idle(case));
+            format!("past the load line, with {:.0} requests in flight{}", top(case, Signal::InFlight), idle(case));
         if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
             let several = count.round() != 1.0;
             let how = match several {

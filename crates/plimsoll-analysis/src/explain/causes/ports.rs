@@ -1,7 +1,7 @@
 //! The cause ports: plimsoll or the server has no free local port for a new connection. A server
 //! opens such connections to its dependencies.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, server, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -9,7 +9,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Ports,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "ports",
         expects: &[
             (Feature::PortsUsedUp, ExpectedAnswer::Is("yes")),
@@ -44,9 +44,10 @@ pub(super) static CARD: CauseCard = CauseCard {
         let behind = case.past.ports_behind || case.line.ports_behind;
         let server = server(case);
         let (subject, how) = match (ours, behind) {
-            (true, _) => {
-                ("local ports of this machine".to_owned(), format!("none was free for new connections{}", idle(case)))
-            }
+            (true, _) => (
+                "local ports of this machine".to_owned(),
+                format!("no port was free for new connections{}", idle(case)),
+            ),
             (false, true) => (format!("local ports of a dependency of {server}"), String::new()),
             (false, false) => (format!("local ports of {server}"), String::new()),
         };

@@ -1,7 +1,7 @@
 //! The cause slow reader: clients, a dependency or the reader of a pipe read the server's output
 //! slowly.
 
-use super::card::{CONNECTIONS, CauseCard, CauseText, ExpectedAnswer, Manifestation, idle, server, share, top};
+use super::card::{CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, server, share, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -9,13 +9,13 @@ use crate::explain::predictions::{
 };
 use crate::explain::queues::{leaves_unsent, reads_late, writes_wait};
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::SLOWER;
+use crate::explain::thresholds::SLOWER_FACTOR_MIN;
 use crate::format;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::SlowReader,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "slow_reader_window",
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("window")),
@@ -25,7 +25,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::WorkersAsServed, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "slow_reader_dependency",
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("dependency")),
@@ -38,7 +38,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::EachHasOne, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "slow_reader_pipe",
             expects: &[
                 (Feature::ReadsSlowly, ExpectedAnswer::Is("pipe")),
@@ -74,7 +74,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let (server, idle) = (server(case), idle(case));
         if leaves_unsent(case) == Some(true) {
             let bytes = format::bytes(top(case, Signal::PeerUnsent));
-            let how = format!("{bytes} sent to it are not read{idle}");
+            let how = format!("{bytes} sent to this receiver are not read{idle}");
             return CauseText::limit(format!("another receiver of data from {server}"), how);
         }
         if reads_late(case) == Some(true) {
@@ -83,14 +83,16 @@ pub(super) static CARD: CauseCard = CauseCard {
         }
         if writes_wait(case) == Some(true) {
             let waits = match top(case, Signal::InWrite) {
-                count if count < SLOWER => format!("a thread waits for {} of the time", share(case, Signal::InWrite)),
+                count if count < SLOWER_FACTOR_MIN => {
+                    format!("a thread waits for {} of the time", share(case, Signal::InWrite))
+                }
                 count => format!("{count:.0} threads wait"),
             };
             let subject = format!("the reader of a pipe or unix socket that {server} writes to");
             return CauseText::limit(subject, format!("{waits} for the reader{idle}"));
         }
         let how = format!(
-            "its receive window is full for {} of the time, so that responses wait in the server{idle}",
+            "the reader's receive window is full for {} of the time, so that responses wait in the server{idle}",
             share(case, Signal::WindowLimited)
         );
         CauseText::limit(Cause::SlowReader.text(), how)

@@ -1,6 +1,6 @@
 //! The cause warm-up: the server had not warmed up during the search, and is faster now.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -10,7 +10,7 @@ use crate::explain::signals::Signal;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::WarmUp,
-    ways: &[Manifestation {
+    ways: &[CauseForm {
         word: "warm_up",
         expects: &[
             (Feature::WarmerNow, ExpectedAnswer::Is("yes")),

@@ -1,18 +1,18 @@
 //! The cause workers: all workers of the server or of a dependency are busy. A worker is a process
 //! or thread that handles one request at a time.
 
-use super::card::{CauseCard, CauseText, ExpectedAnswer, Manifestation, PROBES, idle, number, peer_text, server, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, number, peer_text, server, top};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
 use crate::explain::queues::queues_before;
 use crate::explain::signals::Signal;
-use crate::explain::thresholds::AS_FAST;
+use crate::explain::thresholds::EQUALLY_SHORT_FACTOR;
 
 pub(super) static CARD: CauseCard = CauseCard {
     cause: Cause::Workers,
     ways: &[
-        Manifestation {
+        CauseForm {
             word: "workers",
             expects: &[
                 (Feature::WorkersAsServed, ExpectedAnswer::Mostly("yes")),
@@ -30,7 +30,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::CallsPileUp, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "workers_full_threads",
             expects: &[
                 (Feature::ThreadsFull, ExpectedAnswer::Is("several")),
@@ -39,7 +39,7 @@ pub(super) static CARD: CauseCard = CauseCard {
                 (Feature::AcceptsLate, ExpectedAnswer::Any),
             ],
         },
-        Manifestation {
+        CauseForm {
             word: "workers_dependency",
             expects: &[
                 (Feature::QueuesBefore, ExpectedAnswer::Is("yes")),
@@ -74,10 +74,13 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let idle = idle(case);
         let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
-        if top(case, Signal::FullThreads) >= AS_FAST {
+        if top(case, Signal::FullThreads) >= EQUALLY_SHORT_FACTOR {
             let threads = number(top(case, Signal::FullThreads), "thread", "threads");
-            return CauseText::limit(format!("{threads} of {}", server(case)), format!("they are saturated{idle}"))
-                .plural(true);
+            return CauseText::limit(
+                format!("{threads} of {}", server(case)),
+                format!("these threads are saturated{idle}"),
+            )
+            .plural(true);
         }
         if queues_before(case) == Some(true) {
             let who = case
@@ -85,13 +88,13 @@ pub(super) static CARD: CauseCard = CauseCard {
                 .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
             let served = number(count, "request", "requests");
             let queued = number(top(case, Signal::PeerQueued), "connection", "connections");
-            let how = format!("about {served} are in service there at once, and {queued} wait to be accepted{idle}");
+            let how = format!("about {served} are in service at once, and {queued} wait to be accepted{idle}");
             return CauseText::limit(format!("the workers of {who}"), how).plural(true);
         }
         let in_flight = top(case, Signal::InFlight);
         CauseText::limit(
             format!("{} of {}", number(count, "worker", "workers"), server(case)),
-            format!("each serves one request at a time, and {in_flight:.0} are in flight{idle}"),
+            format!("each worker serves one request at a time, and {in_flight:.0} requests are in flight{idle}"),
         )
         .plural(count.round() > 1.0)
     },

@@ -7,7 +7,7 @@ use crate::explain::queues::{database_locks, threads_at_work};
 /// With connections to two dependencies, the main peer is the dependency that gets requests, even
 /// if it has fewer connections.
 #[test]
-fn the_main_peer_is_one_that_is_asked() {
+fn the_main_peer_is_a_dependency_that_gets_requests() {
     let (asked, idle) = ("127.0.0.1:6379".to_owned(), "127.0.0.1:9999".to_owned());
     for (sent_there, held, expect) in [(Some(1.0), 8.0, &asked), (Some(900.0), 8.0, &idle), (None, 8.0, &idle)] {
         let mut case = usual().peers(2.0, 2.0, 2.0);
@@ -23,7 +23,7 @@ fn the_main_peer_is_one_that_is_asked() {
 /// Without a load line, or with a line known only between two distant rates, a higher throughput
 /// above the line does not rule out a plateau.
 #[test]
-fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
+fn unanswered_requests_show_a_plateau_for_any_load_line() {
     let case = |lower_rps: f64, upper_rps: Option<f64>| Contrast { lower_rps, upper_rps, ..usual() };
     // A server with two processes: above the line most responses are as fast as at a low load.
     let several = |past_ns: f64| {
@@ -60,7 +60,7 @@ fn what_is_not_answered_is_a_plateau_whatever_was_called_the_line() {
 /// If a response takes long even without load, the responses to the last requests arrive after the
 /// window. Their absence from the window is no evidence of a plateau.
 #[test]
-fn what_is_answered_after_the_window_was_not_too_much() {
+fn responses_after_the_window_show_no_plateau() {
     for (alone_ms, got, expect) in [(10.0, 1044.0, true), (240.0, 836.0, false), (240.0, 700.0, true)] {
         let case =
             usual().alone(alone_ms).with_signals(&[(Goodput, 150.0, 800.0, got), (Offered, 150.0, 850.0, 1100.0)]);
@@ -74,7 +74,7 @@ fn what_is_answered_after_the_window_was_not_too_much() {
 /// threads are as many as requests in service. If its statements wait for row locks, more threads
 /// wait than requests are in service.
 #[test]
-fn statements_that_sleep_are_served() {
+fn sleeping_statements_count_as_in_service() {
     for (waiting, cores, storage, stands) in
         [(60.0, 0.1, 0.0, true), (52.0, 0.1, 0.0, false), (60.0, 0.9, 0.0, false), (60.0, 0.1, 0.5, false)]
     {
@@ -91,7 +91,7 @@ fn statements_that_sleep_are_served() {
 /// Of the threads that alternate at an interpreter, one waits for the interpreter and looks like a
 /// sleeping thread.
 #[test]
-fn who_waits_for_the_interpreter_is_not_at_work() {
+fn threads_that_wait_for_the_interpreter_are_not_working() {
     for (server, asleep, expect) in
         [("python3", 5.3, true), ("python3", 7.0, false), ("api", 5.3, false), ("api", 4.4, true)]
     {

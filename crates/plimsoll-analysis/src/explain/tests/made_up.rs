@@ -16,7 +16,7 @@ fn polling(asleep: (f64, f64), under_way: (f64, f64)) -> Contrast {
 }
 
 #[test]
-fn each_cause_by_its_law() {
+fn each_cause_is_named_by_its_law() {
     let full = [(FullestThread, 0.15, 0.93, 0.99), (FullThreads, 0.0, 1.0, 1.0), (ServerCores, 0.15, 0.95, 1.0)];
     let cores_full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (RunQueue, 0.05, 1.0, 4.0)];
     let hardly_idle = [(ServerCores, 0.5, 3.3, 3.35), (Idle, 3.3, 0.55, 0.5), (RunQueue, 0.02, 1.2, 1.1)];
@@ -671,7 +671,7 @@ fn each_cause_by_its_law() {
             Cause::Neighbour,
         ),
         (
-            "other processes on the machine, and no time for a load at the line",
+            "other processes on the machine, and no time for a load at the load line",
             {
                 let mut case = usual().with_signals(&[
                     (Others, 3.8, 3.8, 3.8),
@@ -867,7 +867,7 @@ const OPEN_MAX: f64 = 0.3;
 /// One in sixteen responses takes a second. A very small low load may contain none of these
 /// responses.
 #[test]
-fn a_part_of_the_answers_is_late_at_any_load_or_waits() {
+fn late_responses_at_any_load_or_only_above_the_line() {
     // In order: p99 and p50 of the response time, ns, each at half the line, at the line and above.
     // Then dispersion of the responses, and length of the low load, s.
     type TimesAndDispersion = ([f64; 3], [f64; 3], f64, f64);

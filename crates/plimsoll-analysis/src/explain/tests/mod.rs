@@ -149,7 +149,7 @@ pub(super) fn answer(case: &Contrast, feature: Feature) -> Option<&'static str> 
 }
 
 pub(super) fn text(case: &Contrast, cause: Cause) -> causes::card::CauseText {
-    (causes::card_of(cause).expect("a cause").tell)(case)
+    (causes::cause_description(cause).expect("a cause").tell)(case)
 }
 
 pub(super) fn tell(case: &Contrast) -> String {

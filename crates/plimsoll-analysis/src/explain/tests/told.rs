@@ -7,7 +7,7 @@ use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use plimsoll_model::{Arrivals, Curve, LoadShape, Plan, Purpose};
 
 #[test]
-fn of_a_server_that_its_search_has_broken_nothing_is_told() {
+fn a_server_broken_by_its_search_gets_no_cause() {
     for (answered, lower_rps, expect) in [
         (150.0, 1000.0, None),
         (70.0, 1000.0, Some(70.0)),
@@ -17,10 +17,10 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
     ] {
         let case = usual().with_signals(&[(Goodput, answered, 100.0, 90.0)]);
         let case = Contrast { lower_rps, ..case };
-        assert_eq!(case.goodput_if_broken_rps(), expect, "{answered} {lower_rps}");
+        assert_eq!(case.goodput_of_broken_server_rps(), expect, "{answered} {lower_rps}");
         let text = not_known::sentence(&case, &[]);
         assert_eq!(
-            text.contains("has not recovered from the search: its line was 1 000 requests/s"),
+            text.contains("has not recovered from the search: the load line was 1 000 requests/s"),
             expect.is_some(),
             "{text}"
         );
@@ -28,7 +28,7 @@ fn of_a_server_that_its_search_has_broken_nothing_is_told() {
 }
 
 #[test]
-fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
+fn an_exhausted_resource_explains_missing_recovery() {
     for (signals, expect) in [
         (vec![(MajorFaults, 0.0, 300.0, 900.0)], Some((Cause::Memory, true))),
         (vec![(Files, 0.5, 1.0, 1.0)], Some((Cause::Files, true))),
@@ -38,7 +38,7 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
             lower_rps: 1000.0,
             ..usual().with_signals(&signals).with_signals(&[(Goodput, 0.0, 950.0, 0.0)])
         };
-        assert_eq!(case.goodput_if_broken_rps(), Some(0.0));
+        assert_eq!(case.goodput_of_broken_server_rps(), Some(0.0));
         let posterior = Posterior::from_contrast(&case, &[]);
         let first = posterior.causes().first().map(|first| (first.cause, may_be_named(&case, first.cause)));
         assert_eq!(first, expect, "{}", tell(&case));
@@ -46,7 +46,7 @@ fn what_a_server_has_used_up_says_why_it_does_not_come_back() {
 }
 
 #[test]
-fn of_what_fails_at_any_load_no_limit_is_told() {
+fn failures_at_every_load_show_no_limit() {
     let slo = Slo::default();
     let told = |case: &Contrast| {
         (
@@ -72,7 +72,10 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
     let searched = Contrast { constant_failure: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::sentence(&searched, &[]);
-    assert!(text.contains("0.5 % of the requests fail at any load (at 250 a second as at 4 000)"), "{text}");
+    assert!(
+        text.contains("0.5 % of the requests fail at any load (both at 250 a second and at 4 000 a second)"),
+        "{text}"
+    );
     let short = Contrast {
         low: LoadSignals::default(),
         half: LoadSignals::default(),
@@ -86,7 +89,7 @@ fn of_what_fails_at_any_load_no_limit_is_told() {
 
 /// If a server stalls, short trials measure the throughput between the stalls, which is too high.
 #[test]
-fn without_a_line_what_is_told_is_what_goes_on() {
+fn without_a_load_line_capacity_is_the_steady_rate() {
     let past = |asked: f64, got: f64| {
         usual().with_signals(&[(Offered, 150.0, 950.0, asked), (Goodput, 150.0, 950.0, got)]).past
     };
@@ -106,17 +109,17 @@ fn without_a_line_what_is_told_is_what_goes_on() {
 }
 
 #[test]
-fn what_looks_alike_from_outside_is_told_as_both() {
+fn indistinguishable_causes_are_both_named() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
-        (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "as behind a lock or in one goroutine or actor"),
+        (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "as with a lock, or with a single goroutine or actor"),
         (Cause::Lock, usual().alone(1.0), "1.0 requests are in service at once"),
         (
             Cause::Pool,
             usual().alone(1.0).peers(1.0, 1.0, 1.0),
-            "the connection, or a lock around it, is in use past the line",
+            "the connection, or a lock around it, is in use past the load line",
         ),
-        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use past the line"),
+        (Cause::Pool, usual().alone(4.0).peers(4.0, 4.0, 4.0), "all are in use past the load line"),
     ] {
         let how = text(&case, cause).how.expect("a limit of the server's");
         assert!(how.contains(expect), "{cause}: {how}");
@@ -124,7 +127,7 @@ fn what_looks_alike_from_outside_is_told_as_both() {
 }
 
 #[test]
-fn a_pool_is_of_what_is_a_fixed_number() {
+fn a_pool_requires_a_fixed_number_of_connections() {
     let calls = |past: f64| {
         usual()
             .alone(8.0)
@@ -143,21 +146,21 @@ fn a_pool_is_of_what_is_a_fixed_number() {
 }
 
 #[test]
-fn words_are_the_vocabulary() {
+fn cause_words_match_the_vocabulary() {
     let words: Vec<&str> = Cause::ALL.iter().map(|cause| cause.word()).collect();
     let unique: std::collections::BTreeSet<&str> = words.iter().copied().collect();
     assert_eq!(unique.len(), Cause::ALL.len());
     // Each cause has a card, except [`Cause::Unknown`].
-    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::card_of(**cause).is_none()).collect();
+    let missing: Vec<&Cause> = Cause::ALL.iter().filter(|cause| causes::cause_description(**cause).is_none()).collect();
     assert_eq!(missing, [&Cause::Unknown]);
 }
 
 #[test]
-fn the_sentence_names_what_it_is_about() {
+fn the_bottleneck_sentence_names_the_resource() {
     for (case, expect) in [
         (
             usual().alone(4.5).peers(4.0, 4.0, 4.0),
-            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use past the line, with 500 requests in flight; 3.8 of 4 cores are idle",
+            "4 connections to 127.0.0.1:6379 limit the load line to 1 000 requests/s: all are in use past the load line, with 500 requests in flight; 3.8 of 4 cores are idle",
         ),
         (
             usual().with_signals(&[
@@ -165,7 +168,7 @@ fn the_sentence_names_what_it_is_about() {
                 (FullThreads, 0.0, 1.0, 1.0),
                 (ServerCores, 0.15, 0.95, 1.0),
             ]),
-            "one thread of api limits the load line to 1 000 requests/s: it uses 0.99 of a core; 3.8 of 4 cores are idle",
+            "one thread of api limits the load line to 1 000 requests/s: this thread uses 0.99 of a core; 3.8 of 4 cores are idle",
         ),
     ] {
         let cause = Posterior::from_contrast(&case, &[]).causes()[0].cause;
@@ -174,7 +177,7 @@ fn the_sentence_names_what_it_is_about() {
 }
 
 #[test]
-fn without_a_collector_its_cores_are_left_for_requests() {
+fn without_garbage_collection_requests_get_its_cores() {
     let full = [(ServerCores, 0.5, 3.4, 3.6), (Idle, 3.3, 0.3, 0.1), (Gc, 0.3, 0.4, 0.5)];
     let found = predicted(&usual().with_signals(&full), Cause::Gc).expect("the cores are full");
     assert_eq!((found.line_rps, found.next_cause, found.doubled_rps), (2000.0, Cause::Cpu, None));
@@ -198,15 +201,15 @@ fn sampled(count: Option<u32>) -> plimsoll_model::Run {
 }
 
 #[test]
-fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
+fn functions_are_compared_with_the_lowest_sampled_load() {
     let case = usual();
     for (low, half, line, past, expect) in [
         (Some(3), Some(9), Some(30), Some(30), Ok(Some(["low", "line"]))),
         (Some(3), None, None, Some(30), Ok(Some(["low", "past"]))),
         (Some(0), Some(9), Some(30), None, Ok(Some(["half", "line"]))),
         (Some(0), Some(9), Some(0), Some(30), Ok(Some(["half", "past"]))),
-        (Some(0), Some(0), Some(30), Some(30), Err("at the low load and at half the line")),
-        (Some(9), Some(9), Some(0), Some(0), Err("at the line and past it")),
+        (Some(0), Some(0), Some(30), Some(30), Err("at the low load and at half the load line")),
+        (Some(9), Some(9), Some(0), Some(0), Err("at and past the load line")),
         // No load was sampled.
         (None, None, None, None, Ok(None)),
     ] {
@@ -228,7 +231,7 @@ fn functions_are_held_against_the_lowest_load_at_which_any_was_caught() {
 }
 
 #[test]
-fn without_a_line_loads_are_shares_of_the_most_that_was_answered() {
+fn without_a_load_line_loads_are_shares_of_peak_throughput() {
     let base = Plan::get("server", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
     let (slo, arrivals) = (Slo::default(), Arrivals::Constant);
     let settings = Settings { base, slo, budget_ns: 60_000_000_000, max_rate: None, arrivals, first_answer_ns: 0 };
@@ -244,7 +247,7 @@ fn without_a_line_loads_are_shares_of_the_most_that_was_answered() {
         ("and was not answered in time", vec![users(1, 0.0), open(50.0, 47.0), open(12.0, 11.0)], 47.0),
         ("nobody was answered", vec![users(1, 0.0)], 0.0),
     ] {
-        let level = level_of(&find::conclude(&settings, &trials, 1_000_000_000));
+        let level = reference_rate(&find::conclude(&settings, &trials, 1_000_000_000));
         assert_eq!(level, expect, "{name}");
     }
 }

@@ -5,7 +5,7 @@ use super::*;
 use crate::find::StopReason;
 
 #[test]
-fn too_little_names_nothing() {
+fn too_few_signals_name_no_cause() {
     let seen_of_server: Vec<Signal> = [ServerCores, FullestThread, FullThreads, Threads, Processes, RunQueue, Switches]
         .into_iter()
         .chain([
@@ -75,7 +75,7 @@ fn too_little_names_nothing() {
 
 /// Creates a server that pauses for half a second in the low load only, so only that load has a
 /// late p99.
-fn stalled_when_low() -> Contrast {
+fn server_stalled_at_low_load() -> Contrast {
     let mut case = usual();
     case.low.values.insert(P99, 600e6);
     case
@@ -83,7 +83,7 @@ fn stalled_when_low() -> Contrast {
 
 /// For a server on another machine, without probes, some causes are known from the load alone.
 #[test]
-fn the_load_alone_tells_some() {
+fn some_causes_are_named_without_probes() {
     let seen: Vec<Signal> =
         usual().low.values.keys().copied().filter(|signal| signal.text().source != "the load").collect();
     let refusing =
@@ -92,7 +92,7 @@ fn the_load_alone_tells_some() {
         (usual().with_signals(&refusing), Cause::Limiter),
         (usual().with_signals(&[(P99, 600e6, 610e6, 800e6), (P50, 5e6, 5e6, 9e6)]), Cause::Delay),
         (usual().with_signals(&[(Connect, 1e5, 2e5, 1.02e9), (Service, 10e6, 10e6, 11e6)]), Cause::AcceptBacklog),
-        (stalled_when_low(), Cause::Unknown),
+        (server_stalled_at_low_load(), Cause::Unknown),
         (usual(), Cause::Unknown),
     ] {
         let case = case.without(&seen);
@@ -103,14 +103,14 @@ fn the_load_alone_tells_some() {
 /// If the server ended during the search, there are no steady loads. The kernel may still report
 /// that it killed the server for lack of memory.
 #[test]
-fn of_a_server_that_is_gone_its_end_is_told() {
+fn the_end_of_a_lost_server_is_reported() {
     let nothing = LoadSignals::default();
     for (killed, expect) in [(None, Cause::Unknown), (Some(0.0), Cause::Unknown), (Some(1.0), Cause::Memory)] {
         let [low, half, line, past] = [(); 4].map(|()| nothing.clone());
-        let target_loss = Some("the server accepts no connections since a load of 4 096 users".to_owned());
+        let target_loss = Some("the server has accepted no connections since a load of 4 096 users".to_owned());
         let case = Contrast { target_loss, killed, stopped_by: StopReason::Gone, low, half, line, past, ..usual() };
         assert_eq!(named(&case), expect, "{}", tell(&case));
         let text = not_known::sentence(&case, &[]);
-        assert_eq!(text, "not known: the server accepts no connections since a load of 4 096 users");
+        assert_eq!(text, "not known: the server has accepted no connections since a load of 4 096 users");
     }
 }

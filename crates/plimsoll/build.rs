@@ -1,7 +1,7 @@
 //! Build script: sets linker options, and tells the program its own commit and target.
 //!
 //! Lua scripts may `require` C modules, which take Lua's functions from the program that loads
-//! them. So the program exports Lua's symbols, and no others.
+//! them. The program therefore exports Lua's symbols, and no other symbols.
 //!
 //! `plimsoll --version --verbose` prints the commit. Not here: the rest of that output (`version`).
 
@@ -27,8 +27,8 @@ fn main() {
     }
 }
 
-/// The commit of these sources. `None` outside a repository, without git, and in a debug build,
-/// which would otherwise be rebuilt after each commit.
+/// Returns the commit of these sources. `None` outside a repository, without git, and in a debug
+/// build, which would otherwise be rebuilt after each commit.
 fn commit() -> Option<String> {
     let folder = PathBuf::from(std::env::var_os("CARGO_MANIFEST_DIR")?);
     // A published package contains the commit that it was built from.
@@ -39,7 +39,7 @@ fn commit() -> Option<String> {
     if std::env::var("PROFILE").ok()? != "release" {
         return None;
     }
-    // If the sources are a copy inside another repository, that repository's commit is not theirs.
+    // If these sources are a copy inside another repository, that repository's commit is wrong.
     git(&folder, &["ls-files", "--error-unmatch", "build.rs"])?;
     for file in ["HEAD", "logs/HEAD"] {
         let path = folder.join(git(&folder, &["rev-parse", "--git-path", file])?);
@@ -52,7 +52,7 @@ fn commit() -> Option<String> {
     Some(if changed.is_empty() { commit } else { format!("{commit} with changes") })
 }
 
-/// The output of git; `None` if git fails.
+/// Returns the output of git; `None` if git fails.
 fn git(folder: &Path, words: &[&str]) -> Option<String> {
     let done = Command::new("git").arg("-C").arg(folder).args(words).output().ok()?;
     let text = String::from_utf8(done.stdout).ok()?;

@@ -6,7 +6,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use plimsoll_model::grpc_message::{MessageCount, Messages};
-use plimsoll_traffic::grpc::reflection::Learner;
+use plimsoll_traffic::grpc::reflection::DescriptorCollector;
 use plimsoll_traffic::grpc::Schema;
 use std::sync::OnceLock;
 
@@ -48,7 +48,7 @@ fuzz_target!(|data: &[u8]| {
     let in_pieces: u32 = data.chunks(3).map(|piece| piecemeal.take(piece)).sum();
     assert_eq!((whole, at_once), (piecemeal, in_pieces));
     let _ = plimsoll_model::grpc::message_bytes(data);
-    let mut learner = Learner::for_services(["p.S"].into_iter());
+    let mut learner = DescriptorCollector::for_services(["p.S"].into_iter());
     while learner.next_request().is_some() && learner.take_response(data).is_ok() {}
     let _ = learner.schema();
     if let Ok(schema) = Schema::from_descriptor_set(data) {

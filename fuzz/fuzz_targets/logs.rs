@@ -4,7 +4,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use plimsoll_traffic::logs::{Format, LineRoom, find_format};
+use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
 use plimsoll_traffic::replay::{RequestCollector, ReplayChoice, ReplayTiming};
 use plimsoll_traffic::survey::Survey;
 
@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
         said.and_then(|said| Format::said(said, None).ok()),
         said.and_then(|said| Format::fields(said, None).ok()),
     ];
-    let mut buffer = LineRoom::default();
+    let mut buffer = LineBuffers::default();
     for format in formats.into_iter().flatten() {
         let mut survey = Survey::new(None);
         let wanted = |_: &str| true;

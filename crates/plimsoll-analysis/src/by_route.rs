@@ -48,7 +48,7 @@ mod tests {
     use plimsoll_model::{Curve, Interval, LoadShape, Plan};
 
     #[test]
-    fn routes_have_figures_of_their_own_where_there_are_several() {
+    fn several_routes_have_separate_figures() {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         assert_eq!(by_route(&run), []);
         let first = run.plan.traffic.routes[0].clone();

@@ -105,7 +105,7 @@ impl Op {
 /// A comparison of one figure of a run with a fixed value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Condition {
-    /// The name of the request that the condition applies to; `None`: all requests.
+    /// The name of the request that the condition applies to; `None` means all requests.
     pub route: Option<String>,
     /// The figure of the run that the condition compares with `value`.
     pub metric: Metric,
@@ -116,7 +116,7 @@ pub struct Condition {
     pub value: f64,
 }
 
-/// Why the text of a condition could not be parsed.
+/// The reason why the text of a condition could not be parsed.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ConditionError {
     /// The text has no comparison operator.
@@ -129,8 +129,8 @@ pub enum ConditionError {
     )]
     Metric(String),
     /// The metric exists only for all requests together, but the condition names one request.
-    #[error("'{0}' is of the whole server: leave the name of the request out")]
-    OfAll(String),
+    #[error("'{0}' is a value of the whole server, not of one request: leave the name of the request out")]
+    OnlyForAll(String),
     /// The value has no unit. The second text is the condition with the probable units.
     #[error("'{0}' has no unit: write {1}")]
     Unit(String, String),
@@ -152,7 +152,7 @@ impl Condition {
             _ => metric == Metric::Cpu,
         };
         if route.is_some() && is_of_all {
-            return Err(ConditionError::OfAll(name.to_owned()));
+            return Err(ConditionError::OnlyForAll(name.to_owned()));
         }
         let number = value.parse::<f64>().is_ok_and(f64::is_finite);
         let unit = |units: &str| {
@@ -184,18 +184,18 @@ impl Condition {
     /// more requests failed than its quantile may leave out. Returns `None` if nothing was
     /// measured: a latency without any success, or a share of no requests.
     pub fn figure(&self, run: &Run) -> Option<f64> {
-        self.figure_with(run, &|| ServerUse::from_run(run).ok())
+        self.figure_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
     /// Returns the figure like [`Condition::figure`], with the server's CPU use from `used`. Use it
     /// for a `run` that was merged from several loads, which does not contain the CPU use.
-    pub fn figure_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
+    pub fn figure_with_cpu_use(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Option<f64> {
         let totals = run.totals();
         let whole = match &self.route {
             None => &totals.routes_sum,
             Some(name) => {
                 let number = named::number_of(&run.plan.traffic, name)?;
-                &run.totals_of(number as RouteNumber)
+                &run.route_totals_of_run(number as RouteNumber)
             }
         };
         if whole.ledger.scheduled == 0 {
@@ -232,13 +232,14 @@ impl Condition {
         self.figure(run).is_some_and(|figure| self.op.holds(figure, self.value))
     }
 
-    /// Formats the measured figure as a clause that follows "CONDITION: ".
+    /// Formats the measured figure as a clause, which follows the text of the condition and a
+    /// colon.
     pub fn describe_figure(&self, figure: Option<f64>) -> String {
         match (figure, self.metric) {
             (None, _) => "nothing was measured".to_owned(),
             (Some(figure), Metric::Latency(_, statistic)) if figure.is_infinite() => {
                 let some = match statistic {
-                    Statistic::Quantile(q) => format!("more than {} of the requests", format::rough_share(1.0 - q)),
+                    Statistic::Quantile(q) => format!("more than {} of the requests", format::short_percent(1.0 - q)),
                     Statistic::Max | Statistic::Mean => "some requests".to_owned(),
                 };
                 format!("{some} failed or had no response in time")
@@ -362,11 +363,10 @@ impl FigureInputs<'_> {
         }
         Some(match statistic {
             Statistic::Quantile(q) => {
-                // The small subtraction compensates the rounding error of products such as 0.99 *
-                // 100.
+                // The subtraction compensates the rounding error of products such as 0.99 * 100.
                 let rank = ((q * all as f64 - 1e-6).ceil() as u64).max(1);
-                // The quantile in the middle of the step of the distribution that belongs to this
-                // rank.
+                // This is the quantile in the middle of the step of the distribution that belongs
+                // to this rank.
                 match rank <= good {
                     true => histogram.quantile_ns((rank as f64 - 0.5) / histogram.count() as f64) as f64,
                     false => f64::INFINITY,
@@ -381,14 +381,14 @@ impl FigureInputs<'_> {
 
 /// A condition of a gate that the run crossed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Crossing {
+pub struct CrossedCondition {
     /// The condition that is true of the run, or whose figure is missing.
     pub condition: Condition,
-    /// The measured figure; `None`: the run has no measurement of the figure.
+    /// The measured figure; `None` means that the run has no measurement of the figure.
     pub figure: Option<f64>,
 }
 
-impl Crossing {
+impl CrossedCondition {
     /// Returns whether this crossing decides the gate. A crossing without a figure never decides.
     /// In a void load (the generator was the limit, or other processes disturbed the load) only a
     /// crossing about errors decides.
@@ -398,7 +398,7 @@ impl Crossing {
     }
 }
 
-impl fmt::Display for Crossing {
+impl fmt::Display for CrossedCondition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.condition, self.condition.describe_figure(self.figure))
     }
@@ -424,20 +424,20 @@ impl Conditions {
 
     /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
     /// measured.
-    pub fn crossed(&self, run: &Run) -> Vec<Crossing> {
-        self.crossed_with(run, &|| ServerUse::from_run(run).ok())
+    pub fn crossed(&self, run: &Run) -> Vec<CrossedCondition> {
+        self.crossed_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
     /// Returns the crossed conditions like [`Conditions::crossed`], with the server's CPU use from
     /// `used`. Use it for a `run` that was merged from several loads, which does not contain the
     /// CPU use.
-    pub fn crossed_with(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<Crossing> {
+    pub fn crossed_with_cpu_use(&self, run: &Run, used: &dyn Fn() -> Option<ServerUse>) -> Vec<CrossedCondition> {
         let crossing = |condition: &Condition| {
-            let figure = condition.figure_with(run, used);
+            let figure = condition.figure_with_cpu_use(run, used);
             let crossed = figure.is_none_or(|figure| condition.op.holds(figure, condition.value));
-            crossed.then(|| Crossing { condition: condition.clone(), figure })
+            crossed.then(|| CrossedCondition { condition: condition.clone(), figure })
         };
-        let mut found: Vec<Crossing> = self.0.iter().filter_map(crossing).collect();
+        let mut found: Vec<CrossedCondition> = self.0.iter().filter_map(crossing).collect();
         // Errors come first: failed requests also change times and rates.
         found.sort_by_key(|crossing| !matches!(crossing.condition.metric, Metric::Success | Metric::Errors));
         found
@@ -630,7 +630,7 @@ mod tests {
         #[test]
         fn formatted_conditions_parse_back(percent in 1u32..10_000, ns in 1u64..10_000_000_000, service in any::<bool>()) {
             let text = format!("{}p{}>{ns}ns", if service { "service." } else { "" }, f64::from(percent) / 100.0);
-            // A value of p100 or above is no percentile.
+            // A percentile must be below p100.
             prop_assume!(percent < 10_000);
             let condition = Condition::parse(&text).expect("parses");
             let again = Condition::parse(&condition.to_string()).expect("reads back");
@@ -657,7 +657,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_waits_for_evidence() {
+    fn a_condition_watch_waits_for_evidence() {
         let conditions = Conditions::parse("errors>5%, p99>200ms").expect("parses");
         let mut watch = ConditionWatch::new(conditions.clone(), &run(0, 0, 0, 0, 0).plan);
         assert_eq!(watch.push(100_000_000, &tick(0, 10, 0)), None);
@@ -680,7 +680,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gate_does_not_pass_on_failure() {
+    fn conditions_do_not_pass_on_failed_requests() {
         let ms = units::MS;
         let none = "nothing was measured";
         let lost = "more than 1 % of the requests failed or had no response in time";
@@ -723,7 +723,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_are_no_answers() {
+    fn timeouts_are_not_responses() {
         // The histogram contains 97 successes of 1 ms and 3 timeouts after 30 s.
         let mut run = run(97, 0, 0, 0, units::MS);
         let mut late = tick(0, 0, 0);
@@ -740,7 +740,7 @@ mod tests {
     }
 
     #[test]
-    fn a_watch_sees_failures_and_hanging_servers() {
+    fn a_condition_watch_detects_failures_and_hanging_servers() {
         let plan = run(0, 0, 0, 0, 0).plan;
         let watch = |conditions: &str| ConditionWatch::new(Conditions::parse(conditions).expect("parses"), &plan);
         let tenth = units::SECOND / 10;
@@ -757,7 +757,7 @@ mod tests {
             let ended = (2..=100).find(|at| hanging.push(at * tenth, &Interval::default()).is_some());
             assert_eq!((first, ended.unwrap_or(0) / 10), (None, at_s), "{bound}");
         }
-        // A request that has waited less than the bound is no evidence.
+        // A request that has waited for less than the bound is no evidence for the condition.
         let mut steady = watch("p99>500ms");
         let ended = (1..=100).find(|at| {
             let mut now = tick(if *at > 3 { 10 } else { 0 }, 0, 300 * units::MS);
@@ -768,7 +768,7 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_may_name_one_request() {
+    fn a_condition_can_name_one_request() {
         let mut run = run(100, 0, 0, 0, units::MS);
         let mut order = run.plan.traffic.routes[0].clone();
         order.label = "order".into();

@@ -2,7 +2,7 @@
 //!
 //! Not here: the language of conditions, and conditions on a finished run ([`crate::condition`]).
 
-use crate::condition::{Amount, Condition, Conditions, Crossing, FigureInputs, Metric};
+use crate::condition::{Amount, Condition, Conditions, CrossedCondition, FigureInputs, Metric};
 use crate::named;
 use plimsoll_model::units;
 use plimsoll_model::{Histogram, Interval, Ledger, PlanRecord, TimeMeasure};
@@ -30,7 +30,7 @@ pub struct ConditionWatch {
 /// The totals of all requests or of one route since the start of the run.
 #[derive(Debug, Clone)]
 struct ConditionTotals {
-    /// The route of these totals; `None`: all routes.
+    /// The route of these totals; `None` means all routes.
     route: Option<u16>,
     ledger: Ledger,
     /// A histogram of each time that a condition bounds.
@@ -121,7 +121,7 @@ impl ConditionWatch {
 
     /// Adds the next tick, which ends at `end_ns` of schedule time. Returns the first condition
     /// that holds after this tick.
-    pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<Crossing> {
+    pub fn push(&mut self, end_ns: u64, tick: &Interval) -> Option<CrossedCondition> {
         let reach_ns = self.reach_ns;
         self.totals.iter_mut().for_each(|figures| figures.push(end_ns, reach_ns, tick));
         let window_ns = end_ns.saturating_sub(self.measured_from_ns);
@@ -153,14 +153,14 @@ impl ConditionWatch {
                 window_ns,
                 cpu_ns: None,
             };
-            // Failed requests count as measured: if all ended requests failed, all of them are
-            // slower than any bound.
+            // Failed requests count as measured. If all ended requests failed, all these requests
+            // are slower than any bound.
             let failed = || condition.bound_ns().filter(|_| ended > 0).map(|_| f64::INFINITY);
             let figure = seen.figure(condition.metric).or_else(failed)?;
             condition
                 .op
                 .holds(figure, condition.value)
-                .then(|| Crossing { condition: condition.clone(), figure: Some(figure) })
+                .then(|| CrossedCondition { condition: condition.clone(), figure: Some(figure) })
         })
     }
 }

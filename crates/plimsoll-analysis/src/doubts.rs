@@ -1,6 +1,6 @@
 //! The evidence against the figures of a finding ([`Doubts`]). Every finding contains its doubts in
-//! reading order, and returns its figures only together with them. Each doubt has a sentence, and a
-//! kind that determines where an output shows it.
+//! reading order, and returns its figures only together with the doubts. Each doubt has a sentence,
+//! and a kind that determines where an output shows it.
 //!
 //! Not here: when a figure is doubtful (each finding decides), and how a doubt looks.
 
@@ -17,7 +17,7 @@ pub enum DoubtKind {
     Unsent,
     /// Other processes of the machine disturbed the load.
     Others,
-    /// Some loads are void: these loads have no information about the server.
+    /// Some loads are void: the generator was the limit, or other processes disturbed these loads.
     Void,
     /// Some loads were measured, but the finding ignores them.
     SetAside,
@@ -41,13 +41,14 @@ pub enum DoubtKind {
     Rough,
     /// The figure lies outside the range of the loads that were tried.
     Beyond,
-    /// There is no figure, because no request succeeded or got a response.
+    /// The figure is missing, because no request succeeded or got a response.
     Nothing,
     /// The SLO cannot be met, or the measurement was too short to prove the SLO.
     Promise,
-    /// The server stalls, alternates, rejects or drifts, which one figure cannot show.
+    /// The server stalls, rejects requests, or its speed alternates or drifts, which a single
+    /// figure cannot show.
     Server,
-    /// Two counts of one quantity differ, although they must be equal.
+    /// Two counts of the same quantity differ, although they must be equal.
     Accounts,
     /// The compared sides differ in more than the change under test.
     Unlike,
@@ -91,7 +92,7 @@ impl DoubtKind {
 pub struct Doubt {
     /// The reason why the figure is doubtful; it determines where the doubt is shown.
     pub kind: DoubtKind,
-    /// A sentence. For kinds that stand beside a figure, it is a few words.
+    /// The text of the doubt: a sentence, or a few words for kinds that stand beside a figure.
     pub text: Sentence,
 }
 
@@ -111,8 +112,8 @@ impl Doubts {
         self.0.push(Doubt { kind, text: text.into() });
     }
 
-    /// Adds a doubt so that one cause gives one warning: if there is a doubt of the same kind, the
-    /// text is appended to it.
+    /// Adds a doubt so that one cause gives one warning. If a doubt of the same kind exists, the
+    /// text is appended to the existing doubt.
     pub fn join(&mut self, doubt: Doubt) {
         match self.0.iter_mut().find(|known| known.kind == doubt.kind) {
             Some(known) => known.text = std::mem::take(&mut known.text).words("; ").then(&doubt.text),
@@ -151,7 +152,8 @@ impl Doubts {
     }
 }
 
-/// Figures together with the evidence against them. Neither part is available without the other.
+/// Figures together with the evidence against them. A caller can read the figures only together
+/// with the evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Assessment<T> {
     doubts: Doubts,
@@ -201,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn doubts_keep_order_and_kind_gives_placement() {
+    fn doubts_keep_their_order_and_their_kind_sets_placement() {
         let mut doubts = Doubts::noted(&["slow".into()]);
         for kind in DoubtKind::ALL {
             doubts.add(kind, format!("{kind:?}"));

@@ -23,7 +23,7 @@ pub struct FailedKind {
 
 impl FailedKind {
     /// Returns the kinds of failed responses of one load, in the order of kinds.
-    pub fn of_run(run: &Run) -> Vec<FailedKind> {
+    pub fn failures_of_run(run: &Run) -> Vec<FailedKind> {
         kinds([(Tag::for_purpose(Purpose::Run), 0, run)].into_iter())
     }
 
@@ -57,14 +57,15 @@ fn kinds<'a>(loads: impl Iterator<Item = (Tag, u64, &'a Run)>) -> Vec<FailedKind
             }
         }
     }
-    // A response that did not end in time is not counted as a response, so it is no failed
+    // A response that did not end in time does not count as a response, so it is no failed
     // response.
     kinds.retain(|kind| kind.requests > 0);
     kinds
 }
 
-/// Counts the requests of a load that failed like `answer`: with the same HTTP status, the same
-/// status of the gRPC call, bytes that are not HTTP, or the same missing expectation.
+/// Counts the requests of a load that failed like `answer`. These requests have the same HTTP
+/// status, the same status of the gRPC call, bytes that are not HTTP, or the same missing
+/// expectation.
 fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
     let of_kind = |interval: &plimsoll_model::Interval| match (answer.miss, answer.grpc_status, answer.status) {
         (Some(missed), _, _) => {
@@ -87,7 +88,7 @@ fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::failed_answer::AnswerMiss;
+    use plimsoll_model::failed_answer::MissedExpectation;
     use plimsoll_model::{Curve, Interval, LoadShape, Plan, Redact};
 
     fn trial(start_ns: u64, answers: &[(u16, u64, u64)]) -> Trial {
@@ -111,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn missed_expectations_are_counted_by_route() {
+    fn missed_expectations_are_counted_for_each_route() {
         let users = Curve::constant(1.0);
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users });
         let mut other = plan.traffic.routes[0].clone();
@@ -122,7 +123,7 @@ mod tests {
         for (route, failure, requests) in
             [(0, RequestFailure::Capture, 2), (1, RequestFailure::Expectation, 3), (1, RequestFailure::Capture, 4)]
         {
-            let (missed, said) = (AnswerMiss { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
+            let (missed, said) = (MissedExpectation { route, failure }, (&b"HTTP/1.1 200 OK"[..], &b"{}"[..]));
             run.failed_answers.push(FailedAnswer::missing(
                 200 + route,
                 missed,
@@ -134,7 +135,7 @@ mod tests {
             interval.routes.of_mut(route).ledger.failed[failure as usize] = requests;
         }
         run.intervals.insert(0, interval);
-        let kinds = FailedKind::of_run(&run);
+        let kinds = FailedKind::failures_of_run(&run);
         let told: Vec<(Option<&str>, u64)> = kinds.iter().map(|kind| (kind.route.as_deref(), kind.requests)).collect();
         let first = run.plan.traffic.routes[0].label.as_str();
         assert_eq!(told, [(Some(first), 2), (Some("order"), 3), (Some("order"), 4)]);
@@ -142,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_kind_the_first_is_shown_and_all_are_counted() {
+    fn the_first_failure_of_each_kind_is_shown_and_all_are_counted() {
         let trials = [trial(100, &[(503, 50, 2), (504, 1, 0)]), trial(110, &[(0, 5, 4), (503, 5, 30)])];
         let kinds = FailedKind::of_trials(trials.iter());
         let told: Vec<(u16, u64, u64, &str)> = kinds
@@ -150,7 +151,7 @@ mod tests {
             .map(|kind| (kind.first.status, kind.at_ns, kind.requests, kind.first.status_line.as_str()))
             .collect();
         assert_eq!(told, [(0, 15, 4, "HTTP/1.1 110"), (503, 15, 32, "HTTP/1.1 110")]);
-        let own = FailedKind::of_run(&trials[0].run);
+        let own = FailedKind::failures_of_run(&trials[0].run);
         assert_eq!((own.len(), own[0].at_ns, own[0].requests), (1, 50, 2));
     }
 }

@@ -18,8 +18,8 @@ pub const BENCHMARK_RPS: f64 = 79_523.0;
 /// thread).
 pub const BENCHMARK_CPU_US: f64 = 9.06;
 
-/// A larger share of stolen CPU time makes a machine limited.
-const STEAL_NOTED: f64 = 0.01;
+/// If a larger share of CPU time is stolen, the machine is limited (loads are less exact).
+const STEAL_LIMITED_SHARE: f64 = 0.01;
 /// A machine with a lower limit of open files is limited: the limit is too low for the users of a
 /// usual sweep.
 const FILES_FEW: u64 = 4096;
@@ -32,13 +32,13 @@ const PORTS_FEW: u64 = 16_000;
 /// one time.
 const ACCEPT_QUEUE_SHORT: u64 = 1024;
 /// A machine with less available memory, in bytes, is limited.
-const MEMORY_LITTLE: u64 = 1 << 30;
+const MEMORY_LIMITED_BYTES: u64 = 1 << 30;
 /// A machine with less available memory, in bytes, is unfit.
-const MEMORY_MIN: u64 = 256 << 20;
-/// A longer lag p99, in ns, makes a machine limited: requests of an open loop are late. Loads use
+const MEMORY_UNFIT_BYTES: u64 = 256 << 20;
+/// With a longer lag p99, in ns, a machine is limited: requests of an open loop are late. Loads use
 /// the limit of `summary::lag_allowed_ns`.
-pub const LAG_NOTED_NS: u64 = MS;
-/// A longer lag p99, in ns, makes a machine unfit: a p99 of 100 ms cannot be stated.
+pub const LAG_LIMITED_NS: u64 = MS;
+/// With a longer lag p99, in ns, a machine is unfit: a p99 of 100 ms cannot be stated.
 const LAG_MAX_NS: u64 = 10 * MS;
 /// A machine on which plimsoll reaches a lower rate, 1/s, is limited: most servers reach more.
 const RATE_LOW_RPS: f64 = 10_000.0;
@@ -50,7 +50,7 @@ pub enum Fitness {
     Fit,
     /// Some loads, probes or profiles do not work, or are less exact.
     Limited,
-    /// Figures measured on the machine would not be the server's.
+    /// Figures measured on the machine would not describe the server.
     Unfit,
 }
 
@@ -74,7 +74,8 @@ pub struct FitnessCheck {
     pub fitness: Fitness,
     /// The observed fact, in words.
     pub observation: String,
-    /// The remedy: a command or a sentence. `None`: the machine is fit, or no remedy is known.
+    /// The remedy: a command or a sentence. `None` means that the machine is fit, or that no remedy
+    /// is known.
     pub remedy: Option<String>,
 }
 
@@ -127,7 +128,8 @@ fn cores(facts: &MachineFacts) -> FitnessCheck {
             Fitness::Limited,
             found,
             Some(
-                "1 core: plimsoll and a server on this machine share it. Give plimsoll 2 cores, or a machine of its own",
+                "1 core: plimsoll and a server on this machine share this core. Give plimsoll 2 cores, or a machine \
+                 of its own",
             ),
         ),
         _ => check("cores", Fitness::Fit, found, None),
@@ -138,12 +140,12 @@ fn governor(facts: &MachineFacts) -> FitnessCheck {
     let found = facts.governors.join(", ");
     match &facts.governors[..] {
         [] if facts.is_virtual => check("governor", Fitness::Fit, "set by the host, not shown here", None),
-        [] => check("governor", Fitness::Fit, "none: the clock is fixed, or not shown", None),
+        [] => check("governor", Fitness::Fit, "none: the CPU clock is fixed, or the system does not show it", None),
         [only] if only == "performance" => check("governor", Fitness::Fit, found, None),
         _ => check(
             "governor",
             Fitness::Limited,
-            format!("{found}: the clock follows the load"),
+            format!("{found}: the CPU clock speed follows the load"),
             Some("sudo cpupower frequency-set -g performance"),
         ),
     }
@@ -155,7 +157,7 @@ fn interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
     };
     let steal = match sample.steal_share {
         share if share > STEAL_MAX => Fitness::Unfit,
-        share if share > STEAL_NOTED => Fitness::Limited,
+        share if share > STEAL_LIMITED_SHARE => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let busy = match sample.cores {
@@ -167,7 +169,7 @@ fn interference(sample: Option<&InterferenceSample>) -> Vec<FitnessCheck> {
     let by = busiest.map_or_else(String::new, |(name, cores)| format!(", {cores:.2} by {name}"));
     let stop = busiest.map_or_else(
         || "Wait until other processes are idle".to_owned(),
-        |(name, _)| format!("Stop {name}, or wait until it ends"),
+        |(name, _)| format!("Stop {name}, or wait until this process ends"),
     );
     vec![
         check(
@@ -201,7 +203,9 @@ fn ports(facts: &MachineFacts) -> FitnessCheck {
     let (all, waiting) = (facts.local_ports, facts.ports_in_time_wait);
     let found = format!("{} local ports, {} in TIME-WAIT", format::count(all), format::count(waiting));
     let (fitness, remedy) = match (all < PORTS_FEW, waiting > all / 2) {
-        (_, true) => (Fitness::Limited, Some("Wait a minute: connections in TIME-WAIT give their ports back")),
+        (_, true) => {
+            (Fitness::Limited, Some("Wait a minute: the kernel then frees the ports of connections in TIME-WAIT"))
+        }
         (true, _) => (Fitness::Limited, Some("sudo sysctl -w net.ipv4.ip_local_port_range='16000 65000'")),
         (false, false) => (Fitness::Fit, None),
     };
@@ -227,8 +231,8 @@ fn memory(facts: &MachineFacts) -> FitnessCheck {
     let found = format!("{} available", format::bytes(available as f64));
     let fitness = match available {
         0 => return check("memory", Fitness::Fit, "not known", None),
-        bytes if bytes < MEMORY_MIN => Fitness::Unfit,
-        bytes if bytes < MEMORY_LITTLE => Fitness::Limited,
+        bytes if bytes < MEMORY_UNFIT_BYTES => Fitness::Unfit,
+        bytes if bytes < MEMORY_LIMITED_BYTES => Fitness::Limited,
         _ => Fitness::Fit,
     };
     let remedy = "50 000 connections use 400 MB: stop other programs, or lift the container's limit";
@@ -240,8 +244,8 @@ fn container(facts: &MachineFacts) -> FitnessCheck {
         Some(quota) if quota < f64::from(facts.cores) => check(
             "container",
             Fitness::Limited,
-            format!("{quota} cores of CPU time: the kernel stops plimsoll when it has used them"),
-            Some("Give the container whole cores (cpuset) in place of a quota"),
+            format!("{quota} cores of CPU time: the kernel pauses plimsoll after plimsoll has used this time"),
+            Some("Give the container whole cores (cpuset) instead of a CPU quota"),
         ),
         Some(quota) => check("container", Fitness::Fit, format!("{quota} cores of CPU time"), None),
         None => check("container", Fitness::Fit, "no limit of CPU time", None),
@@ -260,7 +264,7 @@ fn probes(facts: &MachineFacts) -> FitnessCheck {
     let remedy = match &facts.probes_missing[..] {
         [] => return check("probes", Fitness::Fit, "all", None),
         missing if missing.contains(&MissingProbe::OtherUsers) => {
-            "Run plimsoll as the user of the server, or as root: else the server is not found"
+            "Run plimsoll as the user of the server, or as root: otherwise plimsoll does not find the server"
         }
         missing if missing.contains(&MissingProbe::Sockets) => "sudo modprobe -a inet_diag tcp_diag unix_diag",
         missing if missing.contains(&MissingProbe::Pressure) => "Start the kernel with psi=1",
@@ -298,7 +302,7 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
         return check(name, Fitness::Limited, format!("disturbed: {disturbed}"), Some(remedy));
     }
     match (measured.lag_p99_ns, measured.highest_rps) {
-        (lag_ns, _) if lag_ns > LAG_NOTED_NS => check(
+        (lag_ns, _) if lag_ns > LAG_LIMITED_NS => check(
             name,
             if lag_ns > LAG_MAX_NS { Fitness::Unfit } else { Fitness::Limited },
             format!("plimsoll sends requests late at {rate}/s: lag p99 {lag}"),
@@ -307,8 +311,8 @@ fn self_measurement(measured: &SelfMeasurement) -> FitnessCheck {
         (_, highest) if highest < RATE_LOW_RPS => check(
             name,
             Fitness::Limited,
-            format!("{}/s at most from one thread", format::rate(highest)),
-            Some("Make load from a faster machine, or from several"),
+            format!("at most {} requests/s from one thread", format::rate(highest)),
+            Some("Generate the load on a faster machine, or on several machines"),
         ),
         _ => check(name, Fitness::Fit, format!("plimsoll sends requests on time at {rate}/s: lag p99 {lag}"), None),
     }
@@ -344,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn each_lack_is_found_and_has_a_remedy() {
+    fn each_machine_problem_is_found_and_has_a_remedy() {
         use Fitness::{Limited, Unfit};
         assert_eq!(MachineFitness::assess(&good(), Some(&QUIET)).fitness(), Fitness::Fit);
         let sample = |cores, steal_share| {
@@ -379,13 +383,13 @@ mod tests {
     }
 
     #[test]
-    fn plimsoll_itself_is_judged_by_its_lag_and_rate() {
+    fn the_generator_is_judged_by_lag_and_rate() {
         for (measured, fitness) in [
             (QUIET, Fitness::Fit),
             (SelfMeasurement { lag_p99_ns: 2 * MS, ..QUIET }, Fitness::Limited),
             (SelfMeasurement { lag_p99_ns: 50 * MS, ..QUIET }, Fitness::Unfit),
             (SelfMeasurement { highest_rps: 3000.0, ..QUIET }, Fitness::Limited),
-            // A lag that other processes caused is not plimsoll's.
+            // A lag that other processes caused says nothing about plimsoll.
             (SelfMeasurement { lag_p99_ns: 50 * MS, disturbance: Some("others".into()), ..QUIET }, Fitness::Limited),
         ] {
             let found = MachineFitness::assess(&good(), Some(&measured));

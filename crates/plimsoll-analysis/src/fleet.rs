@@ -1,6 +1,6 @@
-//! The agents of a fleet (machines that make the load together) in the results: whether one agent
-//! was the limit of the load ([`limit`]), and the work of each agent over several loads
-//! ([`sum_agents`]).
+//! The agents of a fleet (machines that make the load together) in the results. [`limit`] decides
+//! whether one agent was the limit of the load. [`sum_agents`] sums the work of each agent over
+//! several loads.
 //!
 //! Not here: the coordinator, and the table of agents.
 

@@ -83,7 +83,7 @@ pub fn rate(value: f64) -> String {
     } else if value >= 99.95 {
         count(value.round() as u64)
     } else if value < 0.0995 {
-        // A rate of one event per hour must not become 0.
+        // A rate of one event per hour must not be formatted as 0.
         rounded(value, 2).to_string()
     } else {
         significant(value)
@@ -125,7 +125,7 @@ pub fn whole_percent(share: f64) -> String {
 
 /// Formats a share as a percentage with up to three digits and no trailing zeros, as users type
 /// bounds.
-pub fn rough_share(share: f64) -> String {
+pub fn short_percent(share: f64) -> String {
     format!("{} %", rounded(share * 100.0, 3))
 }
 
@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_read_well() {
+    fn numbers_are_formatted_readably() {
         for (ns, expect) in [
             (0.0, "0"),
             (512.0, "512 ns"),

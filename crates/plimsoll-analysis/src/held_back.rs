@@ -1,14 +1,16 @@
-//! Delayed acknowledgements: responses whose last part waits for an acknowledgement.
+//! Delayed acknowledgements: the last part of a response waits until the client acknowledges the
+//! first part.
 //!
 //! The server writes the head and the body of a short response separately. Its kernel sends the
 //! second small piece only when the first is acknowledged (Nagle's algorithm, RFC 896). The
 //! client's kernel delays that acknowledgement (RFC 1122, 4.2.3.2). Meanwhile nothing works on the
-//! request, and no other request waits behind it, so it is no backlog. This file detects the delay
-//! in a load ([`ack_delay_ns`]) and computes the time that responses waited ([`ack_wait_sum_ns`]).
+//! request, and no other request waits behind this request, so the request is no backlog. This file
+//! detects the delay in a load ([`ack_delay_ns`]) and computes the time that responses waited
+//! ([`ack_wait_sum_ns`]).
 //!
-//! At first, kernels delay only some acknowledgements: Linux sends up to 16 of a new connection
-//! immediately. So responses become slower by 40 ms during a load, and more requests are in flight,
-//! without any overload.
+//! At first, kernels delay only some acknowledgements: Linux sends up to 16 acknowledgements of a
+//! new connection immediately. So responses become slower by 40 ms during a load, and more requests
+//! are in flight, without any overload.
 
 use crate::summary::Summary;
 use plimsoll_model::Interval;
@@ -31,8 +33,8 @@ pub(crate) fn ack_delay_ns(summary: &Summary) -> Option<f64> {
 }
 
 /// Returns the acknowledgement delay of responses of `answer_bytes` bytes, in ns; `None` without a
-/// delay. `behind_ns`: how much later the last byte arrives than the first, at the median and at
-/// the 99th percentile.
+/// delay. `behind_ns` says how much later the last byte arrives than the first, at the median and
+/// at the 99th percentile.
 fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
     let put_off = behind_ns.into_iter().zip(ACK_DELAY_NS).find(|(ns, range)| range.contains(ns))?;
     (answer_bytes <= SHORT_ANSWER_BYTES).then_some(put_off.0)

@@ -1,6 +1,6 @@
 //! Decides whether other processes disturbed a load ([`Interference`]). The evidence is CPU time
-//! used by neither the server, its dependencies, the kernel's own threads nor plimsoll. Time stolen
-//! by the host of a virtual machine, and waits for a core, count too.
+//! that the server, its dependencies, the kernel's own threads and plimsoll did not use. Time
+//! stolen by the host of a virtual machine, and waits for a core, count too.
 //!
 //! One rule, fixed beforehand, applies to every command. The rule ignores what the load measured,
 //! so that no outcome can decide which loads count. There is one exception: a load in which every
@@ -10,8 +10,8 @@
 //! Other processes disturb a load if two conditions hold. First, they used more than [`CORES_MAX`]
 //! and more than [`PART_MAX`] of the CPU time of the server and plimsoll. Second, this use had an
 //! effect: [`BUSY_SHARE`] of all cores were in use, or threads of the server and plimsoll waited
-//! for a core. Waits count if they were more than [`WAIT_SHARE`] of the time in which they wanted a
-//! core.
+//! for a core. Waits count if they were more than [`WAIT_SHARE`] of the time in which these threads
+//! wanted a core.
 //!
 //! On a machine with idle cores other processes have no effect. The rule also applies to any half
 //! second in which other processes used [`BURST_CORES`], which is enough to spoil a p99. The host
@@ -25,8 +25,8 @@ use plimsoll_model::series_table as table;
 use plimsoll_model::units::MS;
 use plimsoll_model::{Ledger, Probes, Run, Series};
 
-/// Cores that other processes may use without disturbing a load. A quiet machine uses far less, and
-/// so is an error of one kernel tick at both ends of the shortest loads.
+/// Cores that other processes may use without disturbing a load. A quiet machine uses far less. The
+/// error of one kernel tick at both ends of the shortest loads is also far less.
 pub const CORES_MAX: f64 = 0.15;
 /// Share of the CPU time of the server and of plimsoll that other processes may use without
 /// disturbing a load.
@@ -36,15 +36,16 @@ pub const BUSY_SHARE: f64 = 0.75;
 /// Other processes have an effect if they make threads of the server and of plimsoll wait for a
 /// core. The waits must exceed this share of the time in which these threads want a core.
 pub const WAIT_SHARE: f64 = 0.1;
-/// Cores that other processes may use for half a second. If twice [`PART_MAX`] is more, that
-/// applies.
+/// Cores that other processes may use for half a second without disturbing a load. If twice the
+/// share [`PART_MAX`] is more, the larger limit applies.
 pub const BURST_CORES: f64 = 0.4;
 /// Share of the wanted CPU time that the host may take without disturbing a load.
 pub const STEAL_MAX: f64 = 0.05;
 /// Less stolen time than this, in ns, is ignored, because the kernel counts stolen time in
 /// hundredths of a second.
 const STEAL_NS_MIN: f64 = 30.0 * MS as f64;
-/// If more than this share of several loads is disturbed, they count as disturbed together.
+/// If more than this share of several loads is disturbed, all these loads together count as
+/// disturbed.
 pub const LOADS_MAX: f64 = 0.1;
 /// The minimum length of a burst, in ns.
 const BURST_NS: i64 = 500 * MS as i64;
@@ -60,13 +61,13 @@ const KINDS_OF_WORK: [&str; 3] =
 /// The CPU of the server's machine used by other processes, during one load or several loads.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Interference {
-    /// Cores used by other processes on average, without the server, its dependencies, the kernel's
-    /// own threads and plimsoll; `None`: not known.
+    /// Cores used on average by processes other than the server, its dependencies, the kernel's own
+    /// threads and plimsoll. `None` means that the value is not known.
     pub cores: Option<f64>,
-    /// Cores of the machine; 0: the number is not known.
+    /// Cores of the machine; 0 means that the number is not known.
     pub machine_cores: f64,
     /// Steal, 0..=1: of the time in which the virtual machine wanted a core, the share that its
-    /// host took. `None`: not known.
+    /// host took. `None` means that the value is not known.
     pub steal_share: Option<f64>,
     /// Whether other processes, or the host of the virtual machine, disturbed the load.
     pub disturbed: bool,
@@ -106,22 +107,22 @@ impl<'a> MachineSeries<'a> {
 
     /// Returns the change of a counter between two times; `None` without a reading near both times.
     fn change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
-        change_of(self.get(name)?, from_ns, to_ns)
+        counter_change(self.get(name)?, from_ns, to_ns)
     }
 
     /// Returns the change of a counter, summed over plimsoll's own processes on this machine. There
     /// are two such processes if the server is watched in a container of this machine.
-    fn change_of_own_processes(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
+    fn own_processes_change(&self, name: &str, from_ns: i64, to_ns: i64) -> Option<f64> {
         let own = self.change(name, from_ns, to_ns);
         if self.is_generator || self.probes.host.is_none() || !self.probes.is_shared() {
             return own;
         }
-        let other = change_of(self.probes.generator_series(name)?, from_ns, to_ns);
+        let other = counter_change(self.probes.generator_series(name)?, from_ns, to_ns);
         own.zip(other).map(|(own, other)| own + other)
     }
 }
 
-fn change_of(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
+fn counter_change(series: &Series, from_ns: i64, to_ns: i64) -> Option<f64> {
     Some((series.value_at(to_ns, REACH_NS)? - series.value_at(from_ns, REACH_NS)?).max(0.0))
 }
 
@@ -138,7 +139,7 @@ impl Interference {
             Some(format!("{reason} (on {machine})"))
         };
         let reasons: Vec<String> =
-            [named(&there, host), named(&here, "the machine that makes the load")].into_iter().flatten().collect();
+            [named(&there, host), named(&here, "the machine that generates the load")].into_iter().flatten().collect();
         let reason = if reasons.is_empty() { there.reason } else { Some(reasons.join(", and ")) };
         Interference { disturbed: there.disturbed || here.disturbed, reason, ..there }
     }
@@ -174,17 +175,18 @@ impl Interference {
             let rest_ns =
                 since(table::HOST_CPU_IDLE.name)? + since(table::HOST_CPU_IOWAIT.name).unwrap_or(0.0) + stolen_ns;
             let not_idle_ns = (cores * (at_ns - start_ns) as f64 - rest_ns).max(0.0);
-            // There are two counts of busy CPU time, each with an error. The first includes time to
-            // sleep and to wake, which belongs to no process. The second is sampled at the kernel's
-            // ticks. The smaller count is used: a busy process is in both.
+            // There are two counts of busy CPU time, each with an error. The first count includes
+            // time to sleep and to wake, which belongs to no process. The second count is sampled
+            // at the kernel's ticks. The smaller count is used, because both counts include a busy
+            // process.
             let ticks_ns = KINDS_OF_WORK.iter().map(|name| since(name)).sum::<Option<f64>>().unwrap_or(f64::INFINITY);
             let busy_ns = not_idle_ns.min(ticks_ns);
             let server_ns = if local > 0.0 { since(table::SERVER_CPU.name) } else { Some(0.0) };
-            // Dependencies work for the server. The kernel's own threads do, too: for example, they
-            // write the server's files.
+            // Dependencies work for the server. The kernel's own threads also work for the server:
+            // for example, these threads write the server's files.
             let its_ns =
                 [table::DOWNSTREAM_CPU.name, table::KERNEL_CPU.name].iter().filter_map(|name| since(name)).sum::<f64>();
-            let our_ns = machine.change_of_own_processes(table::CLIENT_CPU.name, start_ns, at_ns);
+            let our_ns = machine.own_processes_change(table::CLIENT_CPU.name, start_ns, at_ns);
             let known_ns = our_ns.zip(server_ns).map(|(ours, server)| ours + server + its_ns);
             Some(CpuAccount { at_ns, busy_ns, stolen_ns, known_ns })
         };
@@ -206,7 +208,7 @@ impl Interference {
                 let used = (whole.busy_ns - known_ns).max(0.0) / span_ns;
                 others.cores = Some(used);
                 let server_waited_ns = machine.change(table::SERVER_RUN_QUEUE_WAIT.name, start_ns, end_ns);
-                let we_waited_ns = machine.change_of_own_processes(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
+                let we_waited_ns = machine.own_processes_change(table::CLIENT_RUN_QUEUE_WAIT.name, start_ns, end_ns);
                 let waited_ns = server_waited_ns.unwrap_or(0.0) + we_waited_ns.unwrap_or(0.0);
                 let waited = waited_ns > WAIT_SHARE * (waited_ns + known_ns);
                 let felt = waited || whole.busy_ns >= BUSY_SHARE * cores * span_ns;
@@ -234,7 +236,7 @@ impl Interference {
     }
 
     /// Combines the interference of several loads; `what` names the loads, such as `trials`. All
-    /// loads together count as disturbed if more than a tenth of them was.
+    /// loads together count as disturbed if more than a tenth of the loads was disturbed.
     pub fn combine<'a>(loads: impl IntoIterator<Item = &'a Interference>, what: &str) -> Interference {
         let loads: Vec<&Interference> = loads.into_iter().collect();
         let disturbed: Vec<&Interference> = loads.iter().copied().filter(|load| load.disturbed).collect();
@@ -305,8 +307,8 @@ fn unknown_server_reason(probes: &Probes) -> String {
     }
 }
 
-/// Returns the interval of about half a second in which other processes used most: their cores, and
-/// the length in seconds. Returns `None` if no interval exceeds `used_max` cores.
+/// Returns the interval of about half a second in which other processes used most CPU time: the
+/// cores used, and the length in seconds. Returns `None` if no interval exceeds `used_max` cores.
 fn burst(accounts: &[CpuAccount], cores: f64, used_max: f64) -> Option<(f64, f64)> {
     // The CPU time of a server's short-lived children is recorded late. Until then it seems to
     // belong to other processes. A running minimum from the end on corrects this.
@@ -342,7 +344,7 @@ mod tests {
     };
 
     /// A simulated machine: the cores used during each tenth of a second.
-    struct Scene {
+    struct SimulatedCores {
         cores: f64,
         local: bool,
         server: Option<f64>,
@@ -359,7 +361,7 @@ mod tests {
         length: usize,
     }
 
-    const QUIET: Scene = Scene {
+    const QUIET: SimulatedCores = SimulatedCores {
         cores: 2.0,
         local: true,
         server: Some(1.0),
@@ -373,7 +375,7 @@ mod tests {
         length: 10,
     };
 
-    fn run(scene: &Scene) -> Run {
+    fn run(scene: &SimulatedCores) -> Run {
         let mut run = Run::new(Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }));
         let step_ns = 100 * MS as i64;
         run.window_ns = (0, scene.length as u64 * step_ns as u64);
@@ -437,39 +439,39 @@ mod tests {
             ("quiet", QUIET, None),
             (
                 "quiet, full, and the server's threads wait for each other",
-                Scene { server: Some(1.4), waiting: 3.0, ..QUIET },
+                SimulatedCores { server: Some(1.4), waiting: 3.0, ..QUIET },
                 None,
             ),
             (
                 "burners",
-                Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET },
+                SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET },
                 Some("other processes used 1.4 of 2 cores"),
             ),
             (
                 "one burner, nobody waits, a core is free",
-                Scene { cores: 4.0, waiting: 0.05, others: |_| 1.0, ..QUIET },
+                SimulatedCores { cores: 4.0, waiting: 0.05, others: |_| 1.0, ..QUIET },
                 None,
             ),
             (
                 "the same, but they wait",
-                Scene { cores: 4.0, waiting: 0.4, others: |_| 1.0, ..QUIET },
+                SimulatedCores { cores: 4.0, waiting: 0.4, others: |_| 1.0, ..QUIET },
                 Some("other processes used 1.0 of 4 cores"),
             ),
             (
                 "a large machine",
-                Scene { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 2.0, ..QUIET },
+                SimulatedCores { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 2.0, ..QUIET },
                 None,
             ),
             (
                 "a large machine, many others",
-                Scene { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 9.0, ..QUIET },
+                SimulatedCores { cores: 64.0, server: Some(40.0), ours: 8.0, waiting: 9.0, others: |_| 9.0, ..QUIET },
                 Some("other processes used 9.0 of 64 cores"),
             ),
-            ("its own database", Scene { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET }, None),
-            ("its files are written", Scene { server: Some(1.0), kernel: 0.45, ..QUIET }, None),
+            ("its own database", SimulatedCores { server: Some(0.7), ours: 0.3, downstream: 0.9, ..QUIET }, None),
+            ("its files are written", SimulatedCores { server: Some(1.0), kernel: 0.45, ..QUIET }, None),
             (
                 "a burst",
-                Scene {
+                SimulatedCores {
                     length: 50,
                     server: Some(0.7),
                     ours: 0.3,
@@ -480,31 +482,36 @@ mod tests {
             ),
             (
                 "a short spike",
-                Scene { length: 50, server: Some(0.9), others: |tick| if tick == 20 { 0.6 } else { 0.0 }, ..QUIET },
+                SimulatedCores {
+                    length: 50,
+                    server: Some(0.9),
+                    others: |tick| if tick == 20 { 0.6 } else { 0.0 },
+                    ..QUIET
+                },
                 None,
             ),
             (
                 "steal",
-                Scene { server: Some(0.8), stolen: 0.2, ..QUIET },
+                SimulatedCores { server: Some(0.8), stolen: 0.2, ..QUIET },
                 Some("the host of this machine took 13 % of its time (steal)"),
             ),
-            ("waking often", Scene { waking: 0.3, ..QUIET }, None),
-            ("a little steal", Scene { server: Some(0.8), stolen: 0.04, ..QUIET }, None),
-            ("an unknown server", Scene { server: None, others: |_| 0.5, ..QUIET }, None),
+            ("waking often", SimulatedCores { waking: 0.3, ..QUIET }, None),
+            ("a little steal", SimulatedCores { server: Some(0.8), stolen: 0.04, ..QUIET }, None),
+            ("an unknown server", SimulatedCores { server: None, others: |_| 0.5, ..QUIET }, None),
             (
                 "an unknown server and steal",
-                Scene { server: None, stolen: 0.4, ..QUIET },
+                SimulatedCores { server: None, stolen: 0.4, ..QUIET },
                 Some("the host of this machine took 21 % of its time (steal)"),
             ),
             (
                 "another machine's server, and others here",
-                Scene { local: false, server: None, others: |_| 0.5, ..QUIET },
+                SimulatedCores { local: false, server: None, others: |_| 0.5, ..QUIET },
                 Some("other processes used 1.5 of 2 cores"),
             ),
-            ("short", Scene { length: 3, ..QUIET }, None),
+            ("short", SimulatedCores { length: 3, ..QUIET }, None),
             (
                 "short, burners",
-                Scene { length: 3, server: Some(0.5), others: |_| 1.0, ..QUIET },
+                SimulatedCores { length: 3, server: Some(0.5), others: |_| 1.0, ..QUIET },
                 Some("other processes used 1.0 of 2 cores"),
             ),
         ] {
@@ -512,7 +519,7 @@ mod tests {
             assert_eq!(others.reason.as_deref().filter(|_| others.disturbed), expect, "{name}: {others:?}");
             assert_eq!(others.disturbed, expect.is_some(), "{name}");
         }
-        let unknown = Interference::from_run(&run(&Scene { server: None, ..QUIET }));
+        let unknown = Interference::from_run(&run(&SimulatedCores { server: None, ..QUIET }));
         let reason =
             "the CPU use of other processes is not known: the server's process was not found (no process listens)";
         assert_eq!((unknown.cores, unknown.reason.as_deref()), (None, Some(reason)));
@@ -521,9 +528,9 @@ mod tests {
     }
 
     #[test]
-    fn late_child_cpu_time_is_no_burst() {
+    fn late_child_cpu_time_is_not_a_burst() {
         // The server waits for its children every half second, and only then gets their CPU time.
-        let mut late = run(&Scene { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
+        let mut late = run(&SimulatedCores { server: Some(1.0), others: |_| 0.0, length: 40, ..QUIET });
         let server = late.probes.series.get_mut("server.cpu").expect("there");
         for (at, sample) in server.samples.iter_mut().enumerate() {
             sample.value = (at / 5 * 5) as f64 * 1e8;
@@ -533,7 +540,7 @@ mod tests {
     }
 
     #[test]
-    fn unrecorded_use_is_unknown() {
+    fn unrecorded_cpu_use_is_unknown() {
         let mut empty = run(&QUIET);
         empty.probes = Probes::default();
         let others = Interference::from_run(&empty);
@@ -548,8 +555,8 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_all_fail_are_no_interference() {
-        let loud = Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET };
+    fn all_failed_responses_are_not_interference() {
+        let loud = SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET };
         for (succeeded, failed, kind, expect) in [
             (0, 90, RequestFailure::Status, false),
             (0, 90, RequestFailure::Expectation, false),
@@ -565,16 +572,17 @@ mod tests {
             run.push(0, Interval { routes: figures.into(), ..Interval::default() });
             let others = Interference::from_run(&run);
             assert_eq!(others.disturbed, expect, "{succeeded} {failed} {kind:?}: {others:?}");
-            // The use of other processes is known even so.
+            // The use of other processes is known although the load does not count as disturbed.
             assert!(others.cores.is_some_and(|cores| cores > 1.0), "{others:?}");
             assert_eq!(others.doubt().is_some(), expect);
         }
     }
 
     #[test]
-    fn many_loads_are_disturbed_together() {
+    fn interference_is_combined_over_loads() {
         let quiet = Interference::from_run(&run(&QUIET));
-        let loud = Interference::from_run(&run(&Scene { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
+        let loud =
+            Interference::from_run(&run(&SimulatedCores { server: Some(0.4), ours: 0.2, others: |_| 1.38, ..QUIET }));
         let over = |quiet_count: usize, loud_count: usize| {
             let loads = std::iter::repeat_n(&quiet, quiet_count).chain(std::iter::repeat_n(&loud, loud_count));
             Interference::combine(loads, "trials")

@@ -5,21 +5,22 @@
 //! requests are slower than any bound.
 //!
 //! A trial is **void** if the generator was the limit, whatever the SLO says. There is one
-//! exception: the server gave no response for so long that this silence alone broke a bound,
-//! although requests had been sent. In all other cases the trial **fails**. A closed trial has no
-//! SLO: it passes unless it is void.
+//! exception: requests had been sent, and the server gave no response for so long that this stall
+//! alone broke a bound. In all other cases the trial **fails**. A closed trial has no SLO: it
+//! passes unless it is void.
 //!
 //! Other processes of the machine ([`Interference`]) can only take capacity from the server. So a
-//! disturbed load that met the SLO still met it. A disturbed load that broke the SLO has no
-//! information about the server. Therefore a disturbed open trial is void unless it passes, and a
-//! disturbed closed trial is void.
+//! load that met the SLO in spite of a disturbance counts. A disturbed load that broke the SLO has
+//! no information about the server. Therefore a disturbed open trial is void unless it passes, and
+//! a disturbed closed trial is void.
 //!
 //! The backlog is the number of requests in flight. Its growth is the mean of the last quarter
 //! minus the mean of the second quarter. The backlog grows if this growth exceeds two limits. The
 //! first limit is 1 % of the arrivals between the middles of the two quarters. The second limit is
 //! what chance explains: one request, plus two standard deviations of the difference of two such
-//! means. For independent requests that deviation is sqrt(4 n W / T): n in flight, W their mean
-//! stay, T the quarter. From 100/s on the second limit is below the first and changes nothing.
+//! means. For independent requests that deviation is sqrt(4 n W / T). Here n is the number in
+//! flight, W the mean time in flight, and T the length of a quarter. From 100/s on the second limit
+//! is below the first and changes nothing.
 //!
 //! A request does not count as backlog while the rest of its response waits for a delayed
 //! acknowledgement ([`crate::held_back`]).
@@ -42,7 +43,7 @@ use plimsoll_model::{
 use std::fmt;
 use std::ops::ControlFlow;
 
-/// The backlog may grow by this share of the arrivals.
+/// Largest growth of the backlog in a trial that passes, as a share of the arrivals.
 pub const GROWTH_MAX: f64 = 0.01;
 
 /// The load that a trial offers to the server.
@@ -61,8 +62,8 @@ pub enum Verdict {
     Pass,
     /// The load broke the SLO, and this was not caused by the generator or other processes.
     Fail,
-    /// The generator was the limit, or other processes disturbed the load: it has no information
-    /// about the server.
+    /// The generator was the limit, or other processes disturbed the load: the trial has no
+    /// information about the server.
     Void,
 }
 
@@ -91,27 +92,28 @@ pub struct TrialOutcome {
     pub planned_ns: u64,
     /// Whether the trial was stopped before the end of its schedule.
     pub stopped: bool,
-    /// Successes a second in the measured window. For a load of sessions, it is sessions a second.
+    /// Successes a second in the measured window. For a load of sessions, the unit is sessions a
+    /// second.
     pub achieved_rps: f64,
     /// Share of the scheduled requests that succeeded, 0..=1.
     pub success_rate: f64,
-    /// Response time p50 in ns.
+    /// Response time p50 of all scheduled requests, ns.
     pub p50_ns: u64,
-    /// Response time p99 in ns.
+    /// Response time p99 of all scheduled requests, ns.
     pub p99_ns: u64,
-    /// Lag p99 in ns.
+    /// Lag p99, ns: 99 % of the requests were started at most this late.
     pub lag_p99_ns: u64,
     /// The verdict on the trial.
     pub verdict: Verdict,
     /// The reason for the verdict, as one sentence; empty for a pass without a remark.
     pub reason: Sentence,
-    /// Further figures that the search uses beside the verdict.
+    /// Further figures that the search uses in addition to the verdict.
     pub evidence: Evidence,
     /// The CPU used by other processes, and whether that disturbed the trial.
     pub interference: Interference,
 }
 
-/// The figures of a trial that the search uses beside the verdict.
+/// The figures of a trial that the search uses in addition to the verdict.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Evidence {
     /// Requests scheduled in the judged window.
@@ -121,9 +123,9 @@ pub struct Evidence {
     pub excess: f64,
     /// Bad requests for the bound that `excess` describes.
     pub bad: u64,
-    /// A response slower than this, in ns, is bad for the bound that `excess` describes. `None`:
-    /// only failures are bad, or the bound applies to one named request, or to another time than
-    /// the response time.
+    /// A response slower than this, in ns, is bad for the bound that `excess` describes. `None`
+    /// means that only failures are bad, or that the bound applies to one named request or to
+    /// another time than the response time.
     pub bad_bound_ns: Option<u64>,
     /// Failures by kind, in the order of [`RequestFailure::ALL`].
     pub failed: [u64; RequestFailure::KINDS],
@@ -141,24 +143,24 @@ pub struct Evidence {
     /// Requests in flight at the end of the judged window.
     pub backlog_end: u64,
     /// The capacity of the server: successes a second while the server was saturated. The server is
-    /// saturated while its backlog grows, or while it rejects requests. `None` if it was not
-    /// saturated.
+    /// saturated while its backlog grows, or while it rejects requests. The value is `None` if it
+    /// was not saturated.
     pub saturated_rps: Option<f64>,
-    /// Relative standard error of `saturated_rps`.
+    /// Relative standard error of `saturated_rps`, the measured capacity.
     pub saturated_error: f64,
     /// Whether the server rejects surplus requests, and its backlog does not grow.
     pub rejecting: bool,
-    /// Whether requests were rejected before the judged window began. Then the tokens that a rate
+    /// Whether requests were rejected before the judged window began. If so, the tokens that a rate
     /// limiter had saved up were used up.
     pub primed: bool,
     /// Relative difference between the number of requests in flight and rate x response time, which
     /// are equal by Little's law; `None` if not known.
-    pub little_gap: Option<f64>,
+    pub littles_law_gap: Option<f64>,
     /// Mean service time in ns.
     pub service_mean_ns: f64,
     /// Whether the generator was the limit.
     pub generator_limited: bool,
-    /// Share of its time that the busiest worker spent working.
+    /// Share of its time that the busiest worker thread of the generator worked, 0..=1.
     pub work_share: f64,
     /// Stalls: times without any response although requests waited.
     pub stalls: Vec<Stall>,
@@ -173,8 +175,8 @@ pub struct Evidence {
 /// The counts of one bound of the SLO in a trial.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct BoundEvidence {
-    /// A response slower than this, in ns, is bad. `None` if only failures are bad, or if the bound
-    /// applies to connections.
+    /// A response slower than this, in ns, is bad. The value is `None` if only failures are bad, or
+    /// if the bound applies to connections.
     pub bound_ns: Option<u64>,
     /// Share of the scheduled requests that may be bad, 0..=1.
     pub share: f64,
@@ -190,7 +192,7 @@ pub struct BoundEvidence {
 impl Evidence {
     /// Returns the number of failed requests of all kinds.
     pub fn failed_count(&self) -> u64 {
-        // Counts read from a file may have any value.
+        // Counts read from a file may have any value, so the sum must not overflow.
         self.failed.iter().fold(0, |sum, count| sum.saturating_add(*count))
     }
 }
@@ -297,7 +299,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 .map(|_| window.quarters(run, held_back::ack_wait_sum_ns))
                 .unwrap_or_default(),
             primed: rejected_before,
-            little_gap: little_gap(run),
+            littles_law_gap: littles_law_gap(run),
             service_mean_ns: summary.whole.service.mean_ns,
             generator_limited: summary.generator.limited,
             work_share: summary.generator.work_share,
@@ -310,14 +312,14 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             open_verdict(&mut outcome, &watch, &ledger, &summary, certain, &window)
         }
         OfferedLoad::Rate(_) => {
-            // The watch stops a calming load as soon as the server's backlog has drained.
+            // A load that lets the server's backlog drain ends as soon as the backlog has drained.
             let (verdict, reason) = match &run.ending {
                 Some(LoadEnd::Stopped(stop)) => (Verdict::Pass, format::stop(stop).to_owned()),
                 _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
-            // The load before may cause a silence at the start of this load.
-            outcome.evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
+            // The backlog of the load before may delay the first responses of this load.
+            outcome.evidence.stalls = stalls::detect(complete_ticks(watch.ticks()), window.tick_ns);
             outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
         OfferedLoad::Users(_) => {
@@ -328,9 +330,9 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             let failures: u64 = ledger.failed_total();
             outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
-            // The last responses arrive after the window, so a silence at the end of the window
-            // lasts until then.
-            outcome.evidence.stalls = stalls::detect(whole_ticks(&series), window.tick_ns);
+            // The last responses arrive after the window, so a stall at the end of the window lasts
+            // until then.
+            outcome.evidence.stalls = stalls::detect(complete_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
                 saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
             if purpose == Purpose::Saturate {
@@ -362,8 +364,8 @@ fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
 }
 
 /// Returns whether a failed trial breaks the success rate of the SLO by statuses that no
-/// interference explains. With these statuses (400..=499) the server rejected the request itself,
-/// not because of lateness or load.
+/// interference explains. With such a status (400..=499) the server rejects the request itself,
+/// whatever the load.
 fn breaks_success_by_refusals(outcome: &TrialOutcome, run: &Run, slo: &Slo) -> bool {
     let totals = run.totals();
     let of_load = [408, 425, 429];
@@ -401,8 +403,8 @@ fn open_verdict(
     let evidence = &mut outcome.evidence;
     let series = &watch.ticks()[..watch.ticks().len().min(window.ticks())];
     evidence.backlog_end = series.last().map_or(0, |s| s.in_flight_end);
-    // A silence at the end of the window may last longer than the window.
-    evidence.stalls = stalls::detect(whole_ticks(watch.ticks()), window.tick_ns);
+    // A stall at the end of the window may last longer than the window.
+    evidence.stalls = stalls::detect(complete_ticks(watch.ticks()), window.tick_ns);
 
     // Evaluate the bounds. At the end of a complete trial every unanswered request is bad. In a
     // trial that was stopped early only overdue requests are bad.
@@ -410,7 +412,7 @@ fn open_verdict(
     let mut worst: Option<(f64, u64, Option<u64>, String)> = None;
     let mut bounds_hold = true;
     for (at, allowance) in watch.allowances().enumerate() {
-        let route_ledger = watch.ledger_of(at, ledger);
+        let route_ledger = watch.ledger_of_bound(at, ledger);
         let bad = if whole { watch.ended_bad(at) + route_ledger.in_flight } else { watch.bad(at) };
         let excess = bad as f64 / (allowance.share * route_ledger.scheduled as f64).max(1.0);
         bounds_hold &= bad <= allowance.count_of(route_ledger.scheduled);
@@ -423,7 +425,7 @@ fn open_verdict(
     let (excess, bad, bound_ns, sentence) = worst.unwrap_or_default();
     (evidence.excess, evidence.bad, evidence.bad_bound_ns) = (excess, bad, bound_ns);
     let counted = |(at, allowance): (usize, &crate::slo::Allowance)| {
-        let route_ledger = watch.ledger_of(at, ledger);
+        let route_ledger = watch.ledger_of_bound(at, ledger);
         BoundEvidence {
             bound_ns: allowance.request_bound_ns(),
             share: allowance.share,
@@ -459,7 +461,7 @@ fn open_verdict(
     }
 
     let generator = &summary.generator;
-    let silent_ns = broken_by_silence(&evidence.stalls, watch, window);
+    let silent_ns = longest_breaking_stall_ns(&evidence.stalls, watch, window);
     (outcome.verdict, outcome.reason) = if let Some(ns) = silent_ns.filter(|_| generator.limited) {
         (Verdict::Fail, format!("no response arrived for {}", format::duration(ns as f64)).into())
     } else if generator.limited {
@@ -473,7 +475,10 @@ fn open_verdict(
         let reason = generator.reason.clone().unwrap_or_else(|| sentence.into());
         (Verdict::Fail, reason)
     } else if grows {
-        (Verdict::Fail, format!("the backlog grew by {} of the arrivals", format::rough_share(evidence.growth)).into())
+        (
+            Verdict::Fail,
+            format!("the backlog grew by {} of the arrivals", format::short_percent(evidence.growth)).into(),
+        )
     } else if ledger.scheduled == 0 {
         (Verdict::Void, "nothing was scheduled".into())
     } else {
@@ -482,9 +487,9 @@ fn open_verdict(
     };
 }
 
-/// Returns the longest silence of the server, in ns, if silences alone break a bound; otherwise
-/// `None`. Requests scheduled early in a silence are late even if the generator is fast enough.
-fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
+/// Returns the length of the server's longest stall, ns, if stalls alone break a bound; otherwise
+/// `None`. Requests scheduled early in a stall are late even if the generator is fast enough.
+fn longest_breaking_stall_ns(stalls: &[Stall], watch: &Watch, window: &Window) -> Option<u64> {
     let of_server = || stalls.iter().filter(|stall| stall.ended && stall.request_was_sent);
     let length_ns = window.length_ns() as f64;
     let broken = watch.allowances().any(|allowance| {
@@ -494,9 +499,9 @@ fn broken_by_silence(stalls: &[Stall], watch: &Watch, window: &Window) -> Option
     of_server().map(|stall| stall.length_ns).max().filter(|_| broken)
 }
 
-/// Returns the ticks in which a silence can be detected. The last tick is incomplete, so it is
+/// Returns the ticks in which a stall can be detected. The last tick is incomplete, so it is
 /// dropped if it has no response.
-fn whole_ticks(series: &[TickFigures]) -> &[TickFigures] {
+fn complete_ticks(series: &[TickFigures]) -> &[TickFigures] {
     match series.split_last() {
         Some((piece, whole)) if piece.succeeded + piece.failed == 0 => whole,
         _ => series,
@@ -515,10 +520,11 @@ fn window_series(run: &Run, window: &Window) -> (Vec<TickFigures>, usize) {
     (series.into_iter().map(|(_, seen)| seen).collect(), inside)
 }
 
-/// Computes the relative gap to Little's law over a whole run: the integral of the number in flight
-/// compared with the sum of all response times. Returns `None` if response times are missing
-/// (warm-up, unanswered or unsent requests), with too few requests, or for a load that was stopped.
-fn little_gap(run: &Run) -> Option<f64> {
+/// Returns the relative deviation of a whole run from Little's law. By this law, the integral of
+/// the requests in flight equals the sum of all response times. Returns `None` if response times
+/// are missing (warm-up, unanswered or unsent requests), with too few requests, or for a load that
+/// was stopped.
+fn littles_law_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
         in_flight += interval.load.in_flight_ns as f64;
@@ -653,7 +659,11 @@ mod tests {
         });
         for (slo, expect, reason) in [
             ("ttfb.p95<=10ms", Verdict::Pass, "p99 was 2.00 ms"),
-            ("ttfb.p96<=10ms", Verdict::Fail, "5 % of the requests failed or took longer than 10.0 ms (ttfb); 4 % may"),
+            (
+                "ttfb.p96<=10ms",
+                Verdict::Fail,
+                "5 % of the requests failed or took longer than 10.0 ms (ttfb); the SLO allows 4 %",
+            ),
             ("ttfb.p99<=25ms", Verdict::Pass, "p99 was 2.00 ms"),
             ("connect.p90<=10ms", Verdict::Pass, "p99 was 2.00 ms"),
             ("connect.max<=10ms", Verdict::Fail, "of the connections failed or took longer than 10.0 ms (connect)"),
@@ -706,14 +716,14 @@ mod tests {
         assert!(outcome.reason.contains("backlog"), "{:?}", outcome.reason);
         assert!((outcome.evidence.growth - 0.03).abs() < 0.01, "{}", outcome.evidence.growth);
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
-        // A growth of two requests may be chance.
+        // A growth of the backlog by two requests may be chance.
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
     }
 
     /// Kernels acknowledge the first responses of a connection immediately, and later responses
     /// with a delay of 40 ms. In this test the number of delayed responses rises step by step.
     #[test]
-    fn delayed_acknowledgements_are_no_backlog() {
+    fn delayed_acknowledgements_are_not_a_backlog() {
         fn check(rest_ms: impl Fn(u64) -> u64, in_flight: impl Fn(u64) -> u64, expect: Verdict) {
             let outcome = judged(&run(&[(1000.0, 10)], |at| {
                 let mut interval = tick(100, 4 + rest_ms(at), in_flight(at));
@@ -728,14 +738,15 @@ mod tests {
         }
         let put_off = |at: u64| (at * 8).min(40);
         check(put_off, |at| 4 + put_off(at), Verdict::Pass);
-        // The backlog grows by more requests than those that wait for an acknowledgement.
+        // The backlog grows by more requests than the requests that wait for an acknowledgement.
         check(put_off, |at| 4 + put_off(at) + 3 * at, Verdict::Fail);
-        // If a response is equally late without a delayed acknowledgement, the server works on it.
+        // If a response is equally late without a delayed acknowledgement, the server still works
+        // on this response.
         check(|at| at * 8, |at| 4 + at * 8, Verdict::Fail);
     }
 
     #[test]
-    fn a_limited_generator_makes_a_trial_void() {
+    fn a_saturated_generator_makes_a_trial_void() {
         let busy = run(&[(1000.0, 10)], |_| {
             let mut interval = tick(50, 2, 1);
             interval.load.workers[0].work_ns = TICK * 96 / 100;
@@ -758,7 +769,7 @@ mod tests {
             assert_eq!(outcome.verdict, Verdict::Void, "{:?}", outcome.reason);
             assert!(!outcome.reason.is_empty());
         }
-        // The server is the limit if every connection waits for the server, even for its accept.
+        // If every connection waits for the server (even for its accept), the server is the limit.
         let connections_max = u64::from(unsent.plan.carriage.connections_max);
         let (mut open, mut under_way) = (unsent.clone(), unsent.clone());
         open.intervals.values_mut().for_each(|i| i.load.connections_open = connections_max);
@@ -774,7 +785,7 @@ mod tests {
     }
 
     #[test]
-    fn server_silence_fails_a_limited_trial() {
+    fn a_server_stall_fails_a_generator_limited_trial() {
         // From tick 2 to tick 9 of 20 no request gets a response, and one worker is busy
         // connecting. Afterwards the sent requests get their responses.
         let silence = |service_ms: u64| {
@@ -864,9 +875,9 @@ mod tests {
     }
 
     #[test]
-    fn refusals_are_no_interference() {
-        // Each row: the status, the failures of a hundred requests each tick, and the verdict with
-        // interference.
+    fn refusals_are_not_interference() {
+        // Each row contains the status, the failures of a hundred requests each tick, and the
+        // verdict with interference.
         for (status, failed, expect) in [
             (404, 50, Verdict::Fail),
             (401, 2, Verdict::Fail),
@@ -890,9 +901,9 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_last_tick_is_no_silence() {
-        // The trial is stopped in the tenth tick. Each row: the responses in that partial tick,
-        // whether a silence came before, and the number of stalls.
+    fn a_partial_last_tick_is_not_a_stall() {
+        // The trial is stopped in the tenth tick. Each row contains the responses in that partial
+        // tick, whether ticks without responses came before, and the number of stalls.
         for (answered, silent_before, expect) in [(0, false, 0), (0, true, 1), (30, false, 0), (30, true, 1)] {
             let mut cut = run(&[(1000.0, 20)], |at| match at {
                 9 => tick(answered, 2, 70),
@@ -908,7 +919,7 @@ mod tests {
     }
 
     #[test]
-    fn in_flight_at_an_early_stop_is_no_failure() {
+    fn requests_in_flight_at_an_early_stop_are_not_failures() {
         // Each row describes the last tick: successes, failures, requests in flight at its end, and
         // the expected success rate.
         let shown = || Stop::Shown("enough".into());
@@ -928,7 +939,7 @@ mod tests {
             cut.ending = Some(ending);
             assert_eq!(judged(&cut).success_rate, expect, "{:?}", cut.ending);
         }
-        // If no request ever got a response, none has succeeded.
+        // If no request ever got a response, no request has succeeded.
         let mut silent = run(&[(1000.0, 2)], |_| {
             let mut interval = tick(0, 100, 1);
             interval.routes.of_mut(0).ledger.in_flight = 100;
@@ -939,7 +950,7 @@ mod tests {
     }
 
     #[test]
-    fn earlier_stages_prime_and_are_not_judged() {
+    fn earlier_stages_warm_up_and_are_not_judged() {
         let outcome = judged(&run(&[(2000.0, 5), (1000.0, 10)], |at| {
             let mut interval = tick(100, 2, 1);
             if at < 5 {
@@ -953,7 +964,7 @@ mod tests {
     }
 
     #[test]
-    fn a_limiters_rate_is_its_accepted_rate() {
+    fn the_rate_of_a_limiter_is_the_accepted_rate() {
         let outcome = judged(&run(&[(1000.0, 10)], |at| {
             let mut interval = tick(if at < 4 { 100 } else { 60 }, 2, 1);
             interval.routes.of_mut(0).ledger.failed[0] = if at < 4 { 0 } else { 40 };
@@ -964,9 +975,9 @@ mod tests {
     }
 
     #[test]
-    fn the_watch_ends_what_is_certain_and_nothing_else() {
-        // The server falls behind by 40 %. The trial is stopped early, and its record alone gives
-        // the verdict fail.
+    fn only_certain_verdicts_stop_a_trial_early() {
+        // The server falls behind by 40 %. The trial is stopped early, and the verdict from its
+        // record alone is fail.
         let whole = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
         let mut watch = Watch::new(Purpose::Climb, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());

@@ -19,11 +19,11 @@ use std::fmt;
 /// The unit of the load at a level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LoadUnit {
-    /// Simultaneous users.
+    /// The load is a number of simultaneous users.
     Concurrency,
-    /// Offered requests a second.
+    /// The load is a number of offered requests a second.
     Rate,
-    /// Offered sessions a second.
+    /// The load is a number of offered sessions a second.
     Sessions,
 }
 
@@ -187,9 +187,9 @@ pub fn knee(levels: &[Level]) -> Option<&Level> {
 
 /// The goodput of a level is exact enough if half its 95 % interval is at most this share of the
 /// goodput.
-pub const ERROR_WANTED: f64 = 0.03;
-/// The shortest measurement of a level, in mean response times. The users of a closed loop get
-/// their responses in turns, and the measurement needs several turns.
+pub const LEVEL_ERROR_MAX: f64 = 0.03;
+/// The shortest measurement of a level, as a multiple of the mean response time. The users of a
+/// closed loop get their responses in turns, and the measurement needs several turns.
 pub(crate) const ANSWERS_MIN: f64 = 5.0;
 /// A level within a budget needs at least this time, in ns, including its pilot trial.
 pub const SHARE_MIN_NS: u64 = 500 * MS;
@@ -213,7 +213,7 @@ impl fmt::Display for DatError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             DatError::Line(line, what) => write!(f, "line {line}: {what}"),
-            DatError::Empty => write!(f, "no line has the form: concurrency, requests/s, mean ms, success %"),
+            DatError::Empty => write!(f, "no line has the columns concurrency, requests/s, mean ms, success %"),
         }
     }
 }
@@ -311,14 +311,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dat_files_are_read_or_say_which_line_is_wrong() {
+    fn dat_errors_name_the_file_line() {
         for (text, expect) in [
             ("200 13000.5 15.2 100.00\n500 12000 41 99.98\n", Ok(2)),
             ("# made by a script\nconcurrency qps ttlb success\n\n200\t13000 15.2 100\r\n", Ok(1)),
             ("\u{feff}200 13000 15.2ms 100%\n", Ok(1)),
             ("200 13000 15.2 100 extra columns\n", Ok(1)),
-            ("", Err("no line has the form")),
-            ("# nothing\n", Err("no line has the form")),
+            ("", Err("no line has the columns")),
+            ("# nothing\n", Err("no line has the columns")),
             ("200 13000 15.2\n", Err("line 1: 3 fields")),
             ("200 13000 15.2 100\nfive 1 2 3\n", Err("line 2: 'five' is not a number for concurrency")),
             ("200 13000 15.2 100\nfive\n", Err("line 2: 1 field ")),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn peak_and_knee_name_the_level_that_made_them() {
+    fn peak_and_knee_name_their_level() {
         for (dat, peak_at, knee_at) in [
             (
                 "1 100 1 100\n2 190 1 100\n4 196 2 100\n8 200 4 100\n16 199 8 100",
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_are_of_b_against_a() {
+    fn level_changes_compare_b_with_a() {
         let a = parse_dat("10 100 10 100\n20 0 10 100\n30 1 1 1").expect("read");
         let b = parse_dat("20 50 20 50\n10 110 5 99\n40 1 1 1").expect("read");
         let changes = changes(&a, &b);

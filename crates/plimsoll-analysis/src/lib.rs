@@ -1,4 +1,4 @@
-//! Pure functions on values: the meaning of runs, and the choice of the next plan to try.
+//! Pure functions on values: they compute the meaning of runs, and choose the next plan to try.
 //!
 //! [`condition`] and [`slo`] parse the user's requirements. [`summary`] computes the figures of a
 //! run. [`judge`](judge()) decides whether a trial met the SLO, and [`Watch`] decides this as soon
@@ -8,15 +8,15 @@
 //! bottleneck. [`server`] computes the server's resource use. [`interference`] decides whether
 //! other programs disturbed a load.
 //!
-//! [`study`] is the next step of each command, and [`finding`] its result. [`doubts`] is the
-//! evidence against a result, in [`sentence`]s. [`profile`] parses, aggregates and compares
-//! profiles.
+//! [`study`] computes the next step of each command, and [`finding`] computes its result.
+//! [`doubts`] contains the evidence against a result, in [`sentence`]s. [`profile`] parses,
+//! aggregates and compares profiles.
 //!
 //! [`stages`] has the figures of each stage of a load, and [`quantile`] decides which quantiles may
 //! be stated. [`fitness`] decides whether a machine is fit to measure. [`live_meter`] has the
 //! figures of a running load. [`format`](mod@format) formats every figure of every output.
 //!
-//! This crate knows no sockets, files, threads, no current time, and no layout: sentences are its
+//! This crate uses no sockets, files or threads, no current time, and no layout: sentences are its
 //! only text. Other crates make runs and render findings.
 
 #![forbid(unsafe_code)]
@@ -57,7 +57,7 @@ pub mod taken_profiles;
 pub mod watch;
 
 pub use by_route::RouteSummary;
-pub use condition::{Condition, Conditions, Crossing};
+pub use condition::{Condition, Conditions, CrossedCondition};
 pub use condition_watch::ConditionWatch;
 pub use doubts::{Assessment, Doubt, DoubtKind, Doubts};
 pub use failed::FailedKind;

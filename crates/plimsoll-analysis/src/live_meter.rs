@@ -1,5 +1,5 @@
-//! Collects the figures of a running load tick by tick ([`LiveMeter`]): the figures of the last
-//! second, and the throughput since the start in intervals of equal length.
+//! Collects the figures of a running load tick by tick ([`LiveMeter`]). These are the figures of
+//! the last second, and the throughput since the start in intervals of equal length.
 //!
 //! Not here: figures of a load that has ended ([`crate::summary`]), and how the figures look.
 
@@ -7,9 +7,9 @@ use plimsoll_model::{Histogram, Interval, Plan, RouteFigures};
 use std::collections::VecDeque;
 
 /// The number of ticks that [`LiveFigures`] covers: one second.
-const RECENT: usize = 10;
-/// The maximum number of throughput intervals. When it is reached, neighbouring intervals are
-/// joined in pairs.
+const LIVE_FIGURE_TICKS: usize = 10;
+/// The maximum number of throughput intervals. When this number is reached, neighbouring intervals
+/// are joined in pairs.
 const RATES_MAX: usize = 480;
 
 /// The figures of the last second.
@@ -48,13 +48,13 @@ impl LiveMeter {
         self.bad = 0;
     }
 
-    /// Adds a tick of the measurement. `in_window`: the tick belongs to the measured window, and
-    /// not to the wait for the last responses.
+    /// Adds a tick of the measurement. `in_window` says whether the tick belongs to the measured
+    /// window, and not to the wait for the last responses.
     pub fn push(&mut self, interval: &Interval, in_window: bool) {
         let whole = interval.whole();
         self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
         self.recent.push_back(whole.clone());
-        if self.recent.len() > RECENT {
+        if self.recent.len() > LIVE_FIGURE_TICKS {
             self.recent.pop_front();
         }
         if in_window {
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn now_is_the_last_second_and_the_line_is_all_of_it() {
+    fn live_figures_cover_one_second_and_the_curve_the_whole_load() {
         let mut meter = LiveMeter::default();
         for number in 0..2000u64 {
             meter.push(&tick(number, if number < 1000 { 10 } else { 20 }), true);

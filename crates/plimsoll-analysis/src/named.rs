@@ -1,7 +1,8 @@
-//! The syntax of request names in conditions and SLOs: `order.p99<=300ms`, `'list,
+//! The syntax of request names in conditions and SLOs: `order.p99<=300ms`, or `'list,
 //! sorted'.errors>1%`.
 //!
-//! A name precedes a point. A name that could be misread is in quotation marks.
+//! In a condition, the name of the request comes before a point. A name that could be misread is in
+//! quotation marks.
 //!
 //! Not here: the conditions.
 
@@ -75,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_with_commas_stand_in_quotation_marks() {
+    fn names_with_commas_are_quoted() {
         for (text, expect) in [
             ("p99<1s, a.p50<1s", vec!["p99<1s", " a.p50<1s"]),
             ("'a, b'.p99<1s,x", vec!["'a, b'.p99<1s", "x"]),

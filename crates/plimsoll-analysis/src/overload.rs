@@ -1,13 +1,14 @@
 //! The behaviour of a server above its load line ([`OverloadResult`]). One load rises in steps from
-//! half the line to three times the line, and returns to half. For each step the result contains
-//! the goodput and the failures by kind. After the last step it contains the recovery time.
+//! half the load line to three times the load line, and returns to half. For each step the result
+//! contains the goodput and the failures by kind. After the last step it contains the recovery
+//! time.
 //!
 //! Goodput counts only successes within the longest latency bound of the SLO. A server that answers
 //! everything much later has no goodput.
 //!
-//! Not here: how the line is found, and how the load is made (`study::overload`).
+//! Not here: how the load line is found, and how the load is made (`study::overload`).
 
-use crate::explain::level_of;
+use crate::explain::reference_rate;
 use crate::find::Findings;
 use crate::judge::Verdict;
 use plimsoll_model::retry::AGAIN;
@@ -15,15 +16,15 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{FailedAnswer, GrpcStatus, Histogram, Interval, RequestFailure, RouteFigures, Run};
 use std::ops::Range;
 
-/// The rates of the steps, as multiples of the line. The last step tests the recovery.
+/// The rates of the steps, as multiples of the load line. The last step tests the recovery.
 pub const FACTORS: [f64; 6] = [0.5, 1.0, 1.5, 2.0, 3.0, 0.5];
 
-/// Returns the rate whose multiples are the steps, 1/s: the load line. If there is no line (because
-/// of stalls or uncertainty), it is the highest throughput that met the SLO. 0 means that no load
-/// met the SLO.
+/// Returns the rate whose multiples are the steps, 1/s: the load line. Without a load line (because
+/// of stalls or uncertainty), the result is the highest throughput that met the SLO. The result is
+/// 0 if no load met the SLO.
 pub fn overload_base_rps(findings: &Findings) -> f64 {
     let held = findings.trials.iter().any(|trial| trial.verdict == Verdict::Pass);
-    if held { level_of(findings) } else { 0.0 }
+    if held { reference_rate(findings) } else { 0.0 }
 }
 
 /// The figures of one step of an overload study, whose rate rises above the load line in steps.
@@ -39,7 +40,8 @@ pub struct OverloadStep {
     pub goodput_rps: f64,
     /// Successful responses of any response time, 1/s.
     pub answered_rps: f64,
-    /// Goodput as a share of the line, or of the offered rate if that is lower than the line.
+    /// Goodput as a share of the load line, or of the offered rate if the offered rate is lower
+    /// than the load line.
     pub kept_share: f64,
     /// Response time p99 of the successful requests, ns; `None` without a response.
     pub accepted_p99_ns: Option<u64>,
@@ -65,15 +67,15 @@ pub struct RefusalCounts {
     pub after_p50_ns: Option<u64>,
 }
 
-/// The behaviour of a server above its line.
+/// The behaviour of a server above its load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
-    /// The goodput is at least nine tenths of the line at every step above the line. The server
-    /// refuses the rest.
+    /// The goodput is at least nine tenths of the load line at every step above the load line. The
+    /// server refuses the requests above its capacity.
     Sheds,
-    /// The goodput is at least half of the line at every step above the line.
+    /// The goodput is at least half of the load line at every step above the load line.
     Degrades,
-    /// The goodput falls below half of the line. Or the server did not recover while it was
+    /// The goodput falls below half of the load line. Or the server did not recover while it was
     /// observed, but its backlog shrinks.
     Collapses,
     /// The server does not recover after the load has fallen, and its backlog does not shrink.
@@ -104,14 +106,14 @@ pub struct OverloadSecond {
 impl OverloadSecond {
     fn is_recovered(&self) -> bool {
         let offered = self.offered as f64;
-        self.in_time as f64 + (FEW * offered).min(2.0) >= RECOVERED * offered
+        self.in_time as f64 + (FEW * offered).min(2.0) >= RECOVERED_SHARE_MIN * offered
     }
 }
 
-/// The result of a load above the line.
+/// The result of a load above the load line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OverloadResult {
-    /// The line, 1/s, in the unit of the offered load: requests or sessions.
+    /// The load line, 1/s, in the unit of the offered load: requests or sessions.
     pub line_rps: f64,
     /// Mean number of requests of a session; 1 without sessions.
     pub requests_each: f64,
@@ -120,37 +122,39 @@ pub struct OverloadResult {
     /// The counts of each whole second of the load.
     pub seconds: Vec<OverloadSecond>,
     /// The recovery time, s: the time after the fall of the load until nearly all requests succeed
-    /// in time for the rest of the observation. `None`: the server did not recover while it was
-    /// observed.
+    /// in time for the rest of the observation. `None` means that the server did not recover while
+    /// it was observed.
     pub recovery_s: Option<f64>,
     /// How long the server was observed after the load had fallen, s.
     pub watched_s: f64,
-    /// Whether the server sends `Retry-After` when it sheds load; `None`: the server rejected no
-    /// request by a status, or the header was not observed.
+    /// Whether the server sends `Retry-After` when it sheds load. `None` means that the server
+    /// rejected no request by a status, or that the header was not observed.
     pub retry_after: Option<bool>,
-    /// The verdict; `None`: the load did not end as planned.
+    /// The verdict; `None` means that the load did not end as planned.
     pub verdict: Option<OverloadVerdict>,
 }
 
 /// HTTP statuses by which a server says that the load is too high.
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The server has recovered in a second if at least this share of the requests succeeds in time.
-const RECOVERED: f64 = 0.95;
-/// In a recovered second with few requests, up to two requests more may be late or fail, but at
-/// most this share of the requests.
+const RECOVERED_SHARE_MIN: f64 = 0.95;
+/// In a second with few requests, the server also counts as recovered if up to two more requests
+/// are late or fail. These requests are at most this share of all requests.
 const FEW: f64 = 0.1;
-/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the line.
-const SHEDS: f64 = 0.9;
-/// The verdict is [`OverloadVerdict::Degrades`] if the goodput is at least this share of the line.
-const DEGRADES: f64 = 0.5;
+/// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load
+/// line.
+const SHEDS_SHARE_MIN: f64 = 0.9;
+/// The verdict is [`OverloadVerdict::Degrades`] if the goodput is at least this share of the load
+/// line.
+const DEGRADES_SHARE_MIN: f64 = 0.5;
 /// A backlog shrinks if its reduction within a quarter of the step is at least this share of the
 /// offered requests.
 const WORKED_OFF: f64 = 0.1;
 
 impl OverloadResult {
-    /// Computes the result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns`: the
-    /// highest latency bound of the SLO. `retried`: failed requests were retried, as a separate
-    /// route.
+    /// Computes the result of `run`, whose stages are [`FACTORS`] of `line_rps`. `bound_ns` is the
+    /// highest latency bound of the SLO. `retried` is true if failed requests were retried, as a
+    /// separate route.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
         let requests_each = requests_each(run);
@@ -173,16 +177,16 @@ impl OverloadResult {
         let recovery_s = back.clone().and_then(|back| parts.recovery_s(back));
         let settles = back.clone().is_some_and(|back| parts.backlog_shrinks(back));
         let least = steps.iter().filter(|step| step.factor > 1.0).map(|step| step.kept_share).reduce(f64::min);
-        // A server without any successful response has no line to exceed.
+        // A server without any successful response has no load line to exceed.
         let serves = steps.iter().any(|step| step.answered_rps > 0.0);
         let verdict = least.filter(|_| back.is_some() && serves).map(|least| match recovery_s {
             None if !settles => OverloadVerdict::Metastable,
-            Some(_) if least >= SHEDS => OverloadVerdict::Sheds,
-            Some(_) if least >= DEGRADES => OverloadVerdict::Degrades,
+            Some(_) if least >= SHEDS_SHARE_MIN => OverloadVerdict::Sheds,
+            Some(_) if least >= DEGRADES_SHARE_MIN => OverloadVerdict::Degrades,
             _ => OverloadVerdict::Collapses,
         });
         let is_of_limit = |answer: &&FailedAnswer| match answer.grpc_status {
-            Some(end) => GrpcStatus::of_code(end.into()).is_refusal(),
+            Some(end) => GrpcStatus::from_code(end.into()).is_refusal(),
             None => TOO_MUCH.contains(&answer.status),
         };
         let turned_away = run.failed_answers.iter().filter(is_of_limit);
@@ -200,7 +204,7 @@ impl OverloadResult {
 }
 
 /// Returns the mean number of requests of a session, from the first step, because sessions complete
-/// below the line.
+/// below the load line.
 fn requests_each(run: &Run) -> f64 {
     let load = &run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
@@ -221,8 +225,8 @@ struct RunTimeline<'a> {
 }
 
 impl<'a> RunTimeline<'a> {
-    /// Returns the ticks whose middle lies in `stretch`: each tick's middle in ns, the tick, and
-    /// its integral of requests in flight, in ns.
+    /// Returns the ticks whose middle lies in the period `stretch`. Each item is the tick's middle
+    /// in ns, the tick, and the tick's integral of requests in flight, in ns.
     fn ticks_in(self, stretch: Range<u64>) -> impl Iterator<Item = (u64, &'a Interval, u64)> {
         let interval_ns = self.run.plan.load.interval_ns.max(1);
         let all = self.run.intervals.iter().map(move |(index, interval)| {
@@ -264,7 +268,7 @@ impl<'a> RunTimeline<'a> {
             let traffic = &self.run.plan.traffic;
             let unwanted = whole.statuses.iter().filter(|(status, _)| !traffic.succeeds(*status));
             let unwanted = unwanted.map(|(status, times)| (TOO_MUCH.contains(&status), times));
-            let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::of_code(code.into()), times));
+            let ends = whole.grpc_statuses.iter().map(|(code, times)| (GrpcStatus::from_code(code.into()), times));
             let ends = ends.filter(|(end, _)| !traffic.call_succeeds(*end));
             // The status of a gRPC call contains the information of the HTTP status and more.
             let of_calls = !whole.grpc_statuses.is_empty();
@@ -295,7 +299,7 @@ impl<'a> RunTimeline<'a> {
         }
     }
 
-    /// Returns the counts of each whole second of `stretch`.
+    /// Returns the counts of each whole second of the period `stretch`.
     fn seconds(self, stretch: Range<u64>) -> Vec<OverloadSecond> {
         let whole = (stretch.end.saturating_sub(stretch.start) / SECOND) as usize;
         let mut seconds = vec![OverloadSecond::default(); whole];
@@ -308,17 +312,17 @@ impl<'a> RunTimeline<'a> {
         seconds
     }
 
-    /// Returns the time, in s after the start of `stretch`, from which on nearly all requests of
-    /// every second succeed in time. Returns `None` if that is not so for at least the last two
-    /// seconds.
+    /// Returns the time, in s after the start of the period `stretch`, from which on nearly all
+    /// requests of every second succeed in time. Returns `None` if that is not so for at least the
+    /// last two seconds.
     fn recovery_s(self, stretch: Range<u64>) -> Option<f64> {
         let seconds = self.seconds(stretch);
         let after_last_bad = seconds.iter().rposition(|second| !second.is_recovered()).map_or(0, |last| last + 1);
         (seconds.len() >= after_last_bad + 2).then_some(after_last_bad as f64)
     }
 
-    /// Returns whether the backlog shrinks towards the end of `stretch`. Then the server is about
-    /// to recover.
+    /// Returns whether the backlog shrinks towards the end of the period `stretch`. Then the server
+    /// is about to recover.
     fn backlog_shrinks(self, stretch: Range<u64>) -> bool {
         let quarter_ns = ((stretch.end - stretch.start) / 4).max(1);
         // The mean number of requests in flight, and the number of offered requests.
@@ -339,8 +343,8 @@ mod tests {
     use plimsoll_model::units::MS;
     use plimsoll_model::{Curve, GrpcStatusSet, Interval, LoadEnd, LoadShape, Plan, Stage, Tally};
 
-    /// The outcomes of one second of a simulated server with a line of 100/s. The outcomes depend
-    /// on the number of the second and on the offered requests.
+    /// The outcomes of one second of a simulated server with a load line of 100/s. The outcomes
+    /// depend on the number of the second and on the offered requests.
     struct SecondCounts {
         in_time: u64,
         late: u64,
@@ -450,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_are_refused_by_the_status_they_end_with() {
+    fn refused_calls_are_recognised_by_their_status() {
         let mut called = run(sheds);
         called.plan.traffic.routes[0].ok_grpc = Some(GrpcStatusSet::default());
         for interval in called.intervals.values_mut() {
@@ -507,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn timeouts_are_no_late_responses() {
+    fn timeouts_are_not_late_responses() {
         for timeout_ns in [30_000 * MS, 300 * MS] {
             let found = OverloadResult::from_run(&with_timeouts(run(sheds), timeout_ns), 100.0, Some(500 * MS), false);
             let third = &found.steps[4];
@@ -518,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_serves_nothing_has_no_verdict() {
+    fn a_server_without_responses_has_no_overload_verdict() {
         let refused = run(|_, offered| SecondCounts { in_time: 0, late: 0, refused: offered, waiting: 1 });
         for run in [with_timeouts(refused.clone(), 30_000 * MS), refused] {
             let found = OverloadResult::from_run(&run, 100.0, None, false);
@@ -528,7 +532,7 @@ mod tests {
     }
 
     #[test]
-    fn aborted_loads_have_no_verdict() {
+    fn aborted_loads_have_no_overload_verdict() {
         let mut cut = run(|_, offered| SecondCounts { in_time: offered, late: 0, refused: 0, waiting: 1 });
         cut.window_ns.1 = 5 * SECOND;
         let found = OverloadResult::from_run(&cut, 100.0, None, false);

@@ -2,8 +2,8 @@
 //! requests beyond it is not stated.
 //!
 //! A request that failed, was not sent or got no response is slower than any bound. Otherwise a
-//! server that fails fast would look quick. With a hundred requests, a p99.9 would be their
-//! maximum, so it is not stated.
+//! server that fails requests fast would seem to have short response times. With a hundred
+//! requests, the p99.9 would be the longest time, so this quantile is not stated.
 //!
 //! Not here: SLOs and conditions, which compare counts of requests ([`crate::slo`],
 //! [`crate::condition`]).
@@ -42,7 +42,8 @@ impl Quantile {
         if all < rank + BEYOND_MIN {
             return Quantile::Few;
         }
-        // The quantile in the middle of the step of the distribution that belongs to this rank.
+        // This is the quantile in the middle of the step of the distribution that belongs to this
+        // rank.
         let time_ns = || times.quantile_ns((rank as f64 - 0.5) / times.count() as f64);
         match rank {
             rank if rank <= succeeded.min(times.count()) => Quantile::Time(time_ns()),
@@ -88,15 +89,15 @@ pub struct Quantiles {
 impl Quantiles {
     /// Computes the quantiles of a histogram in which no request is missing.
     pub fn from_histogram(times: &Histogram) -> Quantiles {
-        Quantiles::of_share(times, (times.count(), times.count()))
+        Quantiles::quantiles_of_histogram(times, (times.count(), times.count()))
     }
 
     /// Computes the quantiles over every scheduled request of a ledger.
-    pub fn of_ledger(times: &Histogram, ledger: &Ledger) -> Quantiles {
-        Quantiles::of_share(times, (ledger.scheduled, ledger.succeeded))
+    pub fn quantiles_of_ledger(times: &Histogram, ledger: &Ledger) -> Quantiles {
+        Quantiles::quantiles_of_histogram(times, (ledger.scheduled, ledger.succeeded))
     }
 
-    fn of_share(times: &Histogram, requests: (u64, u64)) -> Quantiles {
+    fn quantiles_of_histogram(times: &Histogram, requests: (u64, u64)) -> Quantiles {
         let of = |q| Quantile::compute(times, requests, q);
         Quantiles { p50: of(0.5), p75: of(0.75), p90: of(0.9), p95: of(0.95), p99: of(0.99), p999: of(0.999) }
     }
@@ -123,8 +124,8 @@ mod tests {
     }
 
     #[test]
-    fn a_quantile_is_over_all_requests_and_of_enough_of_them() {
-        // Each row: (succeeded, given up, failed otherwise), the quantile, and its text.
+    fn quantiles_count_all_requests_and_need_enough() {
+        // Each row contains (succeeded, given up, failed otherwise), the quantile, and its text.
         for (succeeded, timeouts, failed, q, expect) in [
             (1_000, 0, 0, 0.5, "500 ms"),
             (1_000, 0, 0, 0.99, "990 ms"),

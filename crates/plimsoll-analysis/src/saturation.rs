@@ -1,5 +1,6 @@
-//! Computes the capacity of a server from its completions while it was saturated: in closed trials
-//! ([`Saturation`]), and in open trials with a growing backlog ([`saturated`]).
+//! Computes the capacity of a server from its completions while the server was saturated. Closed
+//! trials give the capacity ([`Saturation`]), and so do open trials with a growing backlog
+//! ([`saturated`]).
 //!
 //! Not here: which trials are saturated ([`crate::judge()`]), and the capacity from several trials
 //! ([`crate::find`]).
@@ -30,7 +31,7 @@ const PIECES_MIN: usize = 8;
 ///
 /// The first responses are left out: they arrive in step, because the users start together. For the
 /// dispersion the time is divided into pieces as long as `piece_ns`, the latency bound, because
-/// queues even out within it. The pieces are shorter if there would be too few of them.
+/// queues even out within it. If there would be too few pieces, the pieces are shorter.
 pub(crate) fn saturation(
     series: &[TickFigures],
     tick_ns: u64,
@@ -38,7 +39,7 @@ pub(crate) fn saturation(
     piece_ns: u64,
     requests_each: f64,
 ) -> Option<Saturation> {
-    // A server that still works off an earlier backlog sends no responses at first.
+    // A server that still processes an earlier backlog sends no responses at first.
     let first = series.iter().position(|seen| seen.succeeded > 0)? + 1;
     let in_step = ((response_mean_ns / tick_ns as f64).ceil() as usize).min(series.len() / 4);
     let skip = first.max(in_step);
@@ -72,12 +73,12 @@ pub(crate) fn saturated(series: &[TickFigures], tick_ns: u64, rejecting: bool) -
     if ticks.len() < 2 {
         return None;
     }
-    // With few responses per tick, their counts vary strongly, so every tick counts.
+    // With few responses per tick, the counts of ticks vary strongly, so every tick counts.
     ticks.sort_unstable();
     let trim = if ticks[ticks.len() / 2] >= 50 { ticks.len() / 10 } else { 0 };
     let kept = &ticks[trim..ticks.len() - trim];
     let per_tick = kept.iter().sum::<u64>() as f64 / kept.len() as f64;
-    // A server without completions shows no capacity.
+    // A server without completions has no known capacity.
     if per_tick <= 0.0 {
         return None;
     }

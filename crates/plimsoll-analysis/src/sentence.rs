@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn remedies_keep_their_places_and_words_are_joined() {
+    fn joined_sentences_keep_remedies_in_place() {
         let inner = Sentence::from("too few (").remedy(Remedy::MaxConnections).words(")");
         let whole = Sentence::from("void: ").words("").then(&inner).words(String::from(", or ")).remedy(Remedy::Slo);
         let parts = [

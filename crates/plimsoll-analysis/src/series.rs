@@ -1,5 +1,5 @@
-//! The figures of a run over time and by percentile, as numbers for charts: the figures of each
-//! interval, latencies over time, latencies by quantile, and the variation of the goodput.
+//! Figures of a run for charts, as numbers: the figures of each interval, latencies over time and
+//! by quantile, and the variation of the goodput.
 //!
 //! Not here: the charts.
 
@@ -213,11 +213,11 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
     }
     let squares: f64 = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum();
     let freedom = (batches - 1) as f64;
-    Some(student(batches - 1) * (squares / freedom / batches as f64).sqrt() / mean)
+    Some(student_t_quantile(batches - 1) * (squares / freedom / batches as f64).sqrt() / mean)
 }
 
 /// Returns the 97.5 % quantile of Student's t distribution with `freedom` degrees of freedom.
-fn student(freedom: usize) -> f64 {
+fn student_t_quantile(freedom: usize) -> f64 {
     const FEW: [f64; 4] = [12.706, 4.303, 3.182, 2.776];
     let f = freedom as f64;
     // The approximation has an error of 1 % at most from five degrees of freedom on.
@@ -237,7 +237,7 @@ pub fn visits_error(rates: &[f64]) -> Option<f64> {
         return None;
     }
     let squares: f64 = rates.iter().map(|rate| (rate - mean).powi(2)).sum();
-    Some(student(visits - 1) * (squares / (visits - 1) as f64 / visits as f64).sqrt() / mean)
+    Some(student_t_quantile(visits - 1) * (squares / (visits - 1) as f64 / visits as f64).sqrt() / mean)
 }
 
 #[cfg(test)]
@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn time_is_joined_to_so_many_columns() {
+    fn ticks_are_merged_into_the_requested_columns() {
         let run = run(&[10, 20, 0, 40, 50]);
         let whole = over_time(&run, 100);
         assert_eq!(whole.len(), 5);
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn every_answer_is_in_the_heat() {
+    fn the_heatmap_counts_every_response() {
         let run = run(&[10, 20, 0, 40, 50]);
         for (columns, rows) in [(100, 20), (2, 3), (1, 1)] {
             let heat = heat(&run, columns, rows);
@@ -299,12 +299,12 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_a_goodput_is_that_of_batch_means() {
+    fn the_goodput_error_uses_batch_means() {
         assert_eq!(goodput_error(&run(&[10; 4])), None);
         assert_eq!(goodput_error(&run(&[0; 20])), None);
         assert_eq!(goodput_error(&run(&[10; 20])), Some(0.0));
-        // Ten intervals of 8 and 12 have the standard deviation 2.108. That of the mean is 0.667;
-        // times 2.262 it is 1.508 of 10.
+        // Ten intervals of 8 and 12 have the standard deviation 2.108. The standard deviation of
+        // their mean is 0.667. Multiplied by 2.262, the error is 1.508 of 10.
         let ten = goodput_error(&run(&[8, 12, 8, 12, 8, 12, 8, 12, 8, 12])).expect("an error");
         assert!((ten - 0.1508).abs() < 0.002, "{ten}");
         // Alternating intervals compensate each other: all batches of two are equal.
@@ -316,16 +316,17 @@ mod tests {
     }
 
     #[test]
-    fn the_error_of_visits_is_students() {
+    fn the_error_between_visits_uses_student_t() {
         for (rates, expect) in [
             (vec![10.0, 12.0], None),
             (vec![0.0; 5], None),
             (vec![10.0; 5], Some(0.0)),
-            // The standard deviation is 1, that of the mean 0.577; times 4.303, as a share of 10.
+            // The standard deviation is 1. The standard deviation of the mean is 0.577, and 4.303
+            // times this value is divided by 10.
             (vec![9.0, 10.0, 11.0], Some(0.2484)),
-            // 1.155 / 2 * 3.182 of 10.
+            // The expected error is 1.155 / 2 * 3.182, divided by the mean of 10.
             (vec![9.0, 11.0, 9.0, 11.0], Some(0.1837)),
-            // 1.0954 / sqrt(6) * 2.571 of 10.
+            // The expected error is 1.0954 / sqrt(6) * 2.571, divided by the mean of 10.
             (vec![9.0, 11.0, 9.0, 11.0, 9.0, 11.0], Some(0.1150)),
         ] {
             let found = visits_error(&rates);
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn the_spread_is_the_variation_of_equal_stretches() {
+    fn spread_is_the_variation_between_equal_periods() {
         assert_eq!(spread(&run(&[10, 10])), None);
         assert_eq!(spread(&run(&[0, 0, 0, 0])), None);
         let even = spread(&run(&[10; 10])).expect("a spread");

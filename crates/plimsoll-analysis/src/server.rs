@@ -25,7 +25,7 @@ pub struct FullestThread {
 /// The server's CPU and memory in the measured window of one or several runs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUse {
-    /// The watched processes in order of time; the last is the current one.
+    /// The watched processes in order of time; the last process is the current one.
     pub servers: Vec<WatchedServer>,
     /// CPU time used by the server, ns.
     pub cpu_ns: f64,
@@ -37,7 +37,7 @@ pub struct ServerUse {
     pub window_cpu_ns: f64,
     /// Maximum resident memory, bytes; `None` if the memory was not observed.
     pub rss_bytes_max: Option<f64>,
-    /// Maximum number of threads.
+    /// Maximum number of threads of the server; `None` if the number was not observed.
     pub threads_max: Option<f64>,
     /// The busiest thread; `None` if no thread used as much as a twentieth of a core.
     pub fullest_thread: Option<FullestThread>,
@@ -50,7 +50,7 @@ impl ServerUse {
     }
 
     /// Returns the requests a second that one core sustains: the reciprocal of the CPU time of a
-    /// request. `None` if that time is not known.
+    /// request. Returns `None` if that time is not known.
     pub fn rps_per_core(&self) -> Option<f64> {
         self.cpu_us_per_request().filter(|us| *us > 0.0).map(|us| 1e6 / us)
     }
@@ -65,8 +65,8 @@ impl ServerUse {
         self.servers.len().saturating_sub(1)
     }
 
-    /// Computes the server's CPU and memory during `run`. The error is the reason why they are not
-    /// known.
+    /// Computes the server's CPU and memory during `run`. The error is the reason why CPU and
+    /// memory are not known.
     pub fn from_run(run: &Run) -> Result<ServerUse, String> {
         let probes = &run.probes;
         let unseen = || match (&probes.missing[..], probes.is_empty()) {
@@ -108,7 +108,7 @@ impl ServerUse {
             servers: probes.servers.clone(),
             cpu_ns: end - start,
             // Requests in flight at the start of the window also had their response in the window.
-            responses: ledger.answered() + run.carried_in(),
+            responses: ledger.answered() + run.carried_over_successes(),
             window_ns,
             window_cpu_ns,
             rss_bytes_max: most(table::SERVER_RSS.name),

@@ -26,7 +26,7 @@ pub struct SeriesReadings<'a> {
     pub unit: String,
     /// The number of readings.
     pub samples: usize,
-    /// The number of gaps, times without a reading.
+    /// The number of gaps: times without a reading.
     pub gaps: usize,
     /// The reasons for the gaps.
     pub reasons: BTreeSet<&'a str>,
@@ -51,7 +51,7 @@ impl<'a> ServerView<'a> {
     }
 
     /// Returns the sum of the notes about the probes of all loads: the cost of the readings, and
-    /// the parts that could not be observed. The result contains no series.
+    /// the parts that probes could not observe. The result contains no series.
     pub fn probe_notes(&self) -> Probes {
         let mut sum = Probes::default();
         for run in &self.runs {
@@ -78,7 +78,7 @@ impl<'a> ServerView<'a> {
         let mut all: BTreeMap<&str, SeriesReadings> = BTreeMap::new();
         for (name, series) in self.runs.iter().flat_map(|run| &run.probes.series) {
             let readings = all.entry(name).or_default();
-            readings.unit = series.drawn_unit();
+            readings.unit = series.plotted_unit();
             readings.samples += series.samples.len();
             readings.gaps += series.gaps.len();
             readings.reasons.extend(series.gaps.iter().map(|gap| gap.reason.as_str()));

@@ -2,7 +2,7 @@
 //!
 //! Every bound of an SLO becomes one number: how many of the scheduled requests may be bad. A
 //! request that failed, was never sent or got no response is slower than any latency bound. Such
-//! counts add up exactly over workers and machines; percentiles do not.
+//! counts add up exactly over workers and machines, while percentiles do not add up.
 //!
 //! Not here: judging a run (see [`crate::judge()`]).
 
@@ -28,7 +28,7 @@ pub struct LatencyBound {
 
 impl LatencyBound {
     /// Returns whether the bound applies to response times.
-    pub fn is_of_response(&self) -> bool {
+    pub fn bounds_response_time(&self) -> bool {
         self.measure == TimeMeasure::response()
     }
 }
@@ -58,7 +58,7 @@ pub struct RouteSlo {
 /// One bound of an [`Slo`] as a count of bad requests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Allowance {
-    /// The name of the request that the bound applies to; `None`: all requests.
+    /// The name of the request that the bound applies to; `None` means all requests.
     pub route: Option<String>,
     /// The time that is bounded.
     pub measure: TimeMeasure,
@@ -157,7 +157,7 @@ impl Slo {
 
     /// Returns the bounds of response times that apply to all requests.
     pub fn response_bounds(&self) -> impl Iterator<Item = &LatencyBound> {
-        self.latency.iter().filter(|bound| bound.is_of_response())
+        self.latency.iter().filter(|bound| bound.bounds_response_time())
     }
 
     /// Checks that each request named in this SLO is one of `routes`.
@@ -168,7 +168,7 @@ impl Slo {
         named::check_names(self.by_route.iter().map(|promise| promise.route.as_str()), routes)
     }
 
-    /// Returns the bounds of all times of requests, in ns, including those of named requests.
+    /// Returns the bounds of all times of requests, in ns, including the bounds of named requests.
     fn bounds_ns(&self) -> impl Iterator<Item = u64> {
         let by_route = self.by_route.iter().flat_map(|promise| &promise.latency);
         self.latency.iter().chain(by_route).filter(|bound| bound.measure.is_of_routes()).map(|bound| bound.bound_ns)
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn allowances_count_what_may_be_bad() {
+    fn slo_allowances_count_bad_requests() {
         let allowances = Slo::default().allowances();
         assert_eq!(allowances.iter().map(|a| a.count_of(1000)).collect::<Vec<_>>(), [1, 10]);
         assert_eq!(allowances.iter().map(|a| a.count_of(99)).collect::<Vec<_>>(), [0, 0]);

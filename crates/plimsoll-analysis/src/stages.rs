@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn each_stage_has_its_own_figures_and_together_they_are_the_whole() {
+    fn stage_figures_sum_to_the_load() {
         // The run has two intervals of warm-up, three and four intervals in its two stages, and one
         // interval of late responses.
         let staged = run("0..100@300ms,100@400ms", &[0, 0, 1, 2, 3, 10, 10, 10, 10, 1], 900_000_000);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn unreached_and_cut_stages() {
+    fn unreached_and_interrupted_stages_are_marked() {
         let cut = run("100@300ms,200@10s,300@10s", &[0, 0, 10, 10, 10, 20, 20], 700_000_000);
         let figures = stages(&cut);
         assert_eq!(figures.iter().map(|s| s.duration_ns).collect::<Vec<_>>(), [300_000_000, 200_000_000]);

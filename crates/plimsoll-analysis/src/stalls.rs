@@ -13,8 +13,8 @@ pub struct Stall {
     pub length_ns: u64,
     /// Whether the stall ended before the load.
     pub ended: bool,
-    /// Whether a request already sent waited through the whole stall. Then the server was silent,
-    /// whatever the generator did.
+    /// Whether a request already sent waited through the whole stall. Then the server did not
+    /// respond, whatever the generator did.
     pub request_was_sent: bool,
 }
 
@@ -30,45 +30,45 @@ impl Stall {
 
 /// A stall lasts at least this number of ticks. Shorter stalls cannot be detected.
 const TICKS_MIN: usize = 1;
-/// Smallest number of responses that a stall keeps back: a server that rarely responds is not
-/// silent.
-const MISSED_MIN: f64 = 5.0;
-/// A silence is not caused by the server if a worker of plimsoll waited for a core for more than
-/// this share of the silence.
+/// Smallest number of responses that a stall delays: a server that rarely responds does not stall.
+const DELAYED_RESPONSES_MIN: f64 = 5.0;
+/// Largest share of a stall for which a worker of plimsoll may wait for a core. Above this share,
+/// the server did not cause the stall.
 const WITHOUT_CORE_MAX: f64 = 0.5;
 
 /// Returns the stalls in the ticks of a load, each `tick_ns` long.
 ///
-/// The list may begin with the silence before the first responses, which lasts about one response
+/// The list may begin with the time before the first responses, which lasts about one response
 /// time. The caller, which knows the response time, discards such a stall.
 pub(crate) fn detect(series: &[TickFigures], tick_ns: u64) -> Vec<Stall> {
     let answers = |seen: &TickFigures| seen.succeeded + seen.failed;
     let requests: u64 = series.iter().map(|seen| seen.scheduled.max(answers(seen))).sum();
     let per_tick = requests as f64 / series.len().max(1) as f64;
-    // Returns the number of requests that began to wait in the silence or shortly before it
-    // (Little's law). Older requests were overtaken by later ones: the server has lost them, but is
-    // not silent.
+    // Returns the number of requests that began to wait in the time without responses, or shortly
+    // before (Little's law). Requests that later requests overtook do not count: the server has
+    // lost them, but does not stall.
     let waiting = |from: usize, to: usize| {
         let before =
             from.checked_sub(1).map_or(0.0, |at| series[at].scheduled as f64 * series[at].mean_ns / tick_ns as f64);
         before + series[from..to].iter().map(|seen| seen.scheduled).sum::<u64>() as f64
     };
     let mut stalls = Vec::new();
-    // Adds the stall of the silent ticks from `from` to `to`, if it is one. `answered` is the tick
-    // with the next response; `None` at the end of the load.
+    // Adds the ticks without responses from `from` to `to` as a stall, if they are one. `answered`
+    // is the tick with the next response; `None` at the end of the load.
     let mut end = |from: usize, to: usize, answered: Option<&TickFigures>| {
         let ticks = to - from;
         let silent_ns = ticks as u64 * tick_ns;
         let without_core_ns = series[from..to].iter().chain(answered).map(|seen| seen.without_core_ns).sum::<u64>();
         let in_flight = series[to - 1].in_flight_end as f64;
         if ticks < TICKS_MIN
-            || ticks as f64 * per_tick < MISSED_MIN
-            || waiting(from, to) < MISSED_MIN.min(0.5 * in_flight)
+            || ticks as f64 * per_tick < DELAYED_RESPONSES_MIN
+            || waiting(from, to) < DELAYED_RESPONSES_MIN.min(0.5 * in_flight)
             || without_core_ns as f64 > WITHOUT_CORE_MAX * silent_ns as f64
         {
             return;
         }
-        // The response time of the slowest request measures the stall more exactly than ticks do.
+        // The response time of the slowest request measures the length of the stall more exactly
+        // than ticks do.
         let slowest_ns = answered.map(|seen| seen.slowest_ns.clamp(silent_ns, silent_ns + 2 * tick_ns));
         stalls.push(Stall {
             at_ns: from as u64 * tick_ns,
@@ -99,10 +99,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_with_requests_waiting_is_a_stall() {
+    fn no_responses_with_requests_waiting_is_a_stall() {
         const TICK: u64 = 100_000_000;
-        // Each tick: (scheduled, answered, slowest in ms, in flight). Each expected stall: (start
-        // in ticks, length in ms).
+        // Each tick contains (scheduled, answered, slowest in ms, in flight). Each expected stall
+        // contains (start in ticks, length in ms).
         let check = |ticks: &[(u64, u64, u64, u64)], expect: &[(u64, u64)]| {
             let seen: Vec<TickFigures> = ticks
                 .iter()
@@ -126,24 +126,26 @@ mod tests {
         check(&[calm, calm, (50, 0, 0, 50), (50, 0, 0, 100), (50, 0, 0, 150)], &[(2, 300)]);
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 140, 400, 5), calm, calm, calm, calm], &[(0, 400)]);
         // At the capacity limit the backlog never shrinks, so each later response is as late as the
-        // first.
+        // first late response.
         check(&[(50, 0, 0, 50), (50, 0, 0, 100), (50, 50, 250, 100), (50, 50, 250, 100)], &[(0, 250)]);
-        // Some requests never get a response: later requests overtook those that remain at the end.
+        // Some requests never get a response: later requests overtook the requests that remain at
+        // the end.
         check(
             &[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 1, 3, 15), (0, 0, 0, 15), (0, 0, 0, 15)],
             &[],
         );
         check(&[calm, (50, 45, 3, 6), (50, 45, 3, 11), (50, 45, 3, 16), (0, 0, 0, 16), (0, 0, 0, 16)], &[]);
-        // Closed loop: all users wait.
+        // In a closed loop, all users wait.
         check(&[(40, 38, 10, 4), (40, 40, 10, 4), (0, 0, 0, 4), (0, 0, 0, 4), (40, 40, 210, 4)], &[(2, 210)]);
-        // No requests; then an overload with responses; then a server that rarely responds.
+        // First there are no requests, then there is an overload with responses, then a server that
+        // rarely responds.
         check(&[(0, 0, 0, 0); 5], &[]);
         check(&[(50, 30, 100, 20), (50, 30, 200, 40), (50, 30, 300, 60)], &[]);
         check(&[(1, 1, 3, 0), (1, 0, 0, 1), (0, 0, 0, 1), (1, 2, 220, 0), (1, 1, 3, 0)], &[]);
     }
 
     #[test]
-    fn silence_without_a_core_is_not_the_servers() {
+    fn no_responses_without_a_free_core_is_not_a_server_stall() {
         const TICK: u64 = 100_000_000;
         let calm = TickFigures {
             scheduled: 50,
@@ -163,8 +165,8 @@ mod tests {
             slowest_service_ns: service_ms * 1_000_000,
             ..calm
         };
-        // Each row: (ms without a core in each silent tick, longest service time at the end), and
-        // whether this is a stall of requests already sent.
+        // Each row contains (ms without a core in each tick without responses, longest service time
+        // at the end). The last value is whether this is a stall of requests already sent.
         for (without_core_ms, service_ms, expect) in
             [(0, 250, Some(true)), (20, 250, Some(true)), (0, 40, Some(false)), (80, 250, None), (80, 40, None)]
         {

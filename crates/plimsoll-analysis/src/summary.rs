@@ -25,7 +25,7 @@ const LAG_SHARE_MAX: f64 = 0.1;
 const LAG_FLOOR_NS: u64 = MS;
 /// Responses may wait unread in plimsoll for this share of the response time without a warning, at
 /// the median and at p99 each.
-const READ_WAIT_SHARE_SAID: f64 = 0.1;
+const READ_WAIT_SHARE_REPORTED_MIN: f64 = 0.1;
 /// Responses may wait unread for this time, in ns, without a warning: a busy worker handles about
 /// ten requests in this time.
 const READ_WAIT_FLOOR_NS: u64 = 100_000;
@@ -102,7 +102,7 @@ pub(crate) fn latencies(sums: &mut RouteFigures<Histogram>) -> RouteFigures<Late
         (&mut figures.service, &sums.service),
         (&mut figures.ttfb, &sums.ttfb),
     ] {
-        latency.quantiles = Quantiles::of_ledger(times, &figures.ledger);
+        latency.quantiles = Quantiles::quantiles_of_ledger(times, &figures.ledger);
     }
     figures
 }
@@ -159,7 +159,7 @@ pub struct Summary {
     pub generator: Generator,
     /// The use of the machine by other processes during the run.
     pub interference: Interference,
-    /// How the run ended; `None`: the recording was cut off.
+    /// How the run ended; `None` means that the recording was cut off.
     pub ending: Option<LoadEnd>,
     /// The contents of failed responses, by kind.
     pub failed_answers: Vec<FailedKind>,
@@ -234,7 +234,7 @@ impl Summary {
             generator,
             interference: others,
             ending: run.ending.clone(),
-            failed_answers: FailedKind::of_run(run),
+            failed_answers: FailedKind::failures_of_run(run),
             stages: stages(run),
             doubts,
         }
@@ -285,7 +285,7 @@ fn doubts(
     doubts
 }
 
-/// Formats a sentence about bytes that belong to no response; `None` if there were none.
+/// Formats a sentence about bytes that belong to no response; `None` if there were no such bytes.
 fn surplus(bytes: u64, connections: u64) -> Option<String> {
     let bytes_text = if bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", format::count(bytes)) };
     let connections_text = match connections {
@@ -304,8 +304,9 @@ const NO_PORT_LEFT: u16 = 99;
 /// Error numbers (Linux) of connections that failed because plimsoll had no free file descriptor.
 const NO_FILE_LEFT: [u16; 2] = [23, 24];
 
-/// Formats a sentence about connections that failed because this machine had no free port or file;
-/// `None` if there were none. Then plimsoll's machine, not the server, was the limit.
+/// Formats a sentence about connections that failed because this machine had no free port or file.
+/// Returns `None` if there were no such connections. Otherwise plimsoll's machine, not the server,
+/// was the limit.
 fn exhausted_resource(connect_errors: &Tally) -> Option<Sentence> {
     let of = |numbers: &[u16]| numbers.iter().map(|number| connect_errors.get(*number)).sum::<u64>();
     match (of(&[NO_PORT_LEFT]), of(&NO_FILE_LEFT)) {
@@ -349,10 +350,10 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
         let requests_max = u64::from(connections_max) * u64::from(run.plan.carriage.streams_max.max(1));
         let waited = connections_open >= u64::from(connections_max) || under_way_max(run) >= requests_max;
         return Some(match waited {
-            // A slow server caused this, not the generator.
+            // A slow server, not the generator, is the reason that requests were not sent.
             true => {
                 let waiting = format!("all {connections_max} connections were waiting for the server");
-                let text = format!("only {share} of the schedule was sent: {waiting} (");
+                let text = format!("plimsoll sent only {share} of the scheduled requests: {waiting} (");
                 let sentence = Sentence::from(text).remedy(Remedy::MaxConnections);
                 // Over HTTP/2 one connection can carry many exchanges.
                 let carriage = &run.plan.carriage;
@@ -360,7 +361,7 @@ fn limit(run: &Run, generator: &Generator, lag_max_ns: u64, connections_open: u6
                 let sentence = if shares { sentence.words(", ").remedy(Remedy::Streams) } else { sentence };
                 (false, sentence.words(")"))
             }
-            false => (true, format!("only {share} of the schedule was sent").into()),
+            false => (true, format!("plimsoll sent only {share} of the scheduled requests").into()),
         });
     }
     None
@@ -375,12 +376,12 @@ fn read_wait_limit(run: &Run, generator: &Generator, response: &Latency) -> Opti
     limited.then(|| (true, read_wait_text(generator).into()))
 }
 
-/// Formats a sentence about the part of a closed load's response times that the generator caused;
-/// `None` if this part is small and no worker was busy.
+/// Formats a sentence about the part of a closed load's response times that the generator caused.
+/// Returns `None` if this part is small and no worker was busy.
 fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let wait = &generator.read_wait;
     let much = |wait_ns: u64, response_ns: u64| {
-        wait_ns > READ_WAIT_FLOOR_NS && wait_ns as f64 > READ_WAIT_SHARE_SAID * response_ns as f64
+        wait_ns > READ_WAIT_FLOOR_NS && wait_ns as f64 > READ_WAIT_SHARE_REPORTED_MIN * response_ns as f64
     };
     let waits = much(wait.p50_ns, response.p50_ns) || much(wait.p99_ns, response.p99_ns);
     (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
@@ -455,7 +456,7 @@ mod tests {
     }
 
     #[test]
-    fn generator_share_of_a_closed_load_is_reported() {
+    fn generator_share_of_a_closed_loop_is_reported() {
         const US: u64 = 1_000;
         for (is_closed, response_ns, wait_ns, busy, limited, expect) in [
             (true, 5_000 * US, 20 * US, 0.5, false, None),
@@ -500,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_of_a_load_are_over_its_ledger() {
+    fn load_quantiles_count_the_whole_ledger() {
         let mut broken = run(true, 5 * MS, 0, 0.1);
         let figures = broken.intervals.get_mut(&0).expect("one").routes.of_mut(0);
         (figures.ledger.scheduled, figures.ledger.failed[0]) = (2_100, 100);

@@ -10,40 +10,40 @@ use serde::Serialize;
 #[derive(Debug, Clone)]
 pub enum ProfileFindings {
     /// Profiles of a single target: at a low load, and at the load under investigation.
-    OfLoads(Assessment<Profiles>),
+    SingleTarget(Assessment<Profiles>),
     /// Profiles of both sides of a comparison.
-    OfSides(Assessment<ProveProfiles>),
+    BothSides(Assessment<ProveProfiles>),
 }
 
 impl ProfileFindings {
     /// Returns the profiles of a single target; `None` for profiles of two sides.
     pub fn of_loads(&self) -> Option<&Assessment<Profiles>> {
         match self {
-            ProfileFindings::OfLoads(profiles) => Some(profiles),
-            ProfileFindings::OfSides(_) => None,
+            ProfileFindings::SingleTarget(profiles) => Some(profiles),
+            ProfileFindings::BothSides(_) => None,
         }
     }
 
     /// Returns the profiles of both sides; `None` for profiles of a single target.
     pub fn of_sides(&self) -> Option<&Assessment<ProveProfiles>> {
         match self {
-            ProfileFindings::OfSides(profiles) => Some(profiles),
-            ProfileFindings::OfLoads(_) => None,
+            ProfileFindings::BothSides(profiles) => Some(profiles),
+            ProfileFindings::SingleTarget(_) => None,
         }
     }
 
     /// Returns the evidence against the profiles.
     pub fn doubts(&self) -> &Doubts {
         match self {
-            ProfileFindings::OfLoads(profiles) => profiles.doubts_and_figures().0,
-            ProfileFindings::OfSides(profiles) => profiles.doubts_and_figures().0,
+            ProfileFindings::SingleTarget(profiles) => profiles.doubts_and_figures().0,
+            ProfileFindings::BothSides(profiles) => profiles.doubts_and_figures().0,
         }
     }
 }
 
 /// The profiles of one kind at both levels, as the sum of one column.
 #[derive(Debug, Clone, PartialEq)]
-pub struct KindSums {
+pub struct ProfileTotals {
     /// The kind of profile as in its URL: `allocs`, `mutex`, ...
     pub kind: String,
     /// The column, such as `alloc_space`.
@@ -51,7 +51,7 @@ pub struct KindSums {
     /// Unit of the sums, in the spelling of pprof.
     pub unit: String,
     /// The sums at the low load and at the load under investigation; `None` for a missing profile.
-    pub sums: [Option<KindSum>; 2],
+    pub sums: [Option<ProfileTotal>; 2],
     /// Whether the sum is a stock (memory in use, goroutines). A stock cannot be divided by
     /// requests.
     pub stock: bool,
@@ -59,7 +59,7 @@ pub struct KindSums {
 
 /// The sum of one profile, and the requests in its time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-pub struct KindSum {
+pub struct ProfileTotal {
     /// The sum of the values added while the profile was taken.
     pub sum: f64,
     /// The requests completed while the profile was taken.
@@ -96,7 +96,7 @@ pub struct Profiles {
     /// unless both profiles exist.
     pub comparison: Option<ProfileDiff>,
     /// The sums of the other kinds of profiles.
-    pub kinds: Vec<KindSums>,
+    pub kinds: Vec<ProfileTotals>,
     /// The stored profile files.
     pub files: Vec<StoredProfile>,
 }

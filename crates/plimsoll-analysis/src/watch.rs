@@ -16,27 +16,28 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial of the climb runs for at least this time of its window, in ns, before it is stopped, so
-/// that its throughput is known.
-const SHOWN_CLIMB_NS: u64 = 600 * MS;
-/// A trial near the load line runs for at least this time of its window, in ns, before it is
-/// stopped.
-const SHOWN_LINE_NS: u64 = 1_500 * MS;
-/// After the first bad request, a trial continues for this number of ticks.
+/// A trial of the climb (loads that rise towards the load line) is not stopped within this time of
+/// its window, in ns. So the throughput of the trial is known.
+const CLIMB_DECISION_NS_MIN: u64 = 600 * MS;
+/// A trial near the load line is not stopped within this time of its window, in ns.
+const LINE_DECISION_NS_MIN: u64 = 1_500 * MS;
+/// After the first bad request, a trial continues for this number of ticks of 100 ms.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
 /// A server is clearly overloaded if the backlog grew by at least this share of the arrivals in
 /// each of the last ticks.
 const OVERLOAD_SHARE: f64 = 0.05;
-/// In a trial of the climb, overload is clear after this number of consecutive ticks with growth.
+/// In a trial of the climb (loads that rise towards the load line), overload is clear after this
+/// number of consecutive ticks with growth.
 const OVERLOAD_TICKS_CLIMB: usize = 5;
 /// Near the load line, overload is clear after this number of consecutive ticks with growth.
 const OVERLOAD_TICKS_LINE: usize = 10;
 /// Growth of the backlog is ignored until this number of response times has passed.
-const FILLING_ANSWERS: f64 = 3.0;
-/// Number of consecutive calm (or rejecting) ticks that show a calm (or rejecting) server.
+const FILLING_RESPONSE_TIMES: f64 = 3.0;
+/// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
+/// requests.
 const SETTLED_TICKS: usize = 2;
-/// Smallest number of responses in a calm period, in which the backlog has drained.
-const CALM_ANSWERS: u64 = 3;
+/// Smallest number of responses that show that a backlog has drained.
+const DRAINED_RESPONSES_MIN: u64 = 3;
 /// Smallest number of responses before the first load of a search is stopped.
 const ANSWERS_SHOWN: u64 = 3;
 
@@ -60,7 +61,7 @@ pub fn judged_window_ns(plan: &PlanRecord) -> (u64, u64) {
 enum EarlyStop {
     /// The verdict is certain.
     Certain,
-    /// Every response takes at most this time, in ns, again.
+    /// Every response again takes at most this time, in ns.
     Calm(u64),
     /// The server rejects requests.
     Rejecting,
@@ -114,7 +115,7 @@ impl TickFigures {
 #[derive(Debug, Clone)]
 struct WatchedBound {
     allowance: Allowance,
-    /// The index of the named request that the bound applies to; `None`: all requests.
+    /// The index of the named request that the bound applies to; `None` means all requests.
     route: Option<RouteNumber>,
     /// Number of ended requests that broke the bound.
     ended_bad: u64,
@@ -125,9 +126,9 @@ struct WatchedBound {
     bunches: BadRequestDispersion,
 }
 
-/// The dispersion of bad requests: counts in pieces of time, each as long as the latency bound.
-/// Late requests come in bunches, one for each period with a long queue. A bunch is one
-/// observation, whatever its number of requests.
+/// The dispersion of bad requests: their counts in consecutive intervals, each as long as the
+/// latency bound. Late requests come in bunches, one bunch for each period with a long queue. A
+/// bunch is one observation, whatever its number of requests.
 #[derive(Debug, Clone, Default)]
 struct BadRequestDispersion {
     ticks_each: usize,
@@ -170,7 +171,7 @@ impl BadRequestDispersion {
     }
 }
 
-/// A watch over a running trial; the caller passes every tick to it.
+/// A watch over a running trial; the caller passes every tick (100 ms) of the trial to the watch.
 #[derive(Debug, Clone)]
 pub struct Watch {
     until: EarlyStop,
@@ -179,7 +180,7 @@ pub struct Watch {
     to_ns: u64,
     tick_ns: u64,
     timeout_ns: u64,
-    /// The largest number of requests that the trial can schedule.
+    /// The largest number of requests that the trial can schedule in its judged window.
     scheduled_max: u64,
     bounds: Vec<WatchedBound>,
     /// Ticks of the judged window and after, in order.
@@ -189,8 +190,8 @@ pub struct Watch {
     first_bad: Option<usize>,
     /// The smallest mean response time of any tick, in ns.
     quickest_ns: f64,
-    /// The progress of a calming load: the number of consecutive calm ticks, and of responses in
-    /// them.
+    /// The progress of a load that lets a backlog drain: the number of consecutive ticks without a
+    /// backlog, and of responses in these ticks.
     settled: (usize, u64),
 }
 
@@ -245,26 +246,26 @@ impl Watch {
         }
     }
 
-    /// Creates a watch over a calming load, in which the backlog of the load before drains. The
-    /// watch ends the load as soon as every response takes `calm_ns` at most.
-    pub fn until_calm(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
+    /// Creates a watch over a load that lets the backlog of the load before drain. The watch ends
+    /// the load as soon as every response takes `calm_ns` at most.
+    pub fn end_when_drained(plan: &PlanRecord, slo: &Slo, calm_ns: u64) -> Watch {
         Watch { until: EarlyStop::Calm(calm_ns), ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
-    /// Creates a watch over a priming load, which uses up the tokens of a rate limiter. The watch
-    /// ends the load after `SETTLED_TICKS` consecutive ticks with rejections.
-    pub fn until_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
+    /// Creates a watch over a load that uses up the tokens of a rate limiter. The watch ends the
+    /// load after `SETTLED_TICKS` consecutive ticks with rejections.
+    pub fn end_when_rejecting(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: EarlyStop::Rejecting, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load as soon as one request has succeeded.
-    pub fn until_served(plan: &PlanRecord, slo: &Slo) -> Watch {
+    pub fn end_after_first_success(plan: &PlanRecord, slo: &Slo) -> Watch {
         Watch { until: EarlyStop::Served, ..Watch::new(Purpose::Settle, plan, slo) }
     }
 
     /// Creates a watch that ends a load after `shown_ns` as soon as some requests got a response of
     /// any status.
-    pub fn until_answered(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
+    pub fn end_after_responses(plan: &PlanRecord, slo: &Slo, shown_ns: u64) -> Watch {
         Watch { until: EarlyStop::Answered(shown_ns), ..Watch::new(Purpose::Peak, plan, slo) }
     }
 
@@ -327,12 +328,12 @@ impl Watch {
             self.quickest_ns = self.quickest_ns.min(seen.mean_ns);
         }
         self.ticks.push(seen);
-        if any_bad || self.overdue_any() {
+        if any_bad || self.has_overdue_requests() {
             self.first_bad.get_or_insert(self.ticks.len());
         }
         let end_ns = start_ns + self.tick_ns;
         let shown_ns = end_ns.min(self.to_ns).saturating_sub(self.from_ns);
-        let shown_min_ns = if self.climbing { SHOWN_CLIMB_NS } else { SHOWN_LINE_NS };
+        let shown_min_ns = if self.climbing { CLIMB_DECISION_NS_MIN } else { LINE_DECISION_NS_MIN };
         if end_ns < self.to_ns && shown_ns < shown_min_ns.min(self.to_ns - self.from_ns) {
             return ControlFlow::Continue(());
         }
@@ -383,7 +384,7 @@ impl Watch {
 
     /// Returns the ledger of the requests that bound `at` applies to. `whole` is the ledger of all
     /// requests.
-    pub(crate) fn ledger_of<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
+    pub(crate) fn ledger_of_bound<'a>(&'a self, at: usize, whole: &'a Ledger) -> &'a Ledger {
         if self.bounds[at].has_own_ledger() { &self.bounds[at].ledger } else { whole }
     }
 
@@ -406,7 +407,7 @@ impl Watch {
         old.saturating_sub(self.ended)
     }
 
-    fn overdue_any(&self) -> bool {
+    fn has_overdue_requests(&self) -> bool {
         let late = |it: &WatchedBound| it.allowance.bound_ns.is_some_and(|bound| self.overdue(bound) > 0);
         self.bounds.iter().any(|it| it.allowance.measure == TimeMeasure::response() && late(it))
     }
@@ -419,13 +420,13 @@ impl Watch {
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
         // level.
-        let filling = (FILLING_ANSWERS * self.quickest_ns / self.tick_ns as f64) as usize;
+        let filling = (FILLING_RESPONSE_TIMES * self.quickest_ns / self.tick_ns as f64) as usize;
         if inside <= ticks.saturating_add(filling) || self.ticks.len() > inside {
             return None;
         }
         let last = &self.ticks[inside - ticks - 1..inside];
-        // A silence counts as a stall until it has broken a bound, so that its length becomes
-        // known.
+        // A time without responses counts as a stall, and not as overload, until it has broken a
+        // bound. So its length becomes known.
         if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
             return None;
         }
@@ -437,7 +438,7 @@ impl Watch {
         grows.then(|| {
             let growth = backlog(&last[ticks]) - backlog(&last[0]);
             let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
-            format!("the server fell behind by {} of the arrivals", format::rough_share(growth / arrivals as f64))
+            format!("the server fell behind by {} of the arrivals", format::short_percent(growth / arrivals as f64))
         })
     }
 
@@ -461,7 +462,7 @@ impl Watch {
             _ => (ledger.failed_total() > 0, "the server rejects requests"),
         };
         self.settled = if good { (self.settled.0 + 1, self.settled.1 + ledger.requests()) } else { (0, 0) };
-        if self.settled.0 >= SETTLED_TICKS && self.settled.1 >= CALM_ANSWERS {
+        if self.settled.0 >= SETTLED_TICKS && self.settled.1 >= DRAINED_RESPONSES_MIN {
             return ControlFlow::Break(done.to_owned());
         }
         ControlFlow::Continue(())
@@ -481,8 +482,8 @@ fn slower_than(times: &SparseHistogram, whole: &RouteFigures, bound_ns: u64, tim
 
 /// Formats a sentence about a bound that `bad` of `scheduled` requests broke.
 pub(crate) fn broken_bound_text(allowance: &Allowance, bad: u64, scheduled: u64) -> String {
-    let share = format::rough_share(bad as f64 / scheduled.max(1) as f64);
-    let allowed = format::rough_share(allowance.share);
+    let share = format::short_percent(bad as f64 / scheduled.max(1) as f64);
+    let allowed = format::short_percent(allowance.share);
     let requests = match &allowance.route {
         None if !allowance.measure.is_of_routes() => "connections".to_owned(),
         None => "requests".to_owned(),
@@ -495,8 +496,8 @@ pub(crate) fn broken_bound_text(allowance: &Allowance, bad: u64, scheduled: u64)
                 measure if measure == TimeMeasure::response() => String::new(),
                 measure => format!(" ({})", measure.name()),
             };
-            format!("{share} of the {requests} failed or took longer than {bound}{time}; {allowed} may")
+            format!("{share} of the {requests} failed or took longer than {bound}{time}; the SLO allows {allowed}")
         }
-        None => format!("{share} of the {requests} failed; {allowed} may"),
+        None => format!("{share} of the {requests} failed; the SLO allows {allowed}"),
     }
 }

@@ -4,7 +4,7 @@ use plimsoll_analysis::explain::Cause;
 use std::path::Path;
 
 #[test]
-fn every_cause_has_a_page() {
+fn every_cause_has_a_documentation_page() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/causes");
     let index = std::fs::read_to_string(folder.join("README.md")).expect("an index");
     for cause in Cause::ALL {

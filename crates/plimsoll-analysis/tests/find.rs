@@ -59,7 +59,7 @@ fn quiet_servers_are_measured_within_3_percent() {
 }
 
 #[test]
-fn disturbed_trials_do_not_move_the_line() {
+fn disturbed_trials_do_not_move_the_load_line() {
     for name in ["M/D/1", "N slots", "limiter", "deep queue"] {
         check(name, DISTURBED, 6, 1);
     }
@@ -68,7 +68,7 @@ fn disturbed_trials_do_not_move_the_line() {
 /// The 90 % intervals contain the line that queueing theory gives. The table of `examples/truth`
 /// shows this for more seeds, models and rates.
 #[test]
-fn intervals_hold_the_truth_as_often_as_they_say() {
+fn intervals_contain_the_truth_at_their_stated_rate() {
     for (name, kind, capacity, noise) in [
         ("M/M/1", Kind::Queue(Service::Exponential, 1), 1_000.0, QUIET),
         ("M/M/1, disturbed", Kind::Queue(Service::Exponential, 1), 1_000.0, DISTURBED),
@@ -108,7 +108,7 @@ fn limiter_line_rps(capacity: f64, burst: f64) -> f64 {
 /// A limiter with a small burst rejects random arrivals below its rate; one with a large burst at
 /// first accepts more than its rate.
 #[test]
-fn intervals_hold_the_line_of_limiters() {
+fn intervals_contain_the_load_line_of_limiters() {
     for (capacity, burst, budget_s, misses_max) in [
         (5_000.0, 500.0, 30, 4),
         (500.0, 50.0, 30, 4),
@@ -142,10 +142,10 @@ fn intervals_hold_the_line_of_limiters() {
 /// Other processes use the machine all the time. The search states the rate that met the SLO in
 /// spite of them, and says that the real capacity is higher.
 #[test]
-fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
+fn constant_interference_gives_a_correct_load_line() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
-        let findings = simulator::search_beside(model, seed(), budget_s * SECOND, |_| 1.4);
+        let findings = simulator::search_with_interference(model, seed(), budget_s * SECOND, |_| 1.4);
         let tell = || format!("{name}, {budget_s} s\n{}", simulator::format_search(&findings, model.capacity));
         let line = findings.load_line_rps;
         assert!(findings.elapsed_s <= budget_s as f64, "{}", tell());
@@ -161,16 +161,16 @@ fn a_machine_that_is_always_disturbed_gives_an_honest_answer() {
 /// A change of the capacity during the search is reported, and trials before it do not count. A
 /// capacity that keeps falling has no line.
 #[test]
-fn a_server_that_changes_has_the_line_that_it_has_now() {
-    use simulator::Aging;
+fn a_changed_server_gets_its_current_load_line() {
+    use simulator::CapacityDrift;
     // Each case: a server of 1 000/s, its line at the end of the search (0: no line is stated), and
     // the text of a doubt.
     let cases: [(Kind, f64, &str); 5] = [
-        (Kind::Ages(Aging::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
-        (Kind::Ages(Aging::Credit(3_000.0, 0.4)), 391.0, ""),
-        (Kind::Ages(Aging::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
+        (Kind::Ages(CapacityDrift::Credit(20_000.0, 0.2)), 191.0, "capacity fell from"),
+        (Kind::Ages(CapacityDrift::Credit(3_000.0, 0.4)), 391.0, ""),
+        (Kind::Ages(CapacityDrift::Scales(20.0, 2.0)), 1991.0, "capacity rose from"),
         (Kind::Quota(500.0, 10.0), 46.5, "allows 500 requests in 10.0 s"),
-        (Kind::Ages(Aging::Leaks(20_000.0)), 0.0, "fell repeatedly"),
+        (Kind::Ages(CapacityDrift::Leaks(20_000.0)), 0.0, "fell repeatedly"),
     ];
     for (kind, expect_rps, text) in cases {
         let model = Model { name: "over time", kind, capacity: 1000.0, noise: QUIET, client_rps: f64::INFINITY };
@@ -188,12 +188,12 @@ fn a_server_that_changes_has_the_line_that_it_has_now() {
 /// Other processes disturb the machine for some of the time. The search repeats void trials, and
 /// the interval contains the line.
 #[test]
-fn burners_that_come_and_go_do_not_move_the_line() {
+fn intermittent_cpu_burners_do_not_move_the_load_line() {
     let burners: simulator::Burners = |now_ns| if now_ns / (3 * SECOND) % 3 == 1 { 1.4 } else { 0.0 };
     for name in ["deep queue", "M/D/1"] {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == name).expect("a model").seeded(seed());
         let truth = model.line_share() * model.capacity;
-        let findings = simulator::search_beside(model, seed(), 60 * SECOND, burners);
+        let findings = simulator::search_with_interference(model, seed(), 60 * SECOND, burners);
         let tell = || format!("{name}\n{}", simulator::format_search(&findings, truth));
         assert!(findings.elapsed_s <= 60.0 && findings.interference.disturbed, "{}", tell());
         assert!(!matches!(findings.stopped_by, StopReason::Client | StopReason::NothingSucceeds), "{}", tell());
@@ -208,14 +208,14 @@ fn burners_that_come_and_go_do_not_move_the_line() {
 }
 
 #[test]
-fn noisy_tails_do_not_move_the_line() {
+fn noisy_latency_tails_do_not_move_the_load_line() {
     check("M/M/1", DISTURBED, 6, 2);
 }
 
 /// The server has another capacity from trial to trial. The search states no narrow line: the
 /// interval contains both capacities, or its lower end is at most the slower one.
 #[test]
-fn two_regimes_give_no_narrow_line() {
+fn two_regimes_give_a_wide_interval() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "two regimes").expect("a model");
     let mut above = Vec::new();
     for seed in seed()..seed() + 8 {
@@ -232,7 +232,7 @@ fn two_regimes_give_no_narrow_line() {
 /// A server became slower after the climb, so it fails at every rate near the end of the climb. The
 /// search finds its line, which is far below.
 #[test]
-fn a_server_that_becomes_slower_has_a_line() {
+fn a_server_that_slows_down_gets_a_load_line() {
     let deep = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
     for seed in seed()..seed() + 6 {
         let model = Model { kind: Kind::Changes(0.8), capacity: deep.seeded(seed).capacity / 120.0, ..deep };
@@ -271,7 +271,7 @@ fn check_stalling(name: &str, budget_s: u64, seeds: u64, above_max: usize) {
 }
 
 #[test]
-fn no_line_is_stated_that_stalls_forbid() {
+fn stalls_that_break_the_slo_give_no_load_line() {
     for name in ["1/4-1 s, 1.2 s", "1 s, 4 s", "0.7 s, 5 s", "0.8 s, random 3 s"] {
         check_stalling(name, 60, 3, 0);
         check_stalling(name, 20, 20, 1);
@@ -284,7 +284,7 @@ fn no_line_is_stated_that_stalls_forbid() {
 /// If plimsoll is the limit, whole trials must have confirmed the stated line. Stalls forbid a line
 /// of such a server too.
 #[test]
-fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
+fn a_load_line_below_the_generator_limit_is_confirmed() {
     for seed in seed()..seed() + 6 {
         for budget_s in [20, 60] {
             let fast = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
@@ -316,7 +316,7 @@ fn below_our_own_limit_a_line_is_confirmed_and_stalls_are_seen() {
 }
 
 #[test]
-fn a_confirming_trial_that_fails_leads_to_the_next_load_not_to_one_far_below() {
+fn a_failed_confirming_trial_lowers_the_rate_only_a_little() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "M/D/1").expect("a model");
     for seed in [10, 180] {
         let model = model.seeded(seed);
@@ -345,14 +345,14 @@ fn disturbances_cause_few_doubts() {
 }
 
 #[test]
-fn stalls_that_are_short_or_rare_enough_leave_a_line() {
+fn tolerable_stalls_leave_a_load_line() {
     for (name, budget_s) in [("0.3 s, 2 s", 60), ("0.3 s, 2 s", 20), ("0.51 s, 60 s", 60), ("0.51 s, 60 s", 20)] {
         check_stalling(name, budget_s, 5, 0);
     }
 }
 
 #[test]
-fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
+fn a_search_is_reproducible_from_its_record() {
     let model = Model::all(DISTURBED).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let once = simulator::search(model, seed(), 60 * SECOND, None);
     assert_eq!(once, simulator::search(model, seed(), 60 * SECOND, None));
@@ -369,7 +369,7 @@ fn the_same_search_comes_out_alike_and_is_concluded_from_its_record() {
 }
 
 #[test]
-fn a_rate_limit_is_kept_and_reported() {
+fn a_maximum_rate_is_respected_and_reported() {
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed());
     let findings = simulator::search(model, seed(), 60 * SECOND, Some(1234.0));
     assert_eq!(findings.stopped_by, StopReason::MaxRate, "{}", simulator::format_search(&findings, model.capacity));
@@ -379,7 +379,7 @@ fn a_rate_limit_is_kept_and_reported() {
 }
 
 #[test]
-fn a_small_budget_gives_a_mostly_true_bracket() {
+fn a_small_budget_gives_a_mostly_correct_bracket() {
     let mut held = 0;
     for seed in seed()..seed() + 4 {
         let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model").seeded(seed);
@@ -410,7 +410,7 @@ fn slow(answer_s: u64, slots: usize) -> (Model, Slo) {
 
 /// Checks that each load contains at least three responses, unless a certain verdict ended it.
 fn check_slow(model: Model, settings: &Settings) -> Findings {
-    let findings = simulator::search_as(model, 1, settings);
+    let findings = simulator::search_with_settings(model, 1, settings);
     let answer_ns = model.answer_ns();
     let tell = simulator::format_search(&findings, model.capacity);
     assert!(!matches!(findings.stopped_by, StopReason::NothingSucceeds | StopReason::NothingAnswered), "{tell}");
@@ -425,14 +425,14 @@ fn check_slow(model: Model, settings: &Settings) -> Findings {
 }
 
 #[test]
-fn trials_are_as_long_as_some_answers_take() {
+fn trials_outlast_slow_responses() {
     for (answer_s, slots, budget_s) in [(2, 8, 120), (2, 1, 60), (5, 10, 240), (1, 100, 60)] {
         let (model, slo) = slow(answer_s, slots);
         let settings = Settings { slo, ..simulator::settings(model, 1, budget_s * SECOND, None) };
         let findings = check_slow(model, &settings);
         // The response time may be unknown before the search.
         let unasked = Settings { first_answer_ns: 0, ..settings };
-        let later = simulator::search_as(model, 1, &unasked);
+        let later = simulator::search_with_settings(model, 1, &unasked);
         assert!(later.peak.is_some(), "{}", simulator::format_search(&later, model.capacity));
         let tell = simulator::format_search(&findings, model.capacity);
         assert!(findings.load_line_rps.rps <= model.capacity * 1.2, "{tell}");
@@ -441,7 +441,7 @@ fn trials_are_as_long_as_some_answers_take() {
 }
 
 #[test]
-fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
+fn a_small_budget_reports_a_missed_tight_slo() {
     let (model, _) = slow(5, 4);
     let settings = simulator::settings(model, 1, 60 * SECOND, None);
     let findings = check_slow(model, &settings);
@@ -451,13 +451,13 @@ fn a_slow_server_misses_a_tight_slo_and_a_small_budget_says_so() {
         "{:?}",
         findings.doubts
     );
-    let findings = simulator::search_as(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
+    let findings = simulator::search_with_settings(model, 1, &Settings { budget_ns: 4 * SECOND, ..settings });
     assert_eq!(findings.stopped_by, StopReason::NothingAnswered);
     assert!(first(&findings).contains("No response arrived within"), "{:?}", findings.doubts);
 }
 
 #[test]
-fn sessions_of_a_search_are_those_of_new_users() {
+fn session_searches_start_new_users() {
     let model = Model::all(QUIET)[0];
     let mut settings = simulator::settings(model, 1, 60 * SECOND, None);
     for (choice, expect) in [(Choice::Weighted, false), (Choice::Scenarios, true)] {
@@ -468,11 +468,12 @@ fn sessions_of_a_search_are_those_of_new_users() {
 }
 
 #[test]
-fn a_first_answer_that_was_slow_by_itself_costs_nothing() {
+fn a_slow_first_response_does_not_lower_the_line() {
     let model = Model::all(QUIET).into_iter().find(|m| m.name == "deep queue").expect("a model");
     let settings = simulator::settings(model, 1, 60 * SECOND, None);
     let warming = Settings { first_answer_ns: 5 * SECOND, ..settings.clone() };
-    let (usual, findings) = (simulator::search_as(model, 1, &settings), simulator::search_as(model, 1, &warming));
+    let (usual, findings) =
+        (simulator::search_with_settings(model, 1, &settings), simulator::search_with_settings(model, 1, &warming));
     assert_eq!(findings.trials[0].duration_ns, usual.trials[0].duration_ns);
     assert_eq!(findings.trials.len(), usual.trials.len());
     assert_eq!(findings.stopped_by, StopReason::Width);
@@ -527,7 +528,7 @@ fn random_outcome(rng: &mut Rng) -> TrialOutcome {
             saturated_error: odd(rng),
             rejecting: rng.below(4) == 0,
             primed: rng.below(2) == 0,
-            little_gap: (rng.below(2) == 0).then(|| odd(rng)),
+            littles_law_gap: (rng.below(2) == 0).then(|| odd(rng)),
             service_mean_ns: odd(rng),
             generator_limited: rng.below(4) == 0,
             work_share: odd(rng),
@@ -607,7 +608,7 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 40, ..ProptestConfig::default() })]
     #[test]
-    fn any_history_ends_in_time_and_within_the_rate(seed in any::<u64>(), budget_s in 1u64..200, capped in any::<bool>()) {
+    fn any_trial_history_ends_within_budget_and_rate(seed in any::<u64>(), budget_s in 1u64..200, capped in any::<bool>()) {
         let model = Model::all(QUIET)[(seed % 7) as usize];
         let max_rate = capped.then_some(777.0);
         let settings: Settings = simulator::settings(model, seed, budget_s * SECOND, max_rate);

@@ -1,7 +1,7 @@
 //! Tests of the next steps of studies, on simulated servers: the loads of a comparison, the visits
 //! of a sweep, and that a study depends only on its record.
 
-use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, Stalling};
+use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
 use plimsoll_analysis::levels::measured;
 use plimsoll_analysis::series::visits_error;
 use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
@@ -74,7 +74,7 @@ fn climb(recorded: &Recorded, arm: u8) -> Vec<&Trial> {
 }
 
 #[test]
-fn sides_have_the_load_that_fills_them() {
+fn compared_sides_get_the_load_that_saturates_them() {
     for (models, users) in [
         ([slots(1, 1000.0), slots(1, 1000.0)], 1),
         ([slots(4, 2000.0), slots(4, 2000.0)], 4),
@@ -91,7 +91,7 @@ fn sides_have_the_load_that_fills_them() {
 }
 
 #[test]
-fn rungs_have_loads_of_their_own() {
+fn each_rung_has_its_own_load() {
     let models = [slots(4, 8000.0), slots(2, 10.0)];
     let asked = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
     let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
@@ -103,7 +103,7 @@ fn rungs_have_loads_of_their_own() {
 /// Other processes do not prolong the climb: the climb ends within its part of the budget, and
 /// blocks follow.
 #[test]
-fn a_climb_beside_others_ends() {
+fn interference_does_not_prolong_the_climb() {
     let models = [slots(4, 2000.0), slots(4, 2000.0)];
     let always = simulator::run_study(&prove(Criterion::Goodput), &models, 1, |_| 1.4);
     let block = always.trials.iter().find(|trial| trial.tag.purpose == Purpose::Block).expect("a block");
@@ -134,7 +134,7 @@ fn users_saturate_the_larger_side() {
 }
 
 #[test]
-fn a_target_that_never_succeeds_ends_it() {
+fn a_target_without_success_ends_the_comparison() {
     let refusing = Model { kind: Kind::Limiter(0.0), ..slots(1, 1000.0) };
     let recorded = simulator::run_study(&prove(Criterion::Goodput), &[slots(1, 1000.0), refusing], 1, NO_BURNERS);
     assert_eq!(recorded.broken, Some(StudyFailure::NoSuccess('B', Vec::new())));
@@ -158,7 +158,7 @@ fn experiment(asked: &ExperimentSpec, recorded: &Recorded) -> Experiment {
 /// Levels are visited several times, in rounds. Other processes make no level void, and the
 /// interval of a level includes the variation between its visits.
 #[test]
-fn levels_are_visited_in_turn_and_count_whatever_others_did() {
+fn levels_are_visited_in_turn_and_count_despite_interference() {
     let asked = sweep(&[1, 2, 4, 8, 16], 30);
     let models = [slots(4, 2000.0)];
     let halves: Burners = |now_ns| if (now_ns / (2 * SECOND)).is_multiple_of(2) { 1.4 } else { 0.0 };
@@ -205,7 +205,7 @@ fn levels_are_visited_in_turn_and_count_whatever_others_did() {
 /// The interval of a level contains its long-run goodput, although the capacity of the server
 /// varies between visits.
 #[test]
-fn intervals_of_levels_cover_what_wanders() {
+fn level_intervals_cover_capacity_changes() {
     let models = [Model { noise: Noise { jitter: 0.04, ..QUIET }, ..slots(4, 2000.0) }];
     let (mut covered, mut levels) = (0, 0);
     for seed in 0..40 {
@@ -240,15 +240,15 @@ fn skipped_levels_are_recorded() {
 /// A study that is resumed from a prefix of its record continues like the original study, because
 /// only the record decides.
 #[test]
-fn a_resumed_study_continues_alike() {
+fn a_resumed_study_continues_identically() {
     let find = ExperimentSpec::Find(FindSpec { first_answer_ns: 2_000_000, ..search(20 * SECOND) });
     let ladder = ExperimentSpec::Ladder(LadderSpec { blocks: blocks(2) });
     let run = ExperimentSpec::Run(RunSpec { plan: base(), stop_if: Some("p99>1s".into()), profiles: None });
     let models = [slots(4, 2000.0), slots(4, 1500.0)];
     for asked in [run, sweep(&[1, 4, 8], 12), find, prove(Criterion::P99), ladder] {
         let whole = simulator::run_study(&asked, &models, 3, NO_BURNERS);
-        assert!(whole.asked_at.len() > 1);
-        for (elapsed_ns, trials, remarks) in &whole.asked_at {
+        assert!(whole.step_times.len() > 1);
+        for (elapsed_ns, trials, remarks) in &whole.step_times {
             let history = History {
                 trials: &whole.trials[..*trials],
                 remarks: &whole.remarks[..*remarks],
@@ -269,7 +269,7 @@ fn a_resumed_study_continues_alike() {
 /// After the steady loads come a load without a change, each change once, and a load without a
 /// change, all within the budget.
 #[test]
-fn changes_lie_between_two_controls() {
+fn interventions_run_between_two_control_loads() {
     let asked = |interventions: Vec<Intervention>, budget_s: u64| {
         let search = search(budget_s * SECOND / 3);
         let (budget_ns, varied) = (budget_s * SECOND, vec![2.0, 4.0]);
@@ -321,7 +321,7 @@ fn changes_lie_between_two_controls() {
     assert!(recorded.elapsed_ns <= 30 * SECOND);
     // No change is made if no change is allowed, or if there is no time. Then the finding reports
     // the changes that a flag requested.
-    for (may, budget_s, untried) in [
+    for (may, budget_s, untried_experiment_doubts) in [
         (vec![], 120, vec![]),
         (all.to_vec(), 12, vec![]),
         (
@@ -346,14 +346,18 @@ fn changes_lie_between_two_controls() {
         let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
         let told: Vec<String> =
             concluded.doubts_and_figures().0.iter().map(|doubt| doubt.text.spelled(|_| "")).collect();
-        assert_eq!(told.iter().filter(|text| text.contains("was not tried")).collect::<Vec<_>>(), untried, "{told:?}");
+        assert_eq!(
+            told.iter().filter(|text| text.contains("was not tried")).collect::<Vec<_>>(),
+            untried_experiment_doubts,
+            "{told:?}"
+        );
     }
 }
 
 /// Other processes disturb the machine all the time, so each load is repeated. The repeated low
 /// load follows a load above the line, so the first load of a level counts.
 #[test]
-fn the_first_of_all_disturbed_loads_counts() {
+fn the_first_load_counts_if_all_are_disturbed() {
     use plimsoll_analysis::study::explain::{HoldLevel, loads};
     let search = search(20 * SECOND);
     let slo: plimsoll_analysis::Slo = search.slo.parse().expect("a promise");
@@ -395,9 +399,9 @@ fn headroom_is_measured_below_the_line() {
 /// A soak reports how long the server met the SLO at the line, and how the server then broke the
 /// SLO. If the soak breaks the SLO at once, the line is withdrawn.
 #[test]
-fn a_soak_says_for_how_long_the_line_holds() {
+fn a_soak_reports_how_long_the_line_was_sustained() {
     use plimsoll_analysis::find::SoakBreakManner as Manner;
-    use simulator::Aging;
+    use simulator::CapacityDrift;
     let nominal = |kind| Model { kind, ..slots(1, 500.0) };
     let planning = Planning { soak_ns: Some(600 * SECOND), ..Planning::default() };
     let asked = ExperimentSpec::Find(FindSpec { planning, ..search(30 * SECOND) });
@@ -407,8 +411,10 @@ fn a_soak_says_for_how_long_the_line_holds() {
     let cases: [SoakCase; 3] = [
         (Kind::Slots(1), (599.0, 601.0), |manner| manner.is_none()),
         // Half a minute of search and about 80 s at 490/s use up the 50 000 requests.
-        (Kind::Ages(Aging::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| manner == Some(Manner::CompletesLess)),
-        (Kind::Ages(Aging::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
+        (Kind::Ages(CapacityDrift::Credit(50_000.0, 0.2)), (40.0, 100.0), |manner| {
+            manner == Some(Manner::CompletesLess)
+        }),
+        (Kind::Ages(CapacityDrift::Leaks(2_000_000.0)), (0.0, 300.0), |manner| manner.is_some()),
     ];
     for (kind, (from_s, to_s), expect) in cases {
         let recorded = simulator::run_study(&asked, &[nominal(kind)], 1, NO_BURNERS);
@@ -436,7 +442,7 @@ fn single(kind: Kind) -> Model {
 /// A search is followed by one load in steps of its line, within the budget. The finding names the
 /// behaviour of servers above the line.
 #[test]
-fn overload_goes_past_the_line_and_back() {
+fn overload_steps_exceed_the_load_line_and_return() {
     use plimsoll_analysis::overload::{FACTORS, OverloadVerdict};
     for (kind, line_rps, verdict, is_back) in [
         (Kind::Limiter(0.1), None, OverloadVerdict::Sheds, true),
@@ -473,21 +479,21 @@ fn overload_goes_past_the_line_and_back() {
 }
 
 #[test]
-fn steps_without_a_line_use_peak_throughput() {
+fn overload_steps_without_a_load_line_use_peak_throughput() {
     let asked = ExperimentSpec::Overload(overload(None));
-    let stalling = Stalling { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
+    let stalling = StallPattern { from_ms: 600, to_ms: 700, gap_ms: 2_000, random: false };
     let recorded = simulator::run_study(&asked, &[single(Kind::Stalls(stalling))], 1, NO_BURNERS);
     let experiment = self::experiment(&asked, &recorded);
     let concluded = plimsoll_analysis::finding::conclude(&experiment).expect("a finding");
     let (doubts, plimsoll_analysis::Finding::Overload(found)) = concluded.doubts_and_figures() else {
         panic!("an overload")
     };
-    assert!(doubts.iter().any(|doubt| doubt.text.spelled(|_| "").contains("there is no line")), "{doubts:?}");
+    assert!(doubts.iter().any(|doubt| doubt.text.spelled(|_| "").contains("there is no load line")), "{doubts:?}");
     assert!((500.0..1100.0).contains(&found.overload.line_rps), "{}", found.overload.line_rps);
 }
 
 #[test]
-fn missing_overload_has_a_reason() {
+fn missing_overload_results_have_a_reason() {
     let asked = ExperimentSpec::Overload(overload(None));
     let cut_short = |recorded: &mut Recorded| {
         recorded.trials.truncate(2);

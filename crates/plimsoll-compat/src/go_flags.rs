@@ -33,7 +33,7 @@ pub fn go_flags(
             (value, _) => value,
         };
         if !each(flag, value.unwrap_or_default())? {
-            return Err(format!("{command}: -{flag} is not known here"));
+            return Err(format!("{command}: unknown flag -{flag}"));
         }
         if value.is_none() && !given {
             return Err(format!("-{flag}: the value is missing"));
@@ -74,13 +74,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_those_of_go() {
+    fn durations_parse_as_in_go() {
         assert_eq!(go_duration_ns("1h2m3.5s"), Some(3_723_500_000_000));
         assert_eq!(["", "5", "s", "1x", "-1s"].map(go_duration_ns), [None; 5]);
     }
 
     #[test]
-    fn flags_end_with_the_first_word() {
+    fn flags_end_at_the_first_positional_word() {
         let words = ["-a", "1", "--b=2", "-s", "-s=false", "word", "-c"].map(str::to_owned);
         let mut seen = Vec::new();
         let rest = go_flags("tool", &["s"], &words, &mut |flag, value| {
@@ -95,7 +95,7 @@ mod tests {
         };
         assert_eq!(read(&["-h"]), Ok(None));
         assert_eq!(read(&["-a"]), Err("-a: the value is missing".to_owned()));
-        assert_eq!(read(&["-b", "1"]), Err("tool: -b is not known here".to_owned()));
+        assert_eq!(read(&["-b", "1"]), Err("tool: unknown flag -b".to_owned()));
         assert_eq!(read(&["--", "-b"]), Ok(Some(vec!["-b".to_owned()])));
     }
 }

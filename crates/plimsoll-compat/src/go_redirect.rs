@@ -7,15 +7,15 @@
 use crate::go_request::canonical;
 use plimsoll_model::Origin;
 use plimsoll_wire::AuthorAnswer;
-use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, target_of};
+use plimsoll_wire::redirect::{RedirectRefusal, is_redirect, redirect_target};
 use std::borrow::Cow;
 
-/// Header fields that describe a body and are dropped together with it.
+/// The header fields that describe a body, and that are dropped together with the body.
 const BODY_FIELDS: [&str; 4] = ["Content-Type", "Content-Encoding", "Content-Language", "Content-Location"];
 
 /// One request in a chain of redirects.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GoHop {
+pub struct RedirectHop {
     /// The number of redirects before this request.
     pub count: u64,
     pub method: String,
@@ -24,25 +24,26 @@ pub struct GoHop {
     pub host: String,
     /// Whether the body and the fields that describe it were dropped.
     pub is_bare: bool,
-    /// The URL of this request, and the URL of the request before it.
+    /// The URL of this request.
     url: String,
+    /// The URL of the previous request in the chain; `None` for the first request.
     before: Option<String>,
 }
 
-/// What a client that follows redirects does after a response.
+/// The next step of a client that follows redirects, after a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GoStep {
+pub enum RedirectStep {
     /// The response ends the chain: the client cannot follow a redirect from it.
     Ends,
     /// The response redirects to another server, which must not get load, so the chain ends here.
     Elsewhere,
     /// The response is a redirect that is followed: the client sends this request next.
-    Asks(Box<GoHop>),
+    Asks(Box<RedirectHop>),
 }
 
-impl GoHop {
+impl RedirectHop {
     /// Returns the first request of a chain. `url` is the URL as written, `host` the field `Host`.
-    pub fn first(method: &str, url: &str, path: &str, host: &str) -> GoHop {
+    pub fn first(method: &str, url: &str, path: &str, host: &str) -> RedirectHop {
         let url = url.split('#').next().unwrap_or_default();
         // The URL becomes the Referer field, so its password is removed.
         let url = match url.split_once("://") {
@@ -53,20 +54,20 @@ impl GoHop {
             None => url.to_owned(),
         };
         let (method, path, host) = (method.to_owned(), path.to_owned(), host.to_owned());
-        GoHop { count: 0, method, path, host, is_bare: false, url, before: None }
+        RedirectHop { count: 0, method, path, host, is_bare: false, url, before: None }
     }
 
-    /// Determines what follows the response to this request. `body` says whether the request has a
-    /// body, and whether that body can be sent again.
-    pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> GoStep {
-        let Some(location) = location(answer) else { return GoStep::Ends };
+    /// Determines the next step after the response to this request. `body` says whether the request
+    /// has a body, and whether that body can be sent again.
+    pub fn after(&self, answer: &AuthorAnswer, origin: &Origin, body: (bool, bool)) -> RedirectStep {
+        let Some(location) = location(answer) else { return RedirectStep::Ends };
         let keeps = matches!(answer.status, 307 | 308);
         if keeps && body.0 && !self.is_bare && !body.1 {
-            return GoStep::Ends;
+            return RedirectStep::Ends;
         }
-        let path = match target_of(&location, &self.path, origin) {
+        let path = match redirect_target(&location, &self.path, origin) {
             Ok(path) => path,
-            Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return GoStep::Elsewhere,
+            Err(RedirectRefusal::Elsewhere | RedirectRefusal::TooOften) => return RedirectStep::Elsewhere,
         };
         let (scheme, rest) = self.url.split_once("://").unwrap_or(("http", &self.url));
         // An absolute URL in `Location` also determines the host.
@@ -75,7 +76,7 @@ impl GoHop {
         let authority = said.unwrap_or_else(|| rest.split(['/', '?']).next().unwrap_or_default());
         let authority = authority.rsplit('@').next().unwrap_or_default();
         let method = if keeps || matches!(&*self.method, "GET" | "HEAD") { &*self.method } else { "GET" };
-        GoStep::Asks(Box::new(GoHop {
+        RedirectStep::Asks(Box::new(RedirectHop {
             count: self.count + 1,
             method: method.to_owned(),
             url: format!("{scheme}://{authority}{path}"),
@@ -86,8 +87,8 @@ impl GoHop {
         }))
     }
 
-    /// Returns the header fields of this request, sorted by name: those of the `first` request
-    /// without dropped ones, and `Referer`.
+    /// Returns the header fields of this request, sorted by name: the fields of the `first` request
+    /// that were not dropped, and `Referer`.
     pub fn headers(&self, first: &[(String, String)]) -> Vec<(String, String)> {
         let stays = |name: &str| !self.is_bare || !BODY_FIELDS.contains(&&*canonical(name));
         let mut headers: Vec<_> = first.iter().filter(|(name, _)| stays(name)).cloned().collect();
@@ -121,7 +122,7 @@ mod tests {
     use super::*;
     use plimsoll_wire::AnswerTimes;
 
-    fn step(from: &GoHop, status: u16, location: &str, body: (bool, bool)) -> GoStep {
+    fn step(from: &RedirectHop, status: u16, location: &str, body: (bool, bool)) -> RedirectStep {
         let head = format!("HTTP/1.1 {status} X\r\nLocation: {location}\r\n\r\n");
         let head = if location.is_empty() { format!("HTTP/1.1 {status} X\r\n\r\n") } else { head };
         let (content, times) = (&b""[..], AnswerTimes::default());
@@ -130,16 +131,16 @@ mod tests {
         from.after(&answer, &Origin { scheme: "http".into(), host: "h".into(), port: 81 }, body)
     }
 
-    fn next_hop(step: GoStep) -> GoHop {
+    fn next_hop(step: RedirectStep) -> RedirectHop {
         match step {
-            GoStep::Asks(hop) => *hop,
+            RedirectStep::Asks(hop) => *hop,
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn redirects_are_followed_as_go_follows_them() {
-        let first = GoHop::first("POST", "http://u:pw@h:81?x=1#top", "/?x=1", "svc");
+    fn redirects_are_followed_as_in_go() {
+        let first = RedirectHop::first("POST", "http://u:pw@h:81?x=1#top", "/?x=1", "svc");
         let fields: Vec<(String, String)> =
             [("A", "1"), ("Content-Type", "t"), ("X-Y", "z")].map(|(a, b)| (a.to_owned(), b.to_owned())).to_vec();
         assert_eq!(first.headers(&fields), fields);
@@ -155,15 +156,15 @@ mod tests {
         let kept = next_hop(step(&first, 308, "c", (true, true)));
         assert_eq!((&*kept.method, &*kept.path, kept.is_bare), ("POST", "/c", false));
         assert_eq!(kept.headers(&fields).len(), 4);
-        let head = next_hop(step(&GoHop::first("HEAD", "http://h:81/", "/", "h:81"), 301, "/x", (false, true)));
+        let head = next_hop(step(&RedirectHop::first("HEAD", "http://h:81/", "/", "h:81"), 301, "/x", (false, true)));
         assert_eq!(&*head.method, "HEAD");
         for (status, location, body, expect) in [
-            (200, "/b", (false, true), GoStep::Ends),
-            (304, "/b", (false, true), GoStep::Ends),
-            (302, "", (false, true), GoStep::Ends),
-            (307, "/b", (true, false), GoStep::Ends),
-            (302, "http://other:81/", (false, true), GoStep::Elsewhere),
-            (302, "https://h:81/", (false, true), GoStep::Elsewhere),
+            (200, "/b", (false, true), RedirectStep::Ends),
+            (304, "/b", (false, true), RedirectStep::Ends),
+            (302, "", (false, true), RedirectStep::Ends),
+            (307, "/b", (true, false), RedirectStep::Ends),
+            (302, "http://other:81/", (false, true), RedirectStep::Elsewhere),
+            (302, "https://h:81/", (false, true), RedirectStep::Elsewhere),
         ] {
             assert_eq!(step(&first, status, location, body), expect, "{status} {location}");
         }

@@ -16,7 +16,7 @@ pub struct GoRequest<'a> {
     pub keep_alive: bool,
 }
 
-/// Header fields that Go's client writes itself, so they are skipped among the given fields.
+/// The header fields that Go's client writes itself. Given fields with these names are skipped.
 const OWN: [&str; 5] = ["User-Agent", "Host", "Content-Length", "Transfer-Encoding", "Trailer"];
 const AGENT: &str = "Go-http-client/1.1";
 
@@ -37,7 +37,7 @@ impl GoRequest<'_> {
         }
         let given = self.headers.iter().filter(|(name, _)| !OWN.iter().any(|own| own.eq_ignore_ascii_case(name)));
         lines.extend(given.map(|(name, value)| format!("{name}: {value}")));
-        if self.compresses && asks_for_gzip(self.method, self.headers) {
+        if self.compresses && requests_gzip(self.method, self.headers) {
             lines.push("Accept-Encoding: gzip".to_owned());
         }
         if !self.keep_alive {
@@ -52,7 +52,7 @@ impl GoRequest<'_> {
 
 /// Whether Go's client asks for gzip by itself: only without `Accept-Encoding` or `Range`, and not
 /// for HEAD.
-pub fn asks_for_gzip(method: &str, headers: &[(String, String)]) -> bool {
+pub fn requests_gzip(method: &str, headers: &[(String, String)]) -> bool {
     let otherwise = ["Accept-Encoding", "Range"];
     method != "HEAD" && !headers.iter().any(|(name, _)| otherwise.iter().any(|other| other.eq_ignore_ascii_case(name)))
 }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn requests_are_gos() {
+    fn requests_match_go() {
         let text = |method: &str, fields: &[(&str, &str)], body: &str, keep_alive: bool| {
             let headers: Vec<(String, String)> =
                 fields.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();

@@ -1,12 +1,12 @@
 //! Emulates the command lines and the output of wrk, wrk2, vegeta, ab and hey.
 //!
 //! A tool's command line becomes arguments of `run` ([`RunVerb`]), so there is one parser and one
-//! record. Some tools count more of each response than a run does; `response_log` counts that. The
-//! run's figures are then formatted as the tool's text.
+//! record. Some tools report more about each response than a run records; `response_log` counts
+//! these figures. The run's figures are then formatted as the tool's text.
 //!
 //! This crate must not depend on how a load is executed, what a run means, or how plimsoll formats
-//! its own results. Of the flags of `run` it knows only the spelling. The program behind
-//! [`RunVerb`] does the rest.
+//! its own results. The crate knows only the spelling of the flags of `run`. The program that
+//! implements [`RunVerb`] does the rest.
 
 #![forbid(unsafe_code)]
 

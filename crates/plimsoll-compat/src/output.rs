@@ -4,13 +4,13 @@
 //! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the text.
 
 use plimsoll_model::steering::lines;
-pub use plimsoll_sys::stdout::print_as_it_is;
+pub use plimsoll_sys::stdout::print_unescaped;
 use std::io::Write;
 
 /// Writes lines to standard output. Control characters are made visible, because texts of a server
 /// must not control the terminal.
 pub fn print(text: &str) {
-    print_as_it_is(&lines(text));
+    print_unescaped(&lines(text));
 }
 
 /// Writes a line to standard error, with control characters made visible. Write errors are ignored.

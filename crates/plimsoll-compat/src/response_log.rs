@@ -4,25 +4,27 @@
 //!
 //! Not here: formatting the results as a tool prints them.
 
-use crate::go_redirect::{GoHop, GoStep};
+use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::output;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
+use plimsoll_wire::{
+    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+};
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Most rows (one for each response) that are kept, which take about 200 MB.
+/// The largest number of kept rows, one for each response. All rows together take about 200 MB.
 const ROWS_MAX: usize = 5_000_000;
 
 /// The request to send, and what to record of its responses.
 #[derive(Default)]
 pub struct ResponseLogSpec {
-    /// The encoded request; empty: the plan's own request is sent.
+    /// The encoded request; if it is empty, the plan's own request is sent.
     pub request: Vec<u8>,
     /// Whether the request is a HEAD request, whose response has no body.
     pub is_head: bool,
@@ -30,48 +32,49 @@ pub struct ResponseLogSpec {
     pub keeps_rows: bool,
     /// Whether the first request without a response ends the load.
     pub ends_with_failure: bool,
-    /// Formats the text that is printed for each response; `None`: nothing is printed.
+    /// Formats the text that is printed for each response; `None` if nothing is printed.
     pub said: Option<fn(&AuthorAnswer) -> String>,
     /// Called now and then with the number of requests that have ended.
     pub passing: Option<Box<dyn Fn(u64) + Send + Sync>>,
-    /// How redirects are followed; `None`: redirects are not followed.
+    /// The policy for following redirects; `None` if redirects are not followed.
     pub follows: Option<RedirectPolicy>,
 }
 
 /// A function that encodes the request of one step in a redirect chain.
-pub type WriteHop = dyn Fn(&GoHop) -> Vec<u8> + Send + Sync;
+pub type EncodeHop = dyn Fn(&RedirectHop) -> Vec<u8> + Send + Sync;
 
 /// The rules for following redirects, and the encoder of the redirected requests.
 pub struct RedirectPolicy {
     /// The first request of each redirect chain.
-    pub first: GoHop,
+    pub first: RedirectHop,
     pub origin: Origin,
-    /// Most requests in one chain, including the first.
-    pub asked_max: u64,
+    /// The largest number of requests in one redirect chain, including the first.
+    pub chain_requests_max: u64,
     pub has_body: bool,
     /// Encodes the request of one step in a chain.
-    pub write: Box<WriteHop>,
+    pub write: Box<EncodeHop>,
 }
 
-/// The first response of a load, which reports describe.
+/// The properties of a load's first response that reports show.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FirstAnswer {
-    /// The value of its header field `Server`.
+    /// The value of the header field `Server` in the first response.
     pub server: String,
-    /// Length of the first response's content, bytes.
+    /// The length of the first response's content, bytes.
     pub content_bytes: u64,
 }
 
 /// The times of one response, in us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResponseRow {
-    /// Intended start of the request, on the load's clock.
+    /// The intended start of the request on the load's clock, us.
     pub intended_us: u64,
-    /// Time from the intended start until the first byte was sent; usually the time to connect.
+    /// The time from the intended start until the first byte was sent, us. Usually this is the time
+    /// to connect.
     pub connect_us: u32,
-    /// Time from the first byte sent until the first byte of the response.
+    /// The time from the first byte sent until the first byte of the response, us.
     pub wait_us: u32,
-    /// Time from the intended start until the complete response (response time).
+    /// The response time from the intended start until the complete response, us.
     pub total_us: u32,
     pub status: u16,
 }
@@ -89,46 +92,46 @@ pub struct ResponseTally {
     pub processing: Histogram,
     /// Times in ns from the intended start until the complete response (response time).
     pub total: Histogram,
-    /// Number of responses by HTTP status.
+    /// The number of responses by HTTP status.
     pub statuses: BTreeMap<u16, u64>,
-    /// Number of requests without a response, by failure.
+    /// The number of requests without a response, by failure.
     pub lost: Vec<(RequestFailure, u64)>,
-    /// Bytes of the heads of all responses.
+    /// The number of bytes in the heads of all responses.
     pub head_bytes: u64,
-    /// Bytes of the contents of all responses.
+    /// The number of bytes in the contents of all responses.
     pub content_bytes: u64,
-    /// Number of responses whose content differs in length from that of the first response.
-    pub other_lengths: u64,
-    /// Number of requests that were redirected beyond the limit, and the error text of the first
-    /// one.
-    pub led_on: (u64, String),
-    /// Number of responses that redirect to another server.
+    /// The number of responses whose content differs in length from that of the first response.
+    pub different_lengths: u64,
+    /// The number of requests that were redirected beyond the limit, and the error text of the
+    /// first such request.
+    pub redirects_beyond_limit: (u64, String),
+    /// The number of responses that redirect to another server.
     pub led_away: u64,
-    /// Number of responses that declare their length and keep the connection open.
+    /// The number of responses that declare their length and keep the connection open.
     pub kept_alive: u64,
     /// The rows of single responses. In the sum of all workers, they are sorted by end time.
     pub rows: Vec<ResponseRow>,
-    /// Number of responses without a row, because the limit was reached.
-    pub rows_left_out: u64,
+    /// The number of responses without a row, because the limit was reached.
+    pub omitted_rows: u64,
 }
 
 impl ResponseTally {
-    /// Number of requests that got a response.
+    /// Returns the number of requests that got a response.
     pub fn answered(&self) -> u64 {
         self.total.count()
     }
 
-    /// Number of requests that ended without a response because of this failure.
-    pub fn failed_with(&self, failure: RequestFailure) -> u64 {
+    /// Returns the number of requests that ended without a response because of this failure.
+    pub fn failure_count(&self, failure: RequestFailure) -> u64 {
         self.lost.iter().filter(|(other, _)| *other == failure).map(|(_, count)| count).sum()
     }
 
-    /// Number of requests that have ended, with or without a response.
+    /// Returns the number of requests that have ended, with or without a response.
     pub fn ended(&self) -> u64 {
-        self.answered() + self.led_on.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
+        self.answered() + self.redirects_beyond_limit.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
     }
 
-    /// Number of responses whose status is not 2xx.
+    /// Returns the number of responses whose status is not 2xx.
     pub fn not_2xx(&self) -> u64 {
         self.statuses.iter().filter(|(status, _)| !(200..300).contains(*status)).map(|(_, count)| count).sum()
     }
@@ -145,7 +148,7 @@ impl ResponseTally {
         *self.statuses.entry(answer.status).or_default() += 1;
         self.head_bytes += answer.head.len() as u64;
         self.content_bytes += answer.content_bytes;
-        self.other_lengths += u64::from(answer.content_bytes != first.content_bytes);
+        self.different_lengths += u64::from(answer.content_bytes != first.content_bytes);
         let (mut stays, mut has_length) = (false, false);
         for (name, value) in answer.fields() {
             stays |= name.eq_ignore_ascii_case(b"connection") && value.eq_ignore_ascii_case(b"keep-alive");
@@ -162,7 +165,7 @@ impl ResponseTally {
                 status: answer.status,
             });
         } else {
-            self.rows_left_out += 1;
+            self.omitted_rows += 1;
         }
     }
 
@@ -184,15 +187,15 @@ impl ResponseTally {
         }
         self.head_bytes += other.head_bytes;
         self.content_bytes += other.content_bytes;
-        self.other_lengths += other.other_lengths;
+        self.different_lengths += other.different_lengths;
         self.kept_alive += other.kept_alive;
-        if self.led_on.0 == 0 {
-            self.led_on.1.clone_from(&other.led_on.1);
+        if self.redirects_beyond_limit.0 == 0 {
+            self.redirects_beyond_limit.1.clone_from(&other.redirects_beyond_limit.1);
         }
-        self.led_on.0 += other.led_on.0;
+        self.redirects_beyond_limit.0 += other.redirects_beyond_limit.0;
         self.led_away += other.led_away;
         self.rows.extend(&other.rows);
-        self.rows_left_out += other.rows_left_out;
+        self.omitted_rows += other.omitted_rows;
     }
 
     fn count_failure(&mut self, failure: RequestFailure, count: u64) {
@@ -244,17 +247,18 @@ impl ResponseLog {
         self.0.first.get().cloned().unwrap_or_default()
     }
 
-    /// The TLS parameters of the first connection; `None` without TLS.
+    /// Returns the TLS parameters of the first connection; `None` without TLS.
     pub fn agreed(&self) -> Option<&TlsParameters> {
         self.0.agreed.get()
     }
 
-    /// The failure that ended the load, if a request without a response did.
+    /// Returns the failure of the request without a response that ended the load; `None` if there
+    /// was none.
     pub fn failed(&self) -> Option<RequestFailure> {
         self.0.failed.get().copied()
     }
 
-    /// Unix time in us at time 0 of the load's clock.
+    /// Returns the Unix time at time 0 of the load's clock, us.
     pub fn wall_us(&self) -> u64 {
         self.0.wall_us
     }
@@ -279,7 +283,7 @@ impl AuthorFactory for ResponseLog {
         Ok(tallies.iter().map(hearer).collect())
     }
 
-    fn goes_on(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<Stop> {
         if let Some(passing) = &self.0.hearing.passing {
             passing(locked(&self.0.tallies).iter().map(|tally| locked(tally).ended()).sum());
         }
@@ -298,18 +302,19 @@ struct LoggingAuthor {
     /// The worker's counts. The only other reader is the thread that reports progress now and then.
     tally: Arc<Mutex<ResponseTally>>,
     rows_max: usize,
-    /// For redirected requests, their step in the chain, by mark; and the last mark given.
-    ways: HashMap<u64, GoHop>,
+    /// The current step of each redirected request in its chain, by mark.
+    ways: HashMap<u64, RedirectHop>,
+    /// The last mark that was given to a request.
     marks: u64,
 }
 
 impl LoggingAuthor {
-    /// Returns the redirect policy, the current step of the response's request, and what follows;
+    /// Returns the redirect policy, the current step of the response's request, and the next step;
     /// `None` if redirects are not followed.
-    fn step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &GoHop, GoStep)> {
+    fn step(&self, answer: &AuthorAnswer) -> Option<(&RedirectPolicy, &RedirectHop, RedirectStep)> {
         let follows = self.shared.hearing.follows.as_ref()?;
         let here = self.ways.get(&answer.mark).unwrap_or(&follows.first);
-        // A body cannot be sent again: to Go it is a stream.
+        // As in Go, a body is a stream and cannot be sent again.
         Some((follows, here, here.after(answer, &follows.origin, (follows.has_body, false))))
     }
 }
@@ -337,19 +342,19 @@ impl Author for LoggingAuthor {
         1
     }
 
-    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+    fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
         batch.bytes.extend_from_slice(&self.shared.hearing.request);
         batch.heads_only.push(self.shared.hearing.is_head);
         Ok(())
     }
 
-    fn delay_ns(&mut self) -> Result<u64, Halt> {
+    fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
         Ok(0)
     }
 
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
-        let Some((follows, _, GoStep::Asks(next))) = self.step(answer) else { return false };
-        if next.count >= follows.asked_max {
+        let Some((follows, _, RedirectStep::Asks(next))) = self.step(answer) else { return false };
+        if next.count >= follows.chain_requests_max {
             return false;
         }
         batch.bytes = (follows.write)(&next);
@@ -361,27 +366,27 @@ impl Author for LoggingAuthor {
         true
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         match self.step(answer) {
             // The next request of the chain was not sent for lack of time, so this counts as a
             // timeout.
-            Some((follows, _, GoStep::Asks(next))) if next.count < follows.asked_max => {
+            Some((follows, _, RedirectStep::Asks(next))) if next.count < follows.chain_requests_max => {
                 locked(&self.tally).count_failure(RequestFailure::Timeout, 1);
                 self.ways.remove(&answer.mark);
                 return Ok(());
             }
-            Some((follows, here, GoStep::Asks(_))) => {
-                let (mut tally, why) = (locked(&self.tally), here.refusal(answer, follows.asked_max));
-                if tally.led_on.0 == 0 {
-                    tally.led_on.1 = why;
+            Some((follows, here, RedirectStep::Asks(_))) => {
+                let (mut tally, why) = (locked(&self.tally), here.refusal(answer, follows.chain_requests_max));
+                if tally.redirects_beyond_limit.0 == 0 {
+                    tally.redirects_beyond_limit.1 = why;
                 }
-                tally.led_on.0 += 1;
+                tally.redirects_beyond_limit.0 += 1;
                 drop(tally);
                 self.ways.remove(&answer.mark);
                 return Ok(());
             }
-            Some((_, _, GoStep::Elsewhere)) => locked(&self.tally).led_away += 1,
-            Some((_, _, GoStep::Ends)) | None => {}
+            Some((_, _, RedirectStep::Elsewhere)) => locked(&self.tally).led_away += 1,
+            Some((_, _, RedirectStep::Ends)) | None => {}
         }
         self.ways.remove(&answer.mark);
         let first = self.shared.first.get_or_init(|| {
@@ -404,7 +409,7 @@ impl Author for LoggingAuthor {
         }
     }
 
-    fn miss(&mut self, lost: &LostAnswer) {
+    fn miss(&mut self, lost: &LostResponse) {
         self.ways.remove(&lost.mark);
         locked(&self.tally).count_failure(lost.failure, 1);
         if self.shared.hearing.ends_with_failure {
@@ -424,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_are_counted() {
+    fn responses_are_counted() {
         let heard = ResponseLog::new(ResponseLogSpec {
             keeps_rows: true,
             ends_with_failure: true,
@@ -435,15 +440,15 @@ mod tests {
         let head = b"HTTP/1.0 200 OK\r\nServer: s/1\r\nConnection: Keep-Alive\r\nContent-Length: 2\r\n\r\n";
         authors[0].author.hear(&answer(200, head, b"ab")).expect("goes on");
         authors[1].author.hear(&answer(404, b"HTTP/1.0 404 No\r\nServer: t\r\n\r\n", b"abc")).expect("goes on");
-        assert!(heard.goes_on().is_continue());
+        assert!(heard.may_continue().is_continue());
         let times = AnswerTimes::default();
-        authors[1].author.miss(&LostAnswer { mark: 0, failure: RequestFailure::Reset, times });
-        assert!(heard.goes_on().is_break());
+        authors[1].author.miss(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
+        assert!(heard.may_continue().is_break());
         let tally = heard.tally();
         assert_eq!((tally.answered(), tally.ended(), tally.not_2xx()), (2, 3, 1));
-        assert_eq!((tally.other_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
+        assert_eq!((tally.different_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
-        assert_eq!((tally.failed_with(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
+        assert_eq!((tally.failure_count(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));
         let row = ResponseRow { intended_us: 1000, connect_us: 200, wait_us: 2000, total_us: 2700, status: 200 };
         assert_eq!(tally.rows, [row, ResponseRow { status: 404, ..row }]);
         assert_eq!(heard.first(), FirstAnswer { server: "s/1".into(), content_bytes: 2 });

@@ -18,7 +18,7 @@ pub trait RunVerb {
     /// the user wrote it.
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure>;
 
-    /// Executes the load. If there is an author, it writes the requests instead of the plan.
+    /// Executes the load. An author, if given, writes the requests in place of the plan.
     fn carry_out(
         &self,
         asked: RunSpec<Plan>,
@@ -30,13 +30,13 @@ pub trait RunVerb {
     fn vegeta_page(&self, course: &VegetaCourse, title: &str, points_max: usize) -> String;
 }
 
-/// Prints plimsoll's own results. The first argument chooses JSON instead of text; the second
-/// chooses all results instead of those not shown during the load.
+/// A function that prints plimsoll's own results. The first argument selects JSON instead of text.
+/// The second argument selects all results instead of the results not shown during the load.
 pub type PrintResults<'a> = Box<dyn Fn(bool, bool) + 'a>;
 
 /// A finished load, whose results can be printed.
 pub trait FinishedLoad {
-    /// The measurements of the load.
+    /// Returns the measurements of the load.
     fn run(&self) -> &Run;
 
     /// Whether the load generator was the limit, and not the server.

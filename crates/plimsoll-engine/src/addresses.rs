@@ -1,9 +1,9 @@
-//! Target and local addresses for a worker's connections. Each next connection takes the next
-//! target address, and after one round the next local address.
+//! The target and local addresses that a worker's connections use. Each new connection uses the
+//! next target address. When every target address was used once, the next local address follows.
 //!
-//! With [`ResolvedAddresses`] a thread resolves host names again during the load, and workers check
-//! for changes once a tick. An address keeps its number for the whole run, so that failures are
-//! counted by number.
+//! With [`ResolvedAddresses`] a thread resolves the host name again during the load, and workers
+//! look for new addresses once a tick. An address keeps its number for the whole run, because
+//! failures are counted by that number.
 
 use crate::net::Peer;
 use plimsoll_model::addresses::is_private;
@@ -13,28 +13,29 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-/// Most addresses of a host name. The limit keeps the number of any address within 16 bits.
+/// The maximum number of addresses of one host name. Within this limit, the number of an address
+/// fits into 16 bits.
 const ADDRESSES_MAX: usize = 4096;
 
-/// The sequence of addresses for one worker's connections.
+/// The sequence of target and local addresses that one worker's connections use.
 #[derive(Debug)]
 pub struct Addresses {
     unix: Option<String>,
-    /// All known addresses, by number.
+    /// All known target addresses; the index is the number of the address.
     addresses: Vec<SocketAddr>,
-    /// Numbers of the addresses in use.
+    /// The numbers of the target addresses that new connections use.
     active: Vec<u16>,
     sources_v4: Vec<AddressRange>,
     sources_v6: Vec<AddressRange>,
     next: u64,
     first_source: u64,
     resolved: Option<Arc<ResolvedAddresses>>,
-    version_seen: u64,
+    known_version: u64,
 }
 
 impl Addresses {
-    /// Creates the sequence for the worker `number` among all workers. `carriage` gives the target
-    /// addresses, and `sources` the local addresses. Each worker starts at a different address.
+    /// Creates the address sequence of worker `number`. `carriage` contains the target addresses,
+    /// and `sources` the local addresses. Each worker starts at a different address.
     pub fn new(
         carriage: &ConnectionPlan,
         sources: &[AddressRange],
@@ -52,7 +53,7 @@ impl Addresses {
             next: number,
             first_source: number,
             resolved,
-            version_seen: 0,
+            known_version: 0,
         }
     }
 
@@ -68,8 +69,7 @@ impl Addresses {
         self.way(at, round)
     }
 
-    /// Returns the peer for a retry after the address `number` failed: the next address in the
-    /// list.
+    /// Returns the next address in the list, for a retry after the address `number` failed.
     pub fn after(&self, number: u16) -> (Peer<'_>, u16) {
         let at = self.active.iter().position(|active| *active == number).map_or(0, |at| at as u64 + 1);
         self.way(at % self.active_count(), self.next / self.active_count())
@@ -79,20 +79,20 @@ impl Addresses {
         let number = self.active[at as usize];
         let address = &self.addresses[usize::from(number)];
         let sources = if address.is_ipv4() { &self.sources_v4 } else { &self.sources_v6 };
-        (Peer::Tcp(address, AddressRange::nth_of(sources, self.first_source.wrapping_add(round))), number)
+        (Peer::Tcp(address, AddressRange::nth_address(sources, self.first_source.wrapping_add(round))), number)
     }
 
-    /// Number of addresses in use.
+    /// Returns the number of target addresses that new connections use.
     pub fn active_count(&self) -> u64 {
         self.active.len().max(1) as u64
     }
 
-    /// Adopts newly resolved addresses, if there are any.
+    /// Switches to the newly resolved addresses, if the host name has new ones.
     pub fn refresh(&mut self) {
         let Some(resolved) = &self.resolved else { return };
         let version = resolved.version.load(Ordering::Acquire);
-        if version != self.version_seen {
-            self.version_seen = version;
+        if version != self.known_version {
+            self.known_version = version;
             let table = resolved.table();
             self.addresses.clone_from(&table.known);
             self.active.clone_from(&table.active);
@@ -100,7 +100,7 @@ impl Addresses {
     }
 }
 
-/// The resolved addresses of a host name, shared by the workers.
+/// The resolved addresses of the target's host name, which all workers share.
 #[derive(Debug)]
 pub struct ResolvedAddresses {
     /// A number that increases with every change of the addresses.
@@ -124,12 +124,12 @@ impl ResolvedAddresses {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// All addresses used so far, by number.
+    /// Returns all addresses that the run has used so far; the index is the number of the address.
     pub fn all_addresses(&self) -> Vec<SocketAddr> {
         self.table().known.clone()
     }
 
-    /// Replaces the addresses in use by `found`, unless it is empty.
+    /// Replaces the addresses in use by `found`, unless `found` is empty.
     pub fn update(&self, found: impl IntoIterator<Item = SocketAddr>) {
         let mut table = self.table();
         let mut active = Vec::new();
@@ -152,14 +152,14 @@ impl ResolvedAddresses {
         }
     }
 
-    /// Starts a thread that resolves the name repeatedly until the returned sender is dropped.
-    /// Nothing joins the thread, because a resolver may block for long.
+    /// Starts a thread that resolves the host name repeatedly until the returned sender is dropped.
+    /// The thread is never joined, because name resolution may block for long.
     pub fn start_resolver(self: Arc<ResolvedAddresses>, spec: ResolveSpec) -> std::io::Result<mpsc::Sender<()>> {
         let (done, wait) = mpsc::channel();
         std::thread::Builder::new().name("resolver".into()).spawn(move || {
             let every = Duration::from_nanos(spec.every_ns);
             while wait.recv_timeout(every) == Err(mpsc::RecvTimeoutError::Timeout) {
-                // After a failed lookup the earlier addresses stay in use.
+                // After a failed name lookup the earlier addresses stay in use.
                 if let Ok(found) = (spec.host.as_str(), spec.port).to_socket_addrs() {
                     self.update(found.filter(|address| spec.public || is_private(&address.ip())));
                 }
@@ -178,7 +178,7 @@ mod tests {
         ConnectionPlan::tcp(addresses.iter().map(|a| a.parse().expect("an address")).collect())
     }
 
-    /// The address sequence of a worker without local addresses.
+    /// Returns the address sequence of a worker that has no configured local addresses.
     fn way(addresses: &[&str], worker: u64) -> Addresses {
         Addresses::new(&carriage(addresses), &[], worker, None)
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn every_address_pair_is_used_in_turn() {
+    fn address_pairs_are_used_round_robin() {
         for (addresses, sources, pairs) in [
             (&["127.0.0.1:80"][..], "", 1),
             (&["127.0.0.1:80", "[::1]:80"], "", 2),
@@ -217,7 +217,8 @@ mod tests {
         }
         let unix = ConnectionPlan { unix: Some("/run/api.sock".into()), ..carriage(&[]) };
         assert_eq!(peer_text(Addresses::new(&unix, &[], 0, None).next().0), "/run/api.sock");
-        // One connection tries each address once, whatever other connections do.
+        // One connection tries each address once, even if other connections take addresses in
+        // between.
         let mut routes = way(&["10.0.0.1:80", "10.0.0.2:80", "10.0.0.3:80"], 1);
         let first = routes.next().1;
         routes.next();

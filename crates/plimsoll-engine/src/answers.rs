@@ -1,14 +1,15 @@
-//! Heads and contents of responses, for routes with expectations or captures. They are stored while
-//! they arrive, and checked when the response is complete.
+//! Stores and checks the responses of routes with expectations or captures. The head and the
+//! content are stored while they arrive, and checked when the response is complete.
 //!
-//! Responses of routes without checks are not stored. The buffer belongs to the exchange (one
-//! request with its response) and is reused. Not here: statuses, and the use of captured values.
+//! Responses of routes without checks are not stored. Each exchange (one request with its response)
+//! has a buffer that is reused for later responses. Not here: checks of the status, and the use of
+//! captured values.
 
 use crate::content_coding::{self, ContentBudget, DecodeError, is_coded};
 use crate::json_find;
 use crate::patterns::{PatternCache, PatternError};
 use memchr::memmem::Finder;
-use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureFrom, JsonExpectation, TextExpectation};
+use plimsoll_model::expect::{CONTENT_BYTES_MAX, CaptureSource, JsonExpectation, TextExpectation};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::{RequestFailure, Route};
@@ -17,9 +18,9 @@ use regex::bytes::Regex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Longest stored head, in bytes; longer than any head that a connection accepts.
+/// The maximum length in bytes of a stored response head. Connections accept only shorter heads.
 const HEAD_BYTES_MAX: usize = 128 << 10;
-/// Longest buffer that an exchange keeps allocated between two responses, in bytes.
+/// The maximum size in bytes of the buffer that an exchange keeps between two responses.
 const KEPT_CAPACITY_BYTES: usize = 64 << 10;
 
 /// The memory budget for the contents of all responses in flight, shared by all workers.
@@ -28,66 +29,70 @@ static CONTENT_BUDGET: ContentBudget = ContentBudget::new();
 /// The received part of a response, stored for checks.
 #[derive(Debug, Default)]
 pub struct AnswerText {
-    /// The head: over HTTP/1.1 all bytes before the content, over HTTP/2 its fields as lines.
+    /// The response head. Over HTTP/1.1 it is all bytes before the content, over HTTP/2 the header
+    /// fields as lines.
     head: Vec<u8>,
     content: Vec<u8>,
     content_bytes: u64,
     bare: bool,
     head_only: bool,
-    /// The share of the memory budget in use, beyond the buffer that an exchange keeps.
+    /// The bytes that this response uses of the memory budget, beyond the buffer that an exchange
+    /// keeps.
     taken: BufferReservation,
     /// Whether the memory budget was exhausted, so that the content is not stored.
     is_budget_exhausted: bool,
 }
 
-/// Number of responses whose content found the memory budget exhausted.
-static CROWDED_OUT: AtomicU64 = AtomicU64::new(0);
+/// The number of responses whose content was not stored because the memory budget was exhausted.
+static CONTENT_BUDGET_MISSES: AtomicU64 = AtomicU64::new(0);
 
-/// Number of this process's responses that were not checked, because responses in flight had used
-/// the memory budget.
+/// Returns how many responses of this process were not checked because responses in flight had used
+/// the whole memory budget.
 pub fn crowded_out() -> u64 {
-    CROWDED_OUT.load(Ordering::Relaxed)
+    CONTENT_BUDGET_MISSES.load(Ordering::Relaxed)
 }
 
-/// A share of [`CONTENT_BUDGET`], returned on drop.
+/// A number of bytes taken from [`CONTENT_BUDGET`]. Dropping the value gives the bytes back.
 #[derive(Debug, Default)]
 struct BufferReservation(usize);
 
 impl BufferReservation {
-    fn give_back(&mut self) {
+    fn release_clean_pages(&mut self) {
         CONTENT_BUDGET.give(std::mem::take(&mut self.0));
     }
 }
 
 impl Drop for BufferReservation {
     fn drop(&mut self) {
-        self.give_back();
+        self.release_clean_pages();
     }
 }
 
 impl AnswerText {
-    /// Prepares for a new response. Over HTTP/2 `fields` are the head, which arrives separately
-    /// from the content. `head_only`: the content is not stored.
+    /// Clears the stored response and prepares for the next one. Over HTTP/2 `fields` is the head,
+    /// which arrives separately from the content. If `head_only` is true, the content is not
+    /// stored.
     pub fn begin(&mut self, fields: Option<&[u8]>, head_only: bool) {
         self.end();
         (self.bare, self.head_only, self.content_bytes) = (fields.is_some(), head_only, 0);
         self.head.extend_from_slice(fields.unwrap_or_default());
     }
 
-    /// Clears the response and releases its memory.
+    /// Removes the stored response and releases its memory.
     pub fn end(&mut self) {
         for room in [&mut self.head, &mut self.content] {
             room.clear();
             room.shrink_to(KEPT_CAPACITY_BYTES);
         }
-        self.taken.give_back();
+        self.taken.release_clean_pages();
         self.is_budget_exhausted = false;
     }
 
-    /// Appends a piece of the response.
+    /// Stores the next received piece of the response.
     pub fn add(&mut self, piece: Piece) {
         let framing = piece.framing();
-        // After the first content, other bytes are chunk framing.
+        // Bytes that are not content belong to the head at first. After the first content they are
+        // chunk framing.
         if !self.bare && self.content.is_empty() && self.head.len() < HEAD_BYTES_MAX {
             self.head.extend_from_slice(framing);
         }
@@ -104,8 +109,8 @@ impl AnswerText {
         }
     }
 
-    /// Reserves bytes for content from the shared memory budget. Returns false if the budget has
-    /// too little left.
+    /// Reserves memory for `bytes` more bytes of content. Returns false if the shared memory budget
+    /// does not suffice.
     fn has_room(&mut self, bytes: usize, room: &ContentBudget) -> bool {
         let wanted = self.content.len() + bytes;
         if self.is_budget_exhausted || wanted <= self.content.capacity() {
@@ -115,7 +120,7 @@ impl AnswerText {
         let more = capacity.saturating_sub(KEPT_CAPACITY_BYTES).saturating_sub(self.taken.0);
         if !room.take(more) {
             self.is_budget_exhausted = true;
-            CROWDED_OUT.fetch_add(1, Ordering::Relaxed);
+            CONTENT_BUDGET_MISSES.fetch_add(1, Ordering::Relaxed);
             return false;
         }
         self.taken.0 += more;
@@ -123,24 +128,25 @@ impl AnswerText {
         true
     }
 
-    /// Replaces the head by fields that arrived separately from the content (HTTP/2).
+    /// Replaces the stored head by header fields that arrived separately from the content (HTTP/2).
     pub fn told_apart(&mut self, fields: &[u8]) {
         self.bare = true;
         self.head.clear();
         self.head.extend_from_slice(fields);
     }
 
-    /// The stored content, limited to the length that checks search.
+    /// Returns the stored content, up to the length that checks search.
     pub fn content(&self) -> &[u8] {
         &self.content
     }
 
-    /// Length of the received content in bytes, stored or not.
+    /// Returns the length of the received content in bytes, including content that was not stored.
     pub fn content_bytes(&self) -> u64 {
         self.content_bytes
     }
 
-    /// The head with its final blank line, without preceding interim responses.
+    /// Returns the response head with its final blank line, without the interim responses (1xx)
+    /// before it.
     pub fn head(&self) -> &[u8] {
         let end = |head: &[u8]| {
             let end = memchr::memmem::find(head, b"\n\r\n").map(|at| at + 3);
@@ -153,15 +159,16 @@ impl AnswerText {
         &head[..end(head)]
     }
 
-    /// The lines of the head: the status line over HTTP/1.1, and the fields.
+    /// Iterates over the lines of the response head: over HTTP/1.1 the status line first, then the
+    /// header fields.
     fn lines(&self) -> impl Iterator<Item = &[u8]> {
         let head = self.head();
         let line = |line: &'_ [u8]| line.strip_suffix(b"\r").map_or(line.len(), <[u8]>::len);
         head.split(|byte| *byte == b'\n').map(move |text| &text[..line(text)]).take_while(|line| !line.is_empty())
     }
 
-    /// Returns the status line of the response; over HTTP/2, where there is none, an equivalent
-    /// one.
+    /// Returns the status line of the response. HTTP/2 has no status line, so an equivalent line is
+    /// built.
     pub fn status_line(&self, status: u16) -> Vec<u8> {
         match self.bare {
             true => format!("HTTP/2 {status}").into_bytes(),
@@ -177,7 +184,8 @@ impl AnswerText {
         })
     }
 
-    /// The value of a cookie that the response sets; the last one of this name.
+    /// Returns the value of the cookie `name` that the response sets. If the response sets the
+    /// cookie several times, the last value counts.
     fn cookie<'a>(&'a self, name: &'a str) -> Option<&'a [u8]> {
         let value = |field: &'a [u8]| {
             let pair = field.split(|byte| *byte == b';').next()?;
@@ -200,16 +208,17 @@ pub struct AnswerChecks {
     json: Vec<(JsonPath, JsonExpectation)>,
     body: Option<TextCheck>,
     captures: Vec<(CaptureCheck, Option<String>)>,
-    /// The message for each check that can fail, in the order of the checks, without secrets.
+    /// The error message of each check, in the order of the checks. Messages contain no secrets.
     reasons: Vec<String>,
     scratch: Vec<u8>,
-    /// Converts gRPC content to JSON text for the checks.
+    /// The converter from gRPC content to JSON text for the checks; `None` if no check needs it.
     messages: Option<Arc<dyn MessageText>>,
-    /// Index of the reasons for undecoded content, if content is checked.
+    /// The index in `reasons` of the first message about content that could not be decoded. `None`:
+    /// no check reads the content.
     undecoded: Option<usize>,
-    /// A buffer for converted or decoded content.
+    /// A reused buffer for converted or decoded content.
     text: Vec<u8>,
-    /// Whether the last content was converted.
+    /// Whether the content of the last response was converted or decoded into `text`.
     is_text: bool,
 }
 
@@ -235,7 +244,7 @@ impl TextCheck {
     }
 }
 
-/// Where to find a value to capture in a response.
+/// The place in a response where a captured value is found.
 #[derive(Debug, Clone)]
 enum CaptureCheck {
     Json(JsonPath),
@@ -245,7 +254,8 @@ enum CaptureCheck {
     Cookie(String),
 }
 
-/// The first group of a pattern's first match, or the whole match.
+/// Returns the text of the first group in the pattern's first match. Without a group, returns the
+/// whole match.
 fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations, text: &'a [u8]) -> Option<&'a [u8]> {
     pattern.captures_read(places, text)?;
     places.get(1).or(places.get(0)).map(|(from, to)| &text[from..to])
@@ -253,7 +263,7 @@ fn first_group<'a>(pattern: &Regex, places: &mut regex::bytes::CaptureLocations,
 
 /// A failed expectation, or a capture that found no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Miss {
+pub struct FailedCheck {
     /// The kind of failure that the ledger counts.
     pub failure: RequestFailure,
     /// The index of the failed check.
@@ -261,7 +271,7 @@ pub struct Miss {
 }
 
 impl AnswerChecks {
-    /// Compiles the checks of a route. Returns `None` if only the status of its responses counts.
+    /// Compiles the checks of a route. Returns `None` if the route checks nothing but the status.
     pub fn compile(route: &Route, patterns: &mut PatternCache) -> Result<Option<AnswerChecks>, PatternError> {
         let (expect, captures) = (&route.expect, &route.captures);
         if expect.is_empty() && captures.is_empty() {
@@ -278,23 +288,23 @@ impl AnswerChecks {
             JsonExpectation::Null => format!("{} is not null", path.text()),
             JsonExpectation::Flag(flag) => format!("{} is not {flag}", path.text()),
             JsonExpectation::Number(number) => format!("{} is not {number}", path.text()),
-            JsonExpectation::Text(_) => format!("{} is not the text that is expected", path.text()),
+            JsonExpectation::Text(_) => format!("{} is not the expected text", path.text()),
         }));
         reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
-            CaptureFrom::Json(path) => format!("there is no {} to capture '{}' from", path.text(), capture.name),
-            CaptureFrom::Regex(_) => format!("the regular expression of '{}' matches nothing", capture.name),
-            CaptureFrom::Header(name) => format!("there is no header {name} to capture '{}' from", capture.name),
-            CaptureFrom::HeaderRegex(name, _) => {
+            CaptureSource::Json(path) => format!("there is no {} to capture '{}' from", path.text(), capture.name),
+            CaptureSource::Regex(_) => format!("the regular expression of '{}' matches nothing", capture.name),
+            CaptureSource::Header(name) => format!("there is no header {name} to capture '{}' from", capture.name),
+            CaptureSource::HeaderRegex(name, _) => {
                 format!("the regular expression of '{}' matches nothing in the header {name}", capture.name)
             }
-            CaptureFrom::Cookie(name) => {
+            CaptureSource::Cookie(name) => {
                 format!("the response sets no cookie {name} to capture '{}' from", capture.name)
             }
         }));
         let looks_into = expect.body.is_some()
             || !expect.json.is_empty()
-            || captures.iter().any(|capture| capture.from.is_of_content());
+            || captures.iter().any(|capture| capture.from.reads_content());
         let undecoded = looks_into.then_some(reasons.len());
         if looks_into {
             reasons.extend(DecodeError::ALL.map(|why| why.reason(CONTENT_BYTES_MAX)));
@@ -304,21 +314,21 @@ impl AnswerChecks {
             headers.push((name.clone(), TextCheck::compile(expected, patterns)?));
         }
         let body = expect.body.as_ref().map(|body| TextCheck::compile(body, patterns)).transpose()?;
-        let mut capture = |from: &CaptureFrom| {
+        let mut capture = |from: &CaptureSource| {
             Ok::<_, PatternError>(match from {
-                CaptureFrom::Json(path) => CaptureCheck::Json(path.clone()),
-                CaptureFrom::Regex(text) => {
+                CaptureSource::Json(path) => CaptureCheck::Json(path.clone()),
+                CaptureSource::Regex(text) => {
                     let pattern = patterns.compile(text)?;
                     let places = pattern.capture_locations();
                     CaptureCheck::Regex(pattern, places)
                 }
-                CaptureFrom::Header(name) => CaptureCheck::Header(name.clone()),
-                CaptureFrom::HeaderRegex(name, text) => {
+                CaptureSource::Header(name) => CaptureCheck::Header(name.clone()),
+                CaptureSource::HeaderRegex(name, text) => {
                     let pattern = patterns.compile(text)?;
                     let places = pattern.capture_locations();
                     CaptureCheck::HeaderRegex(name.clone(), pattern, places)
                 }
-                CaptureFrom::Cookie(name) => CaptureCheck::Cookie(name.clone()),
+                CaptureSource::Cookie(name) => CaptureCheck::Cookie(name.clone()),
             })
         };
         Ok(Some(AnswerChecks {
@@ -339,7 +349,7 @@ impl AnswerChecks {
         }))
     }
 
-    /// Sets the converter from gRPC messages to JSON text.
+    /// Sets the converter that turns gRPC messages into JSON text.
     pub fn set_message_text(&mut self, messages: Arc<dyn MessageText>) {
         if self.undecoded.is_some() {
             self.reasons.push("the content is not a message of the method's type".to_owned());
@@ -347,15 +357,20 @@ impl AnswerChecks {
         }
     }
 
-    /// Checks a response that was complete `took_ns` after its intended start. Returns the first
-    /// failed check. If all checks pass, calls `taken` with the number and text of each captured
-    /// value.
-    pub fn judge(&mut self, answer: &AnswerText, took_ns: u64, taken: &mut dyn FnMut(usize, &[u8])) -> Option<Miss> {
+    /// Checks a complete response, which arrived `took_ns` after the request's intended start.
+    /// Returns the first failed check. If all checks pass, calls `taken` with the number and text
+    /// of each captured value.
+    pub fn judge(
+        &mut self,
+        answer: &AnswerText,
+        took_ns: u64,
+        taken: &mut dyn FnMut(usize, &[u8]),
+    ) -> Option<FailedCheck> {
         self.is_text = false;
         let expects = self.body.is_some() || !self.json.is_empty();
         let of_content = if expects { RequestFailure::Expectation } else { RequestFailure::Capture };
         if let (Some(reasons), true) = (self.undecoded, answer.is_budget_exhausted) {
-            return Some(Miss { failure: of_content, check: reasons + DecodeError::Crowded as usize });
+            return Some(FailedCheck { failure: of_content, check: reasons + DecodeError::BudgetUsed as usize });
         }
         let coded = || is_coded(answer.fields("content-encoding")) && !answer.content.is_empty();
         let content: &[u8] = match (&self.messages, self.undecoded) {
@@ -363,7 +378,7 @@ impl AnswerChecks {
                 self.text.clear();
                 self.text.shrink_to(KEPT_CAPACITY_BYTES);
                 if !messages.read(&answer.content, &mut self.text) {
-                    return Some(Miss { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
+                    return Some(FailedCheck { failure: RequestFailure::Expectation, check: self.reasons.len() - 1 });
                 }
                 self.is_text = true;
                 &self.text
@@ -379,7 +394,7 @@ impl AnswerChecks {
                     }
                 };
                 if let Err(why) = decoded {
-                    return Some(Miss { failure: of_content, check: reasons + why as usize });
+                    return Some(FailedCheck { failure: of_content, check: reasons + why as usize });
                 }
                 self.is_text = true;
                 &self.text
@@ -389,7 +404,7 @@ impl AnswerChecks {
         let mut check = 0;
         let mut missed = |holds: bool| {
             check += 1;
-            (!holds).then_some(Miss { failure: RequestFailure::Expectation, check: check - 1 })
+            (!holds).then_some(FailedCheck { failure: RequestFailure::Expectation, check: check - 1 })
         };
         if let Some(within_ns) = self.within_ns
             && let Some(miss) = missed(took_ns <= within_ns)
@@ -432,20 +447,20 @@ impl AnswerChecks {
             };
             match found.or(default.as_deref().map(str::as_bytes)) {
                 Some(value) => taken(number, value),
-                None => return Some(Miss { failure: RequestFailure::Capture, check: check + number }),
+                None => return Some(FailedCheck { failure: RequestFailure::Capture, check: check + number }),
             }
         }
         None
     }
 
-    /// The converted content of the last response; `None` if it was neither gRPC nor had a content
-    /// coding.
+    /// Returns the converted content of the last response. `None`: the response was no gRPC
+    /// response and had no content coding.
     pub fn converted_content(&self) -> Option<&[u8]> {
         Some(&self.text[..]).filter(|text| self.is_text && !text.is_empty())
     }
 
     /// Returns the message for a failed check, without secrets.
-    pub fn reason(&self, miss: Miss) -> &str {
+    pub fn reason(&self, miss: FailedCheck) -> &str {
         self.reasons.get(miss.check).map_or("", String::as_str)
     }
 }
@@ -466,7 +481,7 @@ mod tests {
         let capture = |text: &&str| {
             let (from, default) =
                 text.split_once(" or ").map_or((*text, None), |(from, to)| (from, Some(to.to_owned())));
-            AnswerCapture { name: "it".into(), from: CaptureFrom::parse(from).expect("a capture"), default }
+            AnswerCapture { name: "it".into(), from: CaptureSource::parse(from).expect("a capture"), default }
         };
         let route = Route { expect, captures: captures.iter().map(capture).collect(), ..Route::new(Request::get()) };
         let mut checks = AnswerChecks::compile(&route, &mut PatternCache::default()).expect("compiles").expect("some");
@@ -530,7 +545,10 @@ mod tests {
             (json("$.ok", JsonExpectation::Flag(false)), Some("expectation: $.ok is not false")),
             (json("$.no", JsonExpectation::Null), Some("expectation: $.no is not null")),
             (json("$.token", JsonExpectation::Text("t/x".into())), None),
-            (json("$.token", JsonExpectation::Text("s3cret".into())), Some("expectation: $.token is not the text")),
+            (
+                json("$.token", JsonExpectation::Text("s3cret".into())),
+                Some("expectation: $.token is not the expected text"),
+            ),
             (header("content-type", "application/json"), None),
             (header("CONTENT-TYPE", "regex:^application/json(;|$)"), None),
             (header("X-None", ""), Some("expectation: the header X-None")),
@@ -593,7 +611,7 @@ mod tests {
         let bomb = coded("gzip", gzip(&vec![b' '; CONTENT_BYTES_MAX + 1]));
         for (answer, part) in [
             (&coded("gzip", CONTENT.into()), "the content does not decode as its content-encoding says"),
-            (&coded("zstd", CONTENT.into()), "the content-encoding is none of"),
+            (&coded("zstd", CONTENT.into()), "the content-encoding is not"),
             (&long, "the content is longer than 4 MiB when decoded"),
             (&bomb, "the content is longer than 4 MiB when decoded"),
         ] {
@@ -612,7 +630,7 @@ mod tests {
     #[test]
     fn invalid_patterns_are_refused_with_a_reason() {
         let route = Route {
-            captures: vec![AnswerCapture { name: "it".into(), from: CaptureFrom::Regex("a(".into()), default: None }],
+            captures: vec![AnswerCapture { name: "it".into(), from: CaptureSource::Regex("a(".into()), default: None }],
             ..Route::new(Request::get())
         };
         let error = AnswerChecks::compile(&route, &mut PatternCache::default())

@@ -1,20 +1,20 @@
-//! Requests that an author (a script) writes during the load. The worker fetches each batch of
-//! messages from the author, and reports responses if the author wants them. Only this variant of a
-//! source has an author, and it does not know what kind of program the author is.
+//! The source of requests that an author (a script) writes during the load. The worker fetches each
+//! batch of messages from the author, and reports responses to an author that wants them. This code
+//! does not know what kind of program the author is.
 //!
-//! Not here: how a batch is sent and its responses are parsed (`plimsoll_wire`), and how a load
-//! ends whose author failed.
+//! Not here: sending a batch and parsing its responses (`plimsoll_wire`), and ending a load after
+//! its author failed.
 
 use crate::answers::AnswerText;
 use plimsoll_model::RequestFailure;
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::tls::TlsParameters;
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, EncodedRequest, Halt, LostAnswer, Piece};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch, EncodedRequest, LostResponse, Piece};
 
-/// The requests of one worker's author.
+/// The request source of one worker whose requests are written by an author (a script).
 #[derive(Debug)]
 pub struct AuthorSource {
-    /// The template of every batch, with its protocol and framing.
+    /// The request from which every batch is built; it sets the protocol and the framing.
     like: EncodedRequest,
     author: Box<dyn Author>,
     writes_each: bool,
@@ -22,23 +22,23 @@ pub struct AuthorSource {
     /// The usual number of messages in a batch.
     pub(crate) messages: u32,
     pub(crate) hears: bool,
-    /// The batch that the author wrote last, not assigned to an exchange yet.
+    /// The batch that the author wrote last. It is not assigned to an exchange yet.
     batch: Batch,
     is_written: bool,
-    /// Why the author halted; `None` while it continues.
-    pub(crate) halted: Option<Halt>,
+    /// The reason why the author halted; `None` while the author continues.
+    pub(crate) halted: Option<AuthorStopReason>,
     /// The last request that each exchange sent, by exchange number.
     sent: Vec<EncodedRequest>,
-    /// The stored part of the response in progress, by exchange number.
+    /// The received part of the current response of each exchange, by exchange number.
     heard: Vec<AnswerText>,
-    /// The author's mark of the batch in flight, by exchange number; `None` after the last response
-    /// was reported.
+    /// The mark with which the author identifies the batch in flight, by exchange number. `None`:
+    /// the last response of the batch was reported.
     marks: Vec<Option<u64>>,
 }
 
 impl AuthorSource {
-    /// Creates the source of one worker. `like` is the template of the requests. `is_open`: the
-    /// load is an open loop, so the author cannot delay requests.
+    /// Creates the request source of one worker. Requests are built from `like`. If `is_open` is
+    /// true, the load is an open loop, and the author cannot delay requests.
     pub(crate) fn new(like: EncodedRequest, author: Box<dyn Author>, is_open: bool) -> AuthorSource {
         AuthorSource {
             writes_each: author.writes_each(),
@@ -56,8 +56,8 @@ impl AuthorSource {
         }
     }
 
-    /// Returns the author's delay before a user's next request, ns; `None`: the author has halted.
-    /// The delay also applies to the first request.
+    /// Returns how long a user waits before its next request, ns, as the author decides. `None`:
+    /// the author has halted. The delay also applies to the first request.
     pub(crate) fn wait_ns(&mut self) -> Option<u64> {
         match self.halted {
             Some(_) => None,
@@ -72,7 +72,7 @@ impl AuthorSource {
         if self.halted.is_some() {
             return false;
         }
-        // An author that writes only once is called once.
+        // An author whose requests are all equal is called only once.
         if !self.is_written {
             self.batch.clear();
             match self.author.write(&mut self.batch) {
@@ -98,27 +98,27 @@ impl AuthorSource {
         self.marks[at] = Some(self.batch.mark);
         if self.writes_each {
             self.is_written = false;
-            self.sent[at].rewrite_as(&mut self.batch, self.hears);
+            self.sent[at].rewrite_from_batch(&mut self.batch, self.hears);
         } else if !self.batch.bytes.is_empty() && self.sent[at].h1() != self.batch.bytes {
-            self.sent[at].rewrite_as(&mut self.batch.clone(), self.hears);
+            self.sent[at].rewrite_from_batch(&mut self.batch.clone(), self.hears);
         }
         self.sent[at].messages()
     }
 
-    /// The request that `exchange` sends.
+    /// Returns the request that `exchange` sends.
     #[inline]
     pub(crate) fn request(&self, exchange: u32) -> &EncodedRequest {
         &self.sent[exchange as usize]
     }
 
-    /// Appends a piece of a response to the exchange's stored response.
+    /// Stores the next piece of the response that `exchange` receives.
     pub(crate) fn add_response_piece(&mut self, exchange: u32, piece: Piece) {
         self.heard[exchange as usize].add(piece);
     }
 
-    /// Reports a complete response to the author, or follows its redirect. Returns whether the
-    /// exchange sends another request. `is_last`: no further response of the exchange follows.
-    /// `may_ask_on`: there is time left for a redirect.
+    /// Reports a complete response to the author, or follows the redirect in the response. Returns
+    /// whether the exchange sends another request. `is_last`: the exchange receives no further
+    /// response. `may_ask_on`: the remaining time allows a redirect.
     pub(crate) fn hear(
         &mut self,
         exchange: u32,
@@ -134,12 +134,12 @@ impl AuthorSource {
             let mark = self.marks[exchange as usize].unwrap_or_default();
             let (head, content, content_bytes) = (heard.head(), heard.content(), heard.content_bytes());
             let answer = AuthorAnswer { status, head, content, content_bytes, mark, is_last, times };
-            // Redirects are rare, so they may allocate.
+            // Redirects are rare, so this code may allocate memory.
             let mut further = Batch::default();
             asks_on = may_ask_on && is_redirect(status) && self.author.redirect(&answer, &mut further);
             if asks_on {
                 self.marks[exchange as usize] = Some(further.mark);
-                self.sent[exchange as usize].rewrite_as(&mut further, true);
+                self.sent[exchange as usize].rewrite_from_batch(&mut further, true);
             } else {
                 self.halted = self.author.hear(&answer).err();
                 if is_last {
@@ -156,11 +156,11 @@ impl AuthorSource {
         self.author.stands(agreed);
     }
 
-    /// Reports to the author that an exchange ended without a response. This also happens after the
-    /// author has halted.
+    /// Reports to the author that an exchange ended without a response. An author that has halted
+    /// also gets this report.
     pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
-            self.author.miss(&LostAnswer { mark, failure, times });
+            self.author.miss(&LostResponse { mark, failure, times });
         }
     }
 }

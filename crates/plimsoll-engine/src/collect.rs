@@ -1,10 +1,10 @@
-//! Combines the ticks of a load's parts into one run. A tick is 100 ms of the load; equal ticks of
-//! all parts are summed, passed to the caller and stored. A part is a worker thread, or another
-//! process that has summed its workers. Parts differ only by their number.
+//! Combines the figures of a load's parts into one run. A tick is 100 ms of the load. The figures
+//! of all parts in one tick are summed, passed to the caller and stored. A part is a worker thread,
+//! or another process that has summed the figures of its workers.
 //!
 //! Not here: how parts start, how their reports arrive, and how they are stopped.
 
-use plimsoll_model::failed_answer::merge_first;
+use plimsoll_model::failed_answer::keep_first_failures;
 use plimsoll_model::{
     FailedAnswer, Injector, Interval, Ledger, LoadEnd, Plan, PlanRecord, RouteNumber, Run, Schedule, Stop,
 };
@@ -15,11 +15,11 @@ use std::ops::ControlFlow;
 /// The phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Phase {
-    /// Connections are being opened; the schedule has not begun.
+    /// The connections are being opened, and the schedule has not begun.
     Preparing,
-    /// The warm-up, which is not measured.
+    /// The load is in the warm-up, which is not measured.
     Warmup,
-    /// The measured window.
+    /// The load is in the measured window, whose requests count.
     Measured,
     /// The schedule has ended; responses in flight may still arrive.
     Grace,
@@ -30,55 +30,56 @@ pub enum Phase {
 pub struct Tick<'a> {
     /// The phase of the run that the tick belongs to.
     pub phase: Phase,
-    /// Schedule time at the tick's start, in ns.
+    /// The schedule time at the tick's start, in ns.
     pub start_ns: u64,
-    /// Schedule time at the tick's end, in ns.
+    /// The schedule time at the tick's end, in ns.
     pub end_ns: u64,
-    /// Schedule time 0 on the monotonic clock, ns; 0 while unknown.
+    /// The schedule time 0 on the monotonic clock, ns; 0 while unknown.
     pub origin_ns: u64,
     /// The figures of the tick, over all parts.
     pub interval: &'a Interval,
 }
 
-/// Receives every tick, and may end the run.
+/// A function of the caller that receives every tick. Its return value `Break` ends the run.
 pub type TickListener<'a> = dyn FnMut(&Tick) -> ControlFlow<Stop> + 'a;
 
-/// A report of one part during a load. `part`: its number, from 0.
+/// A report of one part of a load. In every variant `part` is the number of the part, from 0.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "all but one of what a part reports are ticks")]
 pub enum PartReport {
     /// A part reports the figures of one tick.
     Tick {
-        /// Number of the part that reports the tick.
+        /// The number of the part that reports the tick.
         part: usize,
-        /// Number of the tick since the start of the schedule. A part reports its ticks in order.
+        /// The number of the tick since the start of the schedule, from 0. A part reports its ticks
+        /// in order.
         index: u64,
-        /// The part's figures of the tick.
+        /// The figures of this part in the tick.
         interval: Interval,
     },
     /// The part has reported all of its ticks.
     Done {
-        /// Number of the part that has ended.
+        /// The number of the part that has ended.
         part: usize,
-        /// End of the part's share of the measured window, ns of schedule time.
+        /// The end of the measured window for this part, ns of schedule time.
         window_end_ns: u64,
-        /// The part's first failed responses.
+        /// The first failed response of each kind that this part received.
         failed_answers: Vec<FailedAnswer>,
         /// Whether the part ended early because its requests ran out.
         used_up: bool,
     },
-    /// The part is lost and reports no more. The load ends, since the remaining parts would not
-    /// match the plan. A part that was already done does not count as lost.
+    /// The part is lost and sends no more reports. The load then ends, because the remaining parts
+    /// would send less than the plan. A part that was already done does not count as lost.
     Lost {
-        /// Number of the part that is lost.
+        /// The number of the part that is lost.
         part: usize,
-        /// Why the part is lost.
+        /// The reason why the part is lost.
         why: Stop,
     },
 }
 
 impl PartReport {
-    /// The number of the part that made the report.
+    /// Returns the number of the part that made the report.
     pub fn part(&self) -> usize {
         match self {
             PartReport::Tick { part, .. } | PartReport::Done { part, .. } | PartReport::Lost { part, .. } => *part,
@@ -86,17 +87,17 @@ impl PartReport {
     }
 }
 
-/// Sums the ticks of all parts of a load to one run.
+/// Sums the figures of all parts of a load, tick by tick, to one run.
 #[derive(Debug)]
 pub struct Collector {
     run: Run,
     measured_from_ns: u64,
     schedule_end_ns: u64,
-    /// Number of ticks that each part delivered; u64::MAX once it is done.
+    /// The number of ticks that each part has reported; `u64::MAX` for a part that is done or lost.
     delivered: Vec<u64>,
-    /// The ledger of each part so far, by route.
+    /// For each part, the ledger of request outcomes so far, by route.
     ledgers: Vec<BTreeMap<RouteNumber, Ledger>>,
-    /// Sums of the ticks that at least one part has not delivered yet, by tick number.
+    /// The sums of the ticks that at least one part has not delivered yet, by tick number.
     open: BTreeMap<u64, Interval>,
     stopped: Option<Stop>,
     used_up: bool,
@@ -105,8 +106,8 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// Creates a collector for a load of this number of parts: workers of one machine, or one part
-    /// for each of several `injectors` (machines).
+    /// Creates a collector for a load of `parts` parts. The parts are the workers of one machine,
+    /// or one for each of several `injectors` (machines).
     pub fn new(plan: PlanRecord, injectors: Vec<Injector>, parts: usize, schedule: &Schedule) -> Collector {
         Collector {
             run: Run { injectors, ..Run::new(plan) },
@@ -122,20 +123,21 @@ impl Collector {
         }
     }
 
-    /// Starts the schedule at `origin_ns` of the monotonic clock.
+    /// Sets the start of the schedule to `origin_ns` of the monotonic clock.
     pub fn begin(&mut self, origin_ns: u64) {
         self.origin_ns = origin_ns;
     }
 
-    /// Calls the caller's listener during the preparation. `Break`: stop all parts.
+    /// Calls the caller's listener during the preparation. Returns `Break` if all parts must stop.
     pub fn idle_tick(&mut self, on_tick: &mut TickListener) -> ControlFlow<()> {
         let interval = Interval::default();
         let tick = Tick { phase: Phase::Preparing, start_ns: 0, end_ns: 0, origin_ns: 0, interval: &interval };
         self.look(&tick, on_tick)
     }
 
-    /// Takes a part's report, and shows every tick that is now complete. `Break`: the owner of the
-    /// parts must stop them; their remaining reports are still accepted.
+    /// Adds the report of a part, and passes every tick that is now complete to the listener.
+    /// Returns `Break` if the caller must stop all parts; their remaining reports are still
+    /// accepted.
     pub fn take(&mut self, reported: PartReport, on_tick: &mut TickListener) -> ControlFlow<()> {
         match reported {
             PartReport::Tick { part, index, interval } => {
@@ -145,12 +147,12 @@ impl Collector {
                 }
                 match self.open.entry(index) {
                     Entry::Vacant(first) => _ = first.insert(interval),
-                    Entry::Occupied(mut sum) => sum.get_mut().merge_beside(&interval),
+                    Entry::Occupied(mut sum) => sum.get_mut().merge_parallel(&interval),
                 }
             }
             PartReport::Done { part, window_end_ns, failed_answers, used_up } => {
                 self.used_up |= used_up;
-                merge_first(&mut self.run.failed_answers, &failed_answers);
+                keep_first_failures(&mut self.run.failed_answers, &failed_answers);
                 self.delivered[part] = u64::MAX;
                 self.window_end_ns = self.window_end_ns.max(window_end_ns);
             }
@@ -168,16 +170,17 @@ impl Collector {
                 _ => Phase::Measured,
             };
             let (end_ns, origin_ns) = (start_ns + Plan::TICK_NS, self.origin_ns);
-            // The stop is checked for all ticks together below.
+            // The code below checks once, for all ticks together, whether the run must stop.
             let _ = self.look(&Tick { phase, start_ns, end_ns, origin_ns, interval: &interval }, on_tick);
-            // Show the interval before storing it, so that its cached sums are stored, too.
+            // The listener gets the interval before it is stored, so that the sums which the
+            // interval caches are stored, too.
             self.run.push(start_ns, interval);
         }
         self.has_stop_reason()
     }
 
-    /// Marks a part as lost. Requests that it never reported as ended count as in flight, in its
-    /// next tick.
+    /// Marks a part as lost. Requests whose end the part never reported count as in flight, in the
+    /// part's next tick.
     fn lose(&mut self, part: usize, why: Stop) {
         let index = std::mem::replace(&mut self.delivered[part], u64::MAX);
         if index == u64::MAX {
@@ -185,14 +188,14 @@ impl Collector {
         }
         let tick = self.open.entry(index).or_default();
         for (route, ledger) in &self.ledgers[part] {
-            tick.routes.of_mut(*route).ledger.in_flight += ledger.without_end();
+            tick.routes.of_mut(*route).ledger.in_flight += ledger.without_outcome();
         }
         self.window_end_ns = self.window_end_ns.max((index * Plan::TICK_NS).min(self.schedule_end_ns));
         self.stopped.get_or_insert(why);
     }
 
-    /// Passes a tick to the listener. This also happens after the run was stopped, since the tick
-    /// belongs to the record. The first reason to stop counts.
+    /// Passes a tick to the listener, even after the run was stopped, because the tick belongs to
+    /// the record. If there are several reasons to stop, the first one counts.
     fn look(&mut self, tick: &Tick, on_tick: &mut TickListener) -> ControlFlow<()> {
         if let ControlFlow::Break(reason) = on_tick(tick)
             && self.stopped.is_none()
@@ -206,7 +209,7 @@ impl Collector {
         if self.stopped.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 
-    /// Returns the whole run. Call it once every part is done or lost.
+    /// Returns the whole run. The caller must wait until every part is done or lost.
     pub fn finish(mut self) -> Run {
         debug_assert!(self.open.is_empty(), "every worker has reported its end");
         self.run.window_ns = (self.measured_from_ns.min(self.window_end_ns), self.window_end_ns);
@@ -224,7 +227,7 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// A tick with these numbers of scheduled and succeeded requests.
+    /// Returns the report of a tick with these numbers of scheduled and succeeded requests.
     fn tick(part: usize, index: u64, scheduled: u64, succeeded: u64) -> PartReport {
         let mut interval = Interval::default();
         let ledger = &mut interval.routes.of_mut(0).ledger;
@@ -232,10 +235,10 @@ mod tests {
         PartReport::Tick { part, index, interval }
     }
 
-    /// A lost part does not block the others: the load ends with the reason, every tick is shown,
-    /// and the ledger closes.
+    /// A lost part does not block the other parts. The load ends with the reason, the listener gets
+    /// every tick, and the ledger accounts for every request.
     #[test]
-    fn a_part_that_is_lost_ends_the_load() {
+    fn a_lost_part_ends_the_load() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(2.0) });
         plan.load.duration_ns = Some(10 * Plan::TICK_NS);
         let injectors = vec![Injector::default(); 2];
@@ -246,10 +249,11 @@ mod tests {
             failed_answers: Vec::new(),
             used_up: false,
         };
-        // Later reports; the end of the window in ticks; and the ending of the run.
+        // Each case: the reports after the loss, the end of the measured window in ticks, and how
+        // the run ends.
         for (after, window_ticks, ending) in [
             (vec![tick(0, 2, 0, 1), done(0, 3)], 3, LoadEnd::Stopped(why())),
-            // Both are lost: the first reason counts.
+            // Both parts are lost: the first reason counts.
             (
                 vec![PartReport::Lost { part: 0, why: Stop::Died("so is part 1".to_owned()) }],
                 2,

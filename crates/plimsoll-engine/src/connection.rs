@@ -1,27 +1,28 @@
-//! A connection slot: one place for a connection, with its socket, state and readiness. A slot is
-//! reused for one connection after another. Not here: the protocol (`plimsoll_wire`).
+//! A connection slot: a numbered place that holds one connection at a time, with its socket, state
+//! and readiness. After a connection ends, the slot is reused for the next one. Not here: the
+//! protocol (`plimsoll_wire`).
 
-use crate::exchanges::WaitingLine;
+use crate::exchanges::ExchangeQueue;
 use crate::net::Ready;
 use plimsoll_wire::Conn;
 
 /// The state of the connection in a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// The slot has no socket.
+    /// The slot has no connection.
     Free,
     /// The connection is being opened; requests may wait for it.
     Connecting,
     /// The TLS handshake of the open connection runs; requests may wait for the connection.
     Handshaking,
-    /// Open and ready for requests.
+    /// The connection is open and ready for requests.
     Standing,
 }
 
 /// The readiness of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Readiness {
-    /// Whether bytes, an end or an error can be read; see [`Ready::readable`].
+    /// Whether a read returns bytes, the end of the stream or an error; see [`Ready::readable`].
     pub readable: bool,
     /// Whether bytes can be written; see [`Ready::writable`].
     pub writable: bool,
@@ -42,7 +43,7 @@ impl Readiness {
         Readiness { readable: event.readable, writable: event.writable, hangup: event.hangup, broken: false }
     }
 
-    /// Adds the flags of another readiness to this one.
+    /// Sets every flag that is set in `other`, in addition to the present flags.
     pub fn join(&mut self, other: Readiness) {
         self.readable |= other.readable;
         self.writable |= other.writable;
@@ -56,32 +57,33 @@ impl Readiness {
 pub struct Connection<S> {
     pub socket: Option<S>,
     pub state: State,
-    /// Number of sockets that the slot has had, so that late events of an earlier socket are
-    /// ignored.
+    /// The number of sockets that the slot has had. It serves to ignore late events of an earlier
+    /// socket.
     pub generation: u32,
     /// The protocol state of the connection, with its exchanges.
     pub conn: Conn,
-    /// Exchanges that wait for the connection to open, or for a free stream.
-    pub waiting: WaitingLine,
-    /// Whether a send was partial: the next writable event continues it.
+    /// The exchanges that wait for the connection to open, or for a free stream.
+    pub waiting: ExchangeQueue,
+    /// Whether the last send was partial. The next writable event then sends the rest.
     pub sending: bool,
-    /// Readiness that the next turn of the event loop handles.
+    /// The readiness that the next turn of the event loop must handle.
     pub deferred: Readiness,
     /// Whether the slot is in the worker's list of idle or free slots (open loops only).
     pub listed: bool,
-    /// Whether the connection belongs to one user's session (open loops), so that other users
-    /// cannot use it.
+    /// Whether the connection belongs to the session of one user, so that other users cannot use it
+    /// (open loops only).
     pub owned: bool,
-    /// The slot that takes new exchanges of this connection after the server's GOAWAY (closed
-    /// loops).
-    pub stand_in: Option<u32>,
-    /// Whether this slot is the stand-in of another one.
+    /// The slot that replaces this one for new exchanges after the server sent GOAWAY (closed loops
+    /// only).
+    pub goaway_replacement: Option<u32>,
+    /// Whether this slot replaces another slot whose server sent GOAWAY.
     pub stands_in: bool,
-    /// Time of the start of the connect; once connected, of the TLS handshake; ns.
+    /// The time at which the connect began, ns. Once connected, the time at which the TLS handshake
+    /// began.
     pub began_ns: u64,
-    /// Number of the target address that the connection uses.
+    /// The number of the target address that the connection uses.
     pub address: u16,
-    /// Number of addresses tried so far for this connection, including the current one.
+    /// The number of addresses tried so far for this connection, including the current one.
     pub tried: u16,
 }
 
@@ -92,12 +94,12 @@ impl<S> Connection<S> {
             state: State::Free,
             generation: 0,
             conn: Conn::new(),
-            waiting: WaitingLine::EMPTY,
+            waiting: ExchangeQueue::EMPTY,
             sending: false,
             deferred: Readiness::NONE,
             listed: false,
             owned: false,
-            stand_in: None,
+            goaway_replacement: None,
             stands_in: false,
             began_ns: 0,
             address: 0,
@@ -105,31 +107,31 @@ impl<S> Connection<S> {
         }
     }
 
-    /// Whether an exchange is in flight on the connection or waits for it.
+    /// Returns whether an exchange is in flight on the connection or waits for it.
     #[inline]
     pub fn has_exchanges(&self) -> bool {
         !self.waiting.is_empty() || self.conn.is_busy()
     }
 
-    /// Whether the connection is connecting or in its TLS handshake.
+    /// Returns whether the connection is connecting or in its TLS handshake.
     pub fn is_opening(&self) -> bool {
         matches!(self.state, State::Connecting | State::Handshaking)
     }
 
-    /// Whether an exchange can start on the connection at once.
+    /// Returns whether the connection is open and can send another request at once.
     #[inline]
     pub fn has_room(&self) -> bool {
         self.state == State::Standing && self.conn.room() > 0
     }
 }
 
-/// The event token of the slot's current socket.
+/// Returns the token that identifies the slot's current socket in readiness events.
 #[inline]
 pub fn token(slot: u32, generation: u32) -> u64 {
     u64::from(generation) << 32 | u64::from(slot)
 }
 
-/// The slot number and generation in an event token.
+/// Returns the slot number and the generation that an event token contains.
 #[inline]
 pub fn slot_and_generation(token: u64) -> (u32, u32) {
     (token as u32, (token >> 32) as u32)

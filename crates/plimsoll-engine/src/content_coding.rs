@@ -1,67 +1,67 @@
 //! Decodes content codings (`content-encoding: gzip`), up to a given size.
 //!
-//! Only content that a check needs is decoded; byte counts refer to encoded bytes. Not here: the
-//! request field that asks for a coding.
+//! Only content that a check reads is decoded. Counts of received bytes are counts of encoded
+//! bytes. Not here: the request field that asks for a coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use plimsoll_model::foreign;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Most content codings applied on top of each other.
+/// The maximum number of content codings applied on top of each other in one response.
 const CODINGS_MAX: usize = 3;
-/// Size of the pieces in which a brotli stream is read.
+/// The size in bytes of the pieces in which a brotli stream is read.
 const PIECE_BYTES: usize = 8 << 10;
 
-/// A memory budget, in bytes, for the contents of all responses in flight. It is needed because
-/// each content may be long, and there is one for each connection.
+/// A memory budget for the stored contents of all responses in flight. Without it, many connections
+/// with long contents could use all memory.
 #[derive(Debug)]
 pub struct ContentBudget(AtomicUsize);
 
 impl ContentBudget {
-    /// Size of the budget, bytes.
+    /// The size of the budget in bytes.
     pub const BYTES_MAX: usize = 128 << 20;
-    /// Creates a budget of which nothing is used.
+    /// Creates a budget with all of its bytes available.
     pub const fn new() -> ContentBudget {
         ContentBudget(AtomicUsize::new(Self::BYTES_MAX))
     }
 
-    /// Takes bytes from the budget, if available.
+    /// Takes `bytes` from the budget. Returns false if fewer bytes are left.
     pub fn take(&self, bytes: usize) -> bool {
         self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes)).is_ok()
     }
 
-    /// Returns bytes to the budget.
+    /// Gives `bytes` back to the budget.
     pub fn give(&self, bytes: usize) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 
-/// Why content could not be decoded.
+/// The reason why content could not be decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DecodeError {
-    /// The content is invalid or cut.
+    /// The content is invalid or incomplete.
     Broken,
     /// The decoded content exceeds the length that checks search.
     TooLong,
-    /// The coding is unknown.
+    /// Plimsoll does not know the content coding.
     Unknown,
-    /// The content was not stored, for want of memory.
-    Crowded,
+    /// The content was not stored, because the memory budget was exhausted.
+    BudgetUsed,
 }
 
 impl DecodeError {
-    /// All errors, in the order of their numbers.
+    /// All decoding errors, in the order of their numbers.
     pub const ALL: [DecodeError; 4] =
-        [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::Crowded];
+        [DecodeError::Broken, DecodeError::TooLong, DecodeError::Unknown, DecodeError::BudgetUsed];
 
-    /// The message for the error. `bytes_max`: the length that checks search.
+    /// Returns the error message. `bytes_max`: the maximum length of content that checks search.
     pub fn reason(self, bytes_max: usize) -> String {
         match self {
             DecodeError::Broken => "the content does not decode as its content-encoding says".to_owned(),
             DecodeError::TooLong => format!("the content is longer than {} MiB when decoded", bytes_max >> 20),
-            DecodeError::Unknown => "the content-encoding is none of gzip, deflate and br".to_owned(),
-            DecodeError::Crowded => format!(
+            DecodeError::Unknown => "the content-encoding is not gzip, deflate or br".to_owned(),
+            DecodeError::BudgetUsed => format!(
                 "the response was not checked: responses in flight take more than {} MiB together (use fewer \
                  connections)",
                 ContentBudget::BYTES_MAX >> 20
@@ -70,21 +70,23 @@ impl DecodeError {
     }
 }
 
-/// The codings in these fields, in the order of their application; empty for plain content.
+/// Returns the codings that the `content-encoding` fields name, in the order in which the server
+/// applied them. Without a coding the result is empty.
 fn codings<'a>(fields: impl Iterator<Item = &'a [u8]>) -> impl Iterator<Item = &'a [u8]> {
     let names = fields.flat_map(|field| field.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii);
     names.filter(|name| !name.is_empty() && !name.eq_ignore_ascii_case(b"identity"))
 }
 
-/// Whether the fields name any coding.
+/// Returns whether the `content-encoding` fields name any coding.
 pub fn is_coded<'a>(fields: impl Iterator<Item = &'a [u8]>) -> bool {
     codings(fields).next().is_some()
 }
 
-/// Decodes content into `text`, up to `bytes_max` bytes.
+/// Decodes content into `text`, which may become at most `bytes_max` bytes long.
 ///
 /// # Errors
-/// Why the content could not be decoded; `text` is then meaningless.
+/// Returns the reason why the content could not be decoded. The content of `text` is then
+/// meaningless.
 pub fn decode<'a>(
     fields: impl Iterator<Item = &'a [u8]>,
     content: &[u8],
@@ -102,15 +104,15 @@ pub fn decode<'a>(
         text.extend_from_slice(content.get(..bytes_max).unwrap_or(content));
         return Ok(());
     };
-    undo(last, content, bytes_max, text)?;
+    decode_one_coding(last, content, bytes_max, text)?;
     for name in before.iter().rev() {
         let coded = std::mem::take(text);
-        undo(name, &coded, bytes_max, text)?;
+        decode_one_coding(name, &coded, bytes_max, text)?;
     }
     Ok(())
 }
 
-fn undo(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
+fn decode_one_coding(name: &[u8], content: &[u8], bytes_max: usize, text: &mut Vec<u8>) -> Result<(), DecodeError> {
     let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
     if is("gzip") || is("x-gzip") {
         bounded(MultiGzDecoder::new(content), bytes_max, text)
@@ -197,7 +199,7 @@ mod tests {
             (&["br"], b"\xff\xff\xff\xff", 100, DecodeError::Broken),
             (&["zstd"], b"", 100, DecodeError::Unknown),
             (&["gzip, gzip, gzip, gzip"], &gzipped, 100, DecodeError::Unknown),
-            // A kilobyte that decodes to a megabyte.
+            // A kilobyte of this content decodes to a megabyte.
             (&["gzip"], &gzipped, (1 << 20) - 1, DecodeError::TooLong),
             (&["br"], BROTLI, 22, DecodeError::TooLong),
         ] {

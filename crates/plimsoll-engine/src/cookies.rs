@@ -4,8 +4,9 @@
 //!
 //! Not here: other hosts, since a load has one; cookies that scripts set.
 
-/// Most cookies of a user, and longest cookie in bytes: the minimum that RFC 6265 asks of browsers.
+/// The maximum number of cookies of one user. RFC 6265 asks browsers to support at least as many.
 const COOKIES_MAX: usize = 50;
+/// The maximum length of a cookie in bytes. RFC 6265 asks browsers to support at least this length.
 const COOKIE_BYTES_MAX: usize = 4096;
 
 /// The cookies of one user.
@@ -20,17 +21,18 @@ struct Cookie {
     name: String,
     value: String,
     path: String,
-    /// Expiry in s since 1970; `None`: the cookie ends with the user's session.
+    /// The time at which the cookie expires, s since 1970. `None`: the cookie ends with the user's
+    /// session.
     until_s: Option<u64>,
     https_only: bool,
 }
 
-/// The request that sets or sends cookies.
+/// The request whose response sets cookies, or that sends cookies.
 #[derive(Debug, Clone, Copy)]
 pub struct CookieScope<'a> {
     /// The host, without its port.
     pub host: &'a str,
-    /// Path and query of the request.
+    /// The path and query of the request.
     pub target: &'a str,
     /// Whether the request uses TLS.
     pub https: bool,
@@ -45,8 +47,8 @@ impl CookieScope<'_> {
 }
 
 impl CookieJar {
-    /// Stores the value of a `Set-Cookie` field; invalid cookies and those for other hosts are
-    /// ignored.
+    /// Stores the cookie in the value of a `Set-Cookie` field. Invalid cookies and cookies for
+    /// other hosts are ignored.
     pub fn set(&mut self, field: &[u8], scope: CookieScope) {
         let Ok(field) = std::str::from_utf8(field) else { return };
         let mut parts = field.split(';');
@@ -101,7 +103,8 @@ impl CookieJar {
         }
     }
 
-    /// Writes the value of a request's `Cookie` field, longer paths first; nothing without cookies.
+    /// Writes the value of a request's `Cookie` field. Cookies with longer paths come first.
+    /// Without a matching cookie nothing is written.
     pub fn write(&self, scope: CookieScope, out: &mut String) {
         let path = scope.path();
         let is_sent = |cookie: &&Cookie| {
@@ -127,13 +130,13 @@ impl CookieJar {
         }
     }
 
-    /// Whether there are no cookies.
+    /// Returns whether the user has no cookies.
     pub fn is_empty(&self) -> bool {
         self.cookies.is_empty()
     }
 }
 
-/// The default path of a cookie: the request's path up to the last `/` (5.1.4).
+/// Returns the default path of a cookie: the request's path up to the last `/` (RFC 6265, 5.1.4).
 fn default_path(path: &str) -> &str {
     match path.rfind('/') {
         Some(at) if at > 0 && path.starts_with('/') => &path[..at],
@@ -141,12 +144,13 @@ fn default_path(path: &str) -> &str {
     }
 }
 
-/// Whether a cookie's path matches a request's path (5.1.4).
+/// Returns whether a cookie's path matches a request's path (RFC 6265, 5.1.4).
 fn is_for(cookie: &str, path: &str) -> bool {
     path.strip_prefix(cookie).is_some_and(|rest| rest.is_empty() || cookie.ends_with('/') || rest.starts_with('/'))
 }
 
-/// Parses a cookie date (5.1.1) to s since 1970; earlier dates become the first day.
+/// Parses a cookie date (RFC 6265, 5.1.1) to s since 1970. A date before 1970 becomes the first day
+/// of 1970.
 fn date_s(text: &str) -> Option<u64> {
     let (mut time, mut day, mut month, mut year) = (None, None, None, None);
     for token in text.split(|c: char| !(c.is_ascii_alphanumeric() || c == ':')).filter(|token| !token.is_empty()) {
@@ -170,7 +174,8 @@ fn date_s(text: &str) -> Option<u64> {
         }
     }
     let (day, month, year): (u64, u64, u64) = (day?, month?, year?);
-    // Days of the Gregorian calendar since 1970, in years that begin with March.
+    // The formula for the days since 1970 uses years that begin with March, so that the leap day is
+    // the last day.
     let (year, of_year) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let of_era = year % 400 * 365 + year % 400 / 4 - year % 400 / 100 + (153 * of_year + 2) / 5 + day - 1;
     let days = (year / 400 * 146_097 + of_era).saturating_sub(719_468);
@@ -192,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_are_sent_where_a_browser_sends_them() {
+    fn cookies_are_sent_as_by_a_browser() {
         let mut jar = CookieJar::default();
         for field in [
             "sid=a; Path=/; HttpOnly",
@@ -225,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_taken_or_left_out_without_a_panic() {
+    fn any_cookie_bytes_are_stored_or_ignored_without_a_panic() {
         let mut rng = plimsoll_model::rng::Rng::new(7);
         let words = [
             "a=b",
@@ -255,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_read_as_servers_write_them() {
+    fn cookie_dates_of_servers_are_parsed() {
         for (text, expect) in [
             ("Wed, 21 Oct 2015 07:28:00 GMT", Some(1_445_412_480)),
             ("Wednesday, 21-Oct-15 07:28:00 GMT", Some(1_445_412_480)),

@@ -5,17 +5,17 @@
 
 use crate::answers::AnswerChecks;
 use crate::encode::{encode_request, host_field};
-use crate::fill::{FormError, FormNames, FormTurn, FormValues, RequestForm};
+use crate::fill::{FillContext, FormError, FormNames, FormValues, RequestForm};
 use crate::patterns::{PatternCache, PatternError};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};
-use plimsoll_wire::redirect::{RedirectRefusal, target_of, turns_into_get};
+use plimsoll_wire::redirect::{RedirectRefusal, redirect_target, turns_into_get};
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Why the requests of a plan cannot be encoded.
+/// The reason why the requests of a plan cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum SourceError {
     /// A request is no valid HTTP.
@@ -27,29 +27,29 @@ pub enum SourceError {
     /// An expectation has an invalid pattern.
     #[error(transparent)]
     Pattern(#[from] PatternError),
-    /// A filled-in body cannot be converted to a valid message.
-    #[error("its body, filled in, does not fit the message that the method takes")]
+    /// A filled-in body is no valid gRPC message of its type.
+    #[error("the body with its values does not fit the message type of the method")]
     Message,
-    /// The plan's list of requests is missing.
+    /// The plan sends a list of requests, but the list is missing.
     #[error("the plan has no list of requests")]
     Unlisted,
 }
 
-/// Which parts of a response are stored.
+/// Which parts of the responses of a route are stored for checks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AnswerRetention {
-    /// Nothing is stored: the status suffices.
+    /// Nothing is stored, because only the status is checked.
     Nothing,
     /// The head is stored.
     Head,
-    /// Head and content are stored.
+    /// The head and the content are stored.
     All,
 }
 
 /// A route encoded for the wire, with the checks of its responses.
 #[derive(Debug, Clone)]
 pub struct EncodedRoute {
-    /// The encoded request. For a template it is the first filled-in request.
+    /// The encoded request of the route. For a template it is the first filled-in request.
     pub request: EncodedRequest,
     /// The HTTP statuses that count as success for this route.
     pub ok_status: StatusSet,
@@ -57,35 +57,35 @@ pub struct EncodedRoute {
     pub ok_grpc: Option<GrpcStatusSet>,
     /// Whether responses are streams in which the arrival time of each message is recorded.
     pub times_messages: bool,
-    /// The timeout of a request, from its start to the last byte of the response, ns.
+    /// The maximum time from the start of a request to the last byte of its response, ns.
     pub timeout_ns: u64,
-    /// Most redirects that one request of the route may follow.
+    /// The maximum number of redirects that one request of the route may follow.
     pub follow: u8,
     /// Which parts of the route's responses are stored.
     pub kept: AnswerRetention,
-    /// The checks of the route's responses; `None`: the status suffices.
+    /// The compiled checks of the route's responses; `None`: only the status is checked.
     pub checks: Option<Box<AnswerChecks>>,
     /// The route's request template; `None`: every request of the route is equal.
     pub(crate) form: Option<Box<RouteForm>>,
 }
 
-/// A request template with its buffers.
+/// The request template of a route, with the buffers for filling it in.
 #[derive(Debug, Clone)]
 pub(crate) struct RouteForm {
-    /// The compiled template; `None`: the request varies only by cookies.
+    /// The compiled template; `None`: only the cookies of the request vary.
     form: Option<RequestForm>,
     request: Request,
-    /// Number of the request's own header fields; the cookie field follows them.
+    /// The number of the request's own header fields; the cookie field follows them.
     headers: usize,
-    /// A buffer for the `Cookie` field while there are no cookies.
+    /// The buffer of the `Cookie` field, kept here while the user has no cookies.
     cookie: Option<(String, String)>,
     host: String,
     keep_alive: bool,
-    /// For a gRPC call, the conversion of the body.
+    /// For a gRPC call, the converter of the filled-in JSON body to messages.
     messages: Option<FilledMessages>,
 }
 
-/// The conversion of filled-in bodies to messages.
+/// The converter of filled-in JSON bodies to gRPC messages.
 #[derive(Debug, Clone)]
 struct FilledMessages {
     text: Arc<dyn MessageText>,
@@ -93,7 +93,7 @@ struct FilledMessages {
 }
 
 impl RouteForm {
-    /// Whether parts of the request are templates.
+    /// Returns whether parts of the request are templates.
     pub fn is_filled(&self) -> bool {
         self.form.is_some()
     }
@@ -104,20 +104,22 @@ impl RouteForm {
         h1::RequestParts { method, target, host: &self.host, headers, body, keep_alive: self.keep_alive }
     }
 
-    /// Converts the filled-in body of a gRPC call to messages. Returns false if the body does not
-    /// encode. The call is then sent empty, and the server reports the error.
+    /// Converts the filled-in body of a gRPC call to messages. Returns false if the body is no
+    /// valid message. The call is then sent without a message, and the server reports the error.
     fn make_messages(&mut self) -> bool {
         let Some(FilledMessages { text, content }) = &mut self.messages else { return true };
         content.clear();
         text.write(&self.request.body, content)
     }
 
-    /// Whether the request has its own cookies, which replace a user's.
+    /// Returns whether the request has its own `Cookie` field, which replaces the cookies of a
+    /// user.
     fn has_cookie(&self) -> bool {
         self.request.headers[..self.headers].iter().any(|(name, _)| name.eq_ignore_ascii_case("cookie"))
     }
 
-    /// Adds a `Cookie` field for the request's path and query, if there are matching cookies.
+    /// Adds the `Cookie` field with the cookies that match the request's path and query, if there
+    /// are any.
     fn set_cookie(&mut self, write: &mut dyn FnMut(&str, &mut String)) {
         if self.request.headers.len() > self.headers {
             self.cookie = self.request.headers.pop();
@@ -135,21 +137,22 @@ impl RouteForm {
     }
 }
 
-/// Compiles the routes of a plan.
+/// Encodes the routes of a plan, and compiles their templates and checks.
 pub(crate) struct RouteCompiler<'a, 'p> {
     pub plan: &'a Plan,
     pub names: &'a FormNames<'p>,
     pub values: &'a mut FormValues,
     pub patterns: &'a mut PatternCache,
-    /// Offset from the monotonic clock to Unix time, ns.
+    /// The offset from the monotonic clock to Unix time, ns.
     pub unix_offset_ns: u64,
-    /// Whether users have cookies. Heads of responses are then stored, and every request may vary.
+    /// Whether users have cookies. If so, the heads of all responses are stored, and every request
+    /// may vary.
     pub cookies: bool,
 }
 
 impl EncodedRoute {
-    /// Sets the converter of gRPC messages. A filled-in body must encode with the values of the
-    /// first request; otherwise this is an error.
+    /// Sets the converter of gRPC messages. Returns an error if the body, filled in as for the
+    /// first request, is no valid message.
     pub fn translate(&mut self, plan: &Plan, text: &Arc<dyn MessageText>) -> Result<(), SourceError> {
         if let Some(checks) = &mut self.checks {
             checks.set_message_text(Arc::clone(text));
@@ -160,17 +163,18 @@ impl EncodedRoute {
         let fits = form.make_messages();
         let like = self.request.clone();
         self.request.rewrite(&like, &form.parts());
-        // Captured values are unknown before the first response, so a failure here proves nothing.
+        // Captured values are unknown before the first response. If the plan captures values, a
+        // body that does not convert is therefore no error yet.
         if fits || !plan.traffic.captured().is_empty() { Ok(()) } else { Err(SourceError::Message) }
     }
 }
 
 impl RouteCompiler<'_, '_> {
     pub fn compile(&mut self, route: &Route) -> Result<EncodedRoute, SourceError> {
-        let mut request = route.on_wire().into_owned();
+        let mut request = route.as_sent().into_owned();
         let form = RequestForm::compile(self.names, route)?;
         if let Some(form) = &form {
-            self.values.fill(form, &mut request, &FormTurn::first(self.unix_offset_ns / 1_000_000));
+            self.values.fill(form, &mut request, &FillContext::first(self.unix_offset_ns / 1_000_000));
         }
         let checks = AnswerChecks::compile(route, self.patterns)?;
         let kept = match (&checks, self.cookies || route.follow > 0) {
@@ -179,17 +183,17 @@ impl RouteCompiler<'_, '_> {
             (None, false) => AnswerRetention::Nothing,
         };
         let mut encoded = encode_request(self.plan, &request)?;
-        let gives_stream = route.grpc.as_ref().is_some_and(|call| call.gives_stream);
+        let returns_stream = route.grpc.as_ref().is_some_and(|call| call.returns_stream);
         encoded = match &route.grpc {
-            Some(call) if gives_stream && call.in_turn => encoded.in_turn(),
-            Some(_) if !gives_stream => encoded.with_one_message(),
+            Some(call) if returns_stream && call.in_turn => encoded.in_turn(),
+            Some(_) if !returns_stream => encoded.with_one_message(),
             _ => encoded,
         };
         let is_written = form.is_some() || self.cookies || route.follow > 0;
         Ok(EncodedRoute {
             ok_status: route.ok_status.clone(),
             ok_grpc: route.grpc.as_ref().map(|call| call.ok),
-            times_messages: gives_stream,
+            times_messages: returns_stream,
             timeout_ns: route.timeout_ns,
             follow: route.follow,
             form: is_written.then(|| {
@@ -210,7 +214,7 @@ pub(crate) fn unix_offset_ns() -> u64 {
     unix.saturating_sub(plimsoll_sys::clock::monotonic_ns())
 }
 
-/// The encoded routes of a plan, and the requests filled in from them, by exchange number.
+/// The encoded routes of a plan, and the filled-in request of each exchange, by exchange number.
 #[derive(Debug, Clone)]
 pub(crate) struct FilledRoutes {
     pub routes: Vec<EncodedRoute>,
@@ -224,13 +228,15 @@ struct FilledRequest {
     request: EncodedRequest,
     /// Whether the exchange sends this filled-in request instead of the route's fixed one.
     is_filled_in: bool,
-    /// Number of redirects followed, and whether one of them changed the method to GET.
+    /// The number of redirects that the exchange has followed.
     hops: u8,
+    /// Whether one of the redirects changed the method to GET.
     as_get: bool,
 }
 
 impl FilledRequest {
-    /// Returns the slot of an exchange in `all`, created from `like` if missing.
+    /// Returns the filled-in request of `exchange` in `all`. If it is missing, creates it as a copy
+    /// of `like`.
     fn for_exchange<'a>(
         all: &'a mut Vec<FilledRequest>,
         exchange: u32,
@@ -254,13 +260,13 @@ impl FilledRoutes {
         FilledRoutes { routes, values, filled: Vec::new(), unix_offset_ns }
     }
 
-    /// Fills in the request of an exchange for `route`, which has a template. `cookies` writes the
-    /// cookies for a given path and query.
+    /// Fills in the request that `exchange` sends for `route`, which has a template. `cookies`
+    /// writes the user's cookies for a given path and query.
     pub fn fill(
         &mut self,
         exchange: u32,
         route: RouteNumber,
-        turn: &FormTurn,
+        turn: &FillContext,
         cookies: &mut dyn FnMut(&str, &mut String),
     ) {
         let route = &mut self.routes[usize::from(route)];
@@ -276,25 +282,25 @@ impl FilledRoutes {
         filled.is_filled_in = true;
     }
 
-    /// Marks that the exchange sends the route's fixed request.
+    /// Marks that `exchange` sends the fixed request of its route, not a filled-in one.
     pub fn leave(&mut self, exchange: u32) {
         if let Some(filled) = self.filled.get_mut(exchange as usize) {
             (filled.is_filled_in, filled.hops, filled.as_get) = (false, 0, false);
         }
     }
 
-    /// Makes an exchange for `route` follow the redirect of a response. The exchange then sends its
-    /// first request with another path. Redirects are rare, so this may allocate.
+    /// Prepares the next request of an exchange that follows a redirect: the first request with
+    /// another path. Redirects are rare, so this may allocate memory.
     pub fn redirect(
         &mut self,
         exchange: u32,
         route: RouteNumber,
         (status, location): (u16, &str),
         origin: &Origin,
-        turn: &FormTurn,
+        turn: &FillContext,
         cookies: &mut dyn FnMut(&str, &mut String),
     ) -> Result<(), RedirectRefusal> {
-        let target = target_of(location, target(self.request(exchange, route)), origin)?;
+        let target = redirect_target(location, target(self.request(exchange, route)), origin)?;
         let route = &mut self.routes[usize::from(route)];
         let Some(form) = &route.form else { return Err(RedirectRefusal::TooOften) };
         let filled = FilledRequest::for_exchange(&mut self.filled, exchange, &route.request);
@@ -320,7 +326,8 @@ impl FilledRoutes {
         Ok(())
     }
 
-    /// The request of an exchange for `route`, which has a template.
+    /// Returns the request that `exchange` sends for `route`: the filled-in one, or the fixed one
+    /// of the route.
     #[inline]
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         match self.filled.get(exchange as usize) {

@@ -1,9 +1,9 @@
-//! Exchanges in flight, ordered by deadline. An exchange is one request with its response. The
-//! slots of exchanges are reused, so nothing is allocated at a stable concurrency.
+//! The exchanges in flight, ordered by deadline. An exchange is one request with its response. The
+//! memory of an ended exchange is reused, so a stable concurrency needs no allocation.
 //!
-//! With one timeout, the order of deadlines equals the order of starts. So a doubly linked list of
-//! the exchanges gives constant cost. Each distinct timeout of the routes has its own list (a
-//! lane). The earliest deadline is the minimum over the first entries of the lanes.
+//! Exchanges with equal timeouts reach their deadlines in the order of their starts. So a doubly
+//! linked list for each distinct timeout (a lane) adds and removes an exchange at constant cost.
+//! The earliest deadline is the minimum over the first entries of all lanes.
 
 use crate::source::Source;
 use plimsoll_model::RouteNumber;
@@ -11,18 +11,18 @@ use std::ops::{Index, IndexMut};
 
 const NONE: u32 = u32::MAX;
 
-/// One request and its response. Times are absolute, ns.
+/// One request with its response, from the start to the end. All times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct Exchange {
-    /// The number of the user (closed loop) or arrival (open loop).
+    /// The number of the user (closed loop) or of the arrival (open loop) that sends the request.
     pub user: u64,
-    /// Time at which the request was intended to start.
+    /// The time at which the request was intended to start.
     pub intended_ns: u64,
-    /// Time at which the first byte was sent; 0 before.
+    /// The time at which the first byte was sent; 0 before.
     pub sent_ns: u64,
-    /// Time at which the first byte of the response arrived; 0 before.
+    /// The time at which the first byte of the response arrived; 0 before.
     pub first_byte_ns: u64,
-    /// Time at which the request times out.
+    /// The time at which the request times out.
     pub deadline_ns: u64,
     /// The number of the exchange's connection slot.
     pub slot: u32,
@@ -32,16 +32,18 @@ pub struct Exchange {
     pub measured: bool,
     /// How often the request was sent again.
     pub resent: u8,
-    /// Number of messages whose responses are still to come after the current one.
+    /// The number of messages of this exchange whose responses follow after the current response.
     pub further: u32,
-    /// The neighbours in the lane, which is ordered by deadline.
+    /// The number of the previous exchange in the lane, which is ordered by deadline.
     before: u32,
+    /// The number of the next exchange in the lane.
     after: u32,
     /// The number of the next exchange in the same waiting line.
     behind: u32,
 }
 
-// Each busy connection has an exchange, and there may be very many: so its size is limited.
+// Each busy connection has an exchange, and there may be very many connections. So the size of an
+// exchange is limited to 64 bytes.
 const _: () = assert!(size_of::<Exchange>() <= 64);
 
 impl Exchange {
@@ -66,16 +68,16 @@ impl Exchange {
     }
 }
 
-/// Exchanges that wait for the same connection, first come, first served.
+/// The queue of the exchanges that wait for the same connection, first come, first served.
 #[derive(Debug, Clone, Copy)]
-pub struct WaitingLine {
+pub struct ExchangeQueue {
     first: u32,
     last: u32,
     length: u32,
 }
 
-impl WaitingLine {
-    pub const EMPTY: WaitingLine = WaitingLine { first: NONE, last: NONE, length: 0 };
+impl ExchangeQueue {
+    pub const EMPTY: ExchangeQueue = ExchangeQueue { first: NONE, last: NONE, length: 0 };
 
     #[inline]
     pub fn is_empty(&self) -> bool {
@@ -92,7 +94,7 @@ impl WaitingLine {
 #[derive(Debug, Clone, Copy)]
 struct Lane {
     timeout_ns: u64,
-    /// Deadline of the first exchange; `u64::MAX` if the lane is empty.
+    /// The deadline of the first exchange; `u64::MAX` if the lane is empty.
     first_ns: u64,
     first: u32,
     last: u32,
@@ -113,7 +115,7 @@ impl Exchanges {
         Exchanges::with_timeouts(source.routes().iter().map(|route| route.timeout_ns))
     }
 
-    /// Creates an empty set for routes with these timeouts.
+    /// Creates an empty set of exchanges for routes with these timeouts, ns.
     fn with_timeouts(timeouts_ns: impl Iterator<Item = u64>) -> Exchanges {
         let mut lanes: Vec<Lane> = Vec::new();
         let lane_of = timeouts_ns
@@ -128,11 +130,11 @@ impl Exchanges {
         Exchanges { places: Vec::new(), free: Vec::new(), lanes, lane_of }
     }
 
-    /// Begins an exchange and returns its number. Its timeout counts from `now_ns`, which never
-    /// goes back.
+    /// Adds an exchange and returns its number. Its timeout counts from `now_ns`, which never
+    /// decreases.
     ///
-    /// Always inlined, like the functions below: each runs once a request, and a call with its
-    /// copies would cost as much as the work.
+    /// Always inlined, like the functions below. Each runs once per request, and a function call
+    /// with its copies would cost as much as the work.
     #[inline(always)]
     pub fn begin(&mut self, mut exchange: Exchange, now_ns: u64) -> u32 {
         let lane = &mut self.lanes[self.lane_of[usize::from(exchange.route)] as usize];
@@ -156,7 +158,7 @@ impl Exchanges {
         number
     }
 
-    /// Ends an exchange. Its data stays readable until the next exchange begins.
+    /// Removes an ended exchange. Its data stays readable until the next exchange begins.
     #[inline(always)]
     pub fn end(&mut self, number: u32) {
         let Exchange { route, before, after, .. } = self.places[number as usize];
@@ -178,7 +180,7 @@ impl Exchanges {
     }
 
     /// Appends an exchange to a waiting line.
-    pub fn queue(&mut self, line: &mut WaitingLine, number: u32) {
+    pub fn queue(&mut self, line: &mut ExchangeQueue, number: u32) {
         self.places[number as usize].behind = NONE;
         match line.last {
             NONE => line.first = number,
@@ -189,7 +191,7 @@ impl Exchanges {
     }
 
     /// Removes the first exchange of a waiting line and returns its number.
-    pub fn take_first(&mut self, line: &mut WaitingLine) -> Option<u32> {
+    pub fn take_first(&mut self, line: &mut ExchangeQueue) -> Option<u32> {
         let number = line.first;
         if number == NONE {
             return None;
@@ -203,8 +205,8 @@ impl Exchanges {
     }
 
     /// Removes an exchange from a waiting line. Returns whether the exchange was in the line.
-    pub fn remove_from_line(&mut self, line: &mut WaitingLine, number: u32) -> bool {
-        let Some(before) = self.in_line(line).take_while(|other| *other != number).last() else {
+    pub fn remove_from_line(&mut self, line: &mut ExchangeQueue, number: u32) -> bool {
+        let Some(before) = self.numbers_in_queue(line).take_while(|other| *other != number).last() else {
             return line.first == number && self.take_first(line).is_some();
         };
         if self.places[before as usize].behind != number {
@@ -218,13 +220,13 @@ impl Exchanges {
         true
     }
 
-    /// The numbers of the exchanges in a waiting line, in order.
-    pub fn in_line(&self, line: &WaitingLine) -> impl Iterator<Item = u32> {
+    /// Iterates over the numbers of the exchanges in a waiting line, the first one first.
+    pub fn numbers_in_queue(&self, line: &ExchangeQueue) -> impl Iterator<Item = u32> {
         let some = |number: u32| (number != NONE).then_some(number);
         std::iter::successors(some(line.first), move |number| some(self.places[*number as usize].behind))
     }
 
-    /// All exchanges in flight, in no order.
+    /// Iterates over all exchanges in flight, in no particular order.
     pub fn under_way(&self) -> impl Iterator<Item = &Exchange> {
         let at = |number: u32| (number != NONE).then(|| &self.places[number as usize]);
         self.lanes
@@ -232,7 +234,8 @@ impl Exchanges {
             .flat_map(move |lane| std::iter::successors(at(lane.first), move |exchange| at(exchange.after)))
     }
 
-    /// The earliest deadline (ns), and the number of its exchange.
+    /// Returns the earliest deadline (absolute, ns) and the number of its exchange; `None` without
+    /// exchanges.
     #[inline]
     pub fn first_deadline(&self) -> Option<(u64, u32)> {
         let mut earliest = (u64::MAX, NONE);
@@ -266,7 +269,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_deadline_is_the_earliest_whatever_has_ended() {
+    fn the_first_deadline_is_the_earliest_after_any_end() {
         for timeouts_ns in [vec![50], vec![50, 50, 7], vec![1_000, 1, 300, 20]] {
             let mut rng = plimsoll_model::rng::Rng::new(3);
             let mut exchanges = Exchanges::with_timeouts(timeouts_ns.iter().copied());
@@ -291,10 +294,10 @@ mod tests {
     }
 
     #[test]
-    fn waiting_lines_keep_their_order() {
+    fn queues_keep_their_order() {
         let mut rng = plimsoll_model::rng::Rng::new(5);
         let mut exchanges = Exchanges::with_timeouts([50].into_iter());
-        let (mut line, mut expect) = (WaitingLine::EMPTY, Vec::new());
+        let (mut line, mut expect) = (ExchangeQueue::EMPTY, Vec::new());
         let numbers: Vec<u32> = (0..9).map(|user| exchanges.begin(Exchange::new(0, user, 0, 0, true), 0)).collect();
         for _ in 0..5_000 {
             let number = numbers[rng.below(9) as usize];
@@ -314,13 +317,13 @@ mod tests {
                 }
                 _ => {}
             }
-            assert_eq!(exchanges.in_line(&line).collect::<Vec<_>>(), expect);
+            assert_eq!(exchanges.numbers_in_queue(&line).collect::<Vec<_>>(), expect);
             assert_eq!((line.len() as usize, line.is_empty()), (expect.len(), expect.is_empty()));
         }
     }
 
     #[test]
-    fn a_timeout_without_end_is_no_deadline_that_passes() {
+    fn an_unlimited_timeout_never_passes() {
         let mut exchanges = Exchanges::with_timeouts([u64::MAX].into_iter());
         for now_ns in 5..8 {
             let number = exchanges.begin(Exchange::new(0, 0, 0, 0, true), now_ns);

@@ -1,14 +1,16 @@
-//! The first failed response of each kind. Its first bytes are stored until the end of the load.
+//! The first failed response of each kind, of which the first bytes are stored until the end of the
+//! load.
 //!
 //! A response that arrives in one piece costs nothing here unless it fails. A failed response costs
-//! one lookup in a short list; only the first of a kind is copied. The first piece of a longer
-//! response usually has the status. If the piece is too short for that, it is stored until the next
-//! piece arrives.
+//! one lookup in a short list, and only the first response of a kind is copied. The first piece of
+//! a longer response usually contains the status. A first piece without the whole status is stored
+//! until the next piece arrives.
 //!
-//! Not here: which responses fail, and their text (`plimsoll_model::failed_answer`).
+//! Not here: deciding which responses fail, and formatting their text
+//! (`plimsoll_model::failed_answer`).
 
 use crate::answers::AnswerText;
-use plimsoll_model::failed_answer::{AnswerMiss, KEPT_BYTES, KINDS_MAX};
+use plimsoll_model::failed_answer::{KEPT_BYTES, KINDS_MAX, MissedExpectation};
 use plimsoll_model::{CallFault, FailedAnswer, GrpcStatus, Redact};
 use plimsoll_wire::ProtocolError;
 
@@ -27,17 +29,17 @@ pub enum AnswerKind {
         ended: GrpcStatus,
         /// Whether the response has a `grpc-status` field; otherwise the gRPC status was derived
         /// from `status`.
-        is_said: bool,
+        is_stated: bool,
         /// The fault in the messages of the response, if any.
         fault: Option<CallFault>,
     },
-    /// The received bytes are no HTTP response.
+    /// The received bytes are not a valid HTTP response.
     Protocol(ProtocolError),
 }
 
 impl AnswerKind {
-    /// Whether two kinds count as one in a report: all protocol errors do, and calls with equal
-    /// status.
+    /// Returns whether a report counts two kinds as one. All protocol errors are one kind, and so
+    /// are gRPC calls with equal status.
     fn is_like(self, other: AnswerKind) -> bool {
         match (self, other) {
             (AnswerKind::Protocol(_), AnswerKind::Protocol(_)) => true,
@@ -50,17 +52,17 @@ impl AnswerKind {
     }
 }
 
-/// A piece of a response.
+/// A received piece of a response, with its exchange and its arrival time.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerPiece<'a> {
     /// The number of the exchange that received the piece.
     pub exchange: u32,
     /// Whether this is the first piece of the response.
     pub first: bool,
-    /// Whether the piece is content only, with the head separate.
+    /// Whether the piece contains only content, because the head arrived separately.
     pub bare: bool,
     pub bytes: &'a [u8],
-    /// Time at which the piece arrived, ns of schedule time.
+    /// The time at which the piece arrived, ns of schedule time.
     pub at_ns: u64,
 }
 
@@ -68,7 +70,8 @@ struct FailedAnswerCopy {
     kind: AnswerKind,
     at_ns: u64,
     bytes: Vec<u8>,
-    /// The exchange whose further pieces belong to this copy; `None` once it is complete.
+    /// The number of the exchange whose next pieces continue this copy; `None` once the copy is
+    /// complete.
     open: Option<u32>,
 }
 
@@ -79,7 +82,7 @@ impl FailedAnswerCopy {
     }
 }
 
-/// The first failed responses of one worker.
+/// The first failed response of each kind that one worker received.
 #[derive(Default)]
 pub struct FailedAnswers {
     kept: Vec<FailedAnswerCopy>,
@@ -96,13 +99,13 @@ impl FailedAnswers {
         FailedAnswers { redact, ..FailedAnswers::default() }
     }
 
-    /// Takes a piece of an unfinished response that has failed, or may fail.
+    /// Stores a piece of an unfinished response that has failed or may fail.
     #[cold]
     pub fn add_unfinished_piece(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         self.take(kind, piece);
     }
 
-    /// Takes the last piece of a failed response.
+    /// Stores the last piece of a failed response.
     #[cold]
     pub fn ended(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         if let Some(at) = self.take(kind, piece) {
@@ -110,11 +113,12 @@ impl FailedAnswers {
         }
     }
 
-    /// Adds a stored response with a successful status that misses an expectation or capture.
+    /// Adds a response with a successful status that failed a check. Only the first such response
+    /// for each failed check is kept.
     #[cold]
     pub fn missed(
         &mut self,
-        missed: AnswerMiss,
+        missed: MissedExpectation,
         status: u16,
         answer: &AnswerText,
         content: &[u8],
@@ -127,13 +131,14 @@ impl FailedAnswers {
         }
     }
 
-    /// Drops the unfinished response of an exchange that receives no further bytes.
+    /// Removes the unfinished response of `exchange`, which receives no further bytes.
     #[cold]
     pub fn given_up(&mut self, exchange: u32) {
         self.kept.retain(|kept| kept.open != Some(exchange));
     }
 
-    /// Stores a piece if its response is the first of its kind. Returns the index of the copy.
+    /// Stores a piece of a response that is the first of its kind. Returns the index of the copy;
+    /// `None` if the piece is not stored.
     fn take(&mut self, kind: AnswerKind, piece: AnswerPiece) -> Option<usize> {
         let open = self.kept.iter().position(|kept| kept.open == Some(piece.exchange));
         let open = match open {
@@ -177,8 +182,8 @@ impl FailedAnswers {
         let told = |kept: FailedAnswerCopy| match kept.kind {
             AnswerKind::Unknown => None,
             AnswerKind::Status(status) => Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how)),
-            AnswerKind::Call { status, ended, is_said, fault } => {
-                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how).of_call(ended, is_said, fault))
+            AnswerKind::Call { status, ended, is_stated, fault } => {
+                Some(FailedAnswer::answer(status, kept.at_ns, &kept.bytes, how).for_grpc_call(ended, is_stated, fault))
             }
             AnswerKind::Protocol(error) => {
                 Some(FailedAnswer::no_http(kept.at_ns, &kept.bytes, &error.to_string(), how))
@@ -189,9 +194,9 @@ impl FailedAnswers {
     }
 }
 
-/// The status in the first piece of a response whose head is incomplete; interim responses are
-/// skipped.
-pub fn status_of(bytes: &[u8]) -> Option<u16> {
+/// Returns the HTTP status in the first bytes of a response. `None`: the status is incomplete, or
+/// it is that of an interim response (1xx).
+pub fn status_in_partial_head(bytes: &[u8]) -> Option<u16> {
     let line = bytes.trim_ascii_start();
     let digits = line.strip_prefix(b"HTTP/1.")?.get(2..5)?;
     let status = digits.iter().try_fold(0, |status, digit| match digit {
@@ -210,10 +215,10 @@ mod tests {
     }
 
     #[test]
-    fn the_first_of_each_kind_is_kept_whole_whatever_comes_between() {
+    fn the_first_failure_of_each_kind_is_stored_whole() {
         let mut failed = FailedAnswers::default();
-        // In pieces, with the first too short; between them a response of the same kind, and one
-        // that succeeds.
+        // A response arrives in pieces, and the first piece is too short for the status. Between
+        // the pieces arrive a response of the same kind and a successful response.
         failed.add_unfinished_piece(AnswerKind::Unknown, piece(1, true, b"HTT"));
         failed.add_unfinished_piece(AnswerKind::Unknown, piece(2, true, b"HT"));
         failed.add_unfinished_piece(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
@@ -221,13 +226,14 @@ mod tests {
         failed.ended(AnswerKind::Status(503), piece(1, false, b"try later"));
         // Exchange 2 is a new one: its open copy belongs to a response that succeeded.
         failed.ended(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
-        // The end of an unknown response.
+        // Exchange 4 receives the end of a response whose beginning was not stored.
         failed.ended(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
         failed.ended(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
         failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
-        // A response without gRPC status, known to fail only at its end: the last piece is shown.
+        // A response without a gRPC status is known to fail only at its end, so its last piece is
+        // shown.
         let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
-        failed.ended(AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_said: false, fault: None }, page);
+        failed.ended(AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None }, page);
         // An unfinished response is not stored.
         failed.add_unfinished_piece(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
@@ -245,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_kept_than_is_needed() {
+    fn stored_failed_responses_are_bounded() {
         let mut failed = FailedAnswers::default();
         let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
         for status in 400..440 {
@@ -256,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_head_tells_its_status() {
+    fn the_status_is_parsed_from_a_partial_head() {
         for (bytes, expect) in [
             (&b"HTTP/1.1 503"[..], Some(503)),
             (b"\r\nHTTP/1.0 200 OK", Some(200)),
@@ -265,7 +271,7 @@ mod tests {
             (b"SSH-2.0-x", None),
             (b"", None),
         ] {
-            assert_eq!(status_of(bytes), expect, "{bytes:?}");
+            assert_eq!(status_in_partial_head(bytes), expect, "{bytes:?}");
         }
     }
 }

@@ -1,29 +1,30 @@
-//! Fills in request templates. A template is compiled once, and each request is written into reused
-//! buffers.
+//! Fills in request templates: replaces the placeholders of a request by values. A template is
+//! compiled once, and each filled-in request is written into reused buffers.
 //!
-//! Random values are a function of the seed and the number of the request or session, independent
-//! of threads and machines. Once the buffers have grown, nothing is allocated.
+//! A random value depends only on the seed and the number of the request or session, and not on
+//! threads and machines. Once the buffers have their final size, no memory is allocated.
 
 use plimsoll_model::data::{Data, Pick};
 use plimsoll_model::rng::{Rng, mix};
-use plimsoll_model::template::{Template, TemplatePart, TimePiece, Value, ValueWriting};
+use plimsoll_model::template::{Template, TemplatePart, TimeFormatPiece, Value, ValueWriting};
 use plimsoll_model::{Plan, Request, Route};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Mixed into the seed, so that values are independent of other random numbers of the same seed.
-const SEED_OF_VALUES: u64 = 0x0056_414c_5545_5321;
-/// Characters of `text(n)`, `uuid()` and `hex(n)`.
+/// A constant that is mixed into the seed, so that template values are independent of other random
+/// numbers from the same seed.
+const TEMPLATE_VALUES_SEED: u64 = 0x0056_414c_5545_5321;
+/// The characters from which `text(n)`, `uuid()` and `hex(n)` choose.
 const LETTERS: &[u8; 36] = b"abcdefghijklmnopqrstuvwxyz0123456789";
 const HEX: &[u8; 16] = b"0123456789abcdef";
 
-/// Why a request template cannot be filled in, as a sentence.
+/// The reason why a request template cannot be compiled, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FormError(String);
 
-/// The section of a request; it decides how values are escaped.
+/// The section of a request that contains a value. It decides how the value is escaped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RequestSection {
     Target,
@@ -31,7 +32,7 @@ enum RequestSection {
     Body,
 }
 
-/// The source of a template's value, with names resolved to indices.
+/// The source of a value in a template. Names of tables and captures are resolved to indices.
 #[derive(Debug, Clone)]
 enum ValueSource {
     Drawn(Value),
@@ -47,7 +48,7 @@ enum ValueSource {
 #[derive(Debug, Clone)]
 enum FormPiece {
     Text(Box<str>),
-    /// Fixed bytes of a body, which need not be text.
+    /// Fixed bytes of a body, which may be binary.
     Bytes(Box<[u8]>),
     Value(ValueSource, ValueWriting),
 }
@@ -55,18 +56,18 @@ enum FormPiece {
 /// A compiled request template.
 #[derive(Debug, Clone)]
 pub struct RequestForm {
-    /// The pieces of the path and query, if they are a template. Sections without a template are
-    /// fixed in the request.
+    /// The pieces of the path and query; `None` if they contain no placeholder and stay fixed.
     target: Option<Vec<FormPiece>>,
     headers: Vec<Option<Vec<FormPiece>>>,
     body: Option<Vec<FormPiece>>,
 }
 
-/// A compiled text template.
+/// A compiled template of a text.
 #[derive(Debug, Clone)]
 pub struct FormText(Vec<FormPiece>);
 
-/// The names of a plan, for the compilation of templates. The lookup table is built at first use.
+/// The names that the templates of a plan may use: variables, tables and captures. The lookup table
+/// is built at its first use.
 #[derive(Debug)]
 pub struct FormNames<'p> {
     plan: &'p Plan,
@@ -76,11 +77,11 @@ pub struct FormNames<'p> {
 #[derive(Debug)]
 struct KnownNames<'p> {
     variables: HashMap<&'p str, &'p str>,
-    /// For each table name, its number, and the number of each of its columns by name.
+    /// By table name, the number of the table and the numbers of its columns by name.
     data: HashMap<&'p str, (usize, HashMap<&'p str, usize>)>,
-    /// Values that requests of the setup captured, by name.
+    /// The values that requests of the setup captured, by name.
     given: HashMap<&'p str, &'p str>,
-    /// The number of each capture, by name.
+    /// The number of each capture name.
     captured: HashMap<&'p str, usize>,
 }
 
@@ -96,7 +97,8 @@ impl<'p> FormNames<'p> {
             let columns = |table: &'p Data| table.columns.iter().enumerate().map(|(at, name)| (name.as_str(), at));
             let table = |(at, table): (usize, &'p Arc<Data>)| (table.name.as_str(), (at, columns(table).collect()));
             KnownNames {
-                // The first of several equal names counts.
+                // If a name occurs several times in the plan, the first entry counts. So the lists
+                // are reversed.
                 variables: traffic.variables.iter().rev().map(pair).collect(),
                 data: traffic.data.iter().enumerate().rev().map(table).collect(),
                 given: traffic.setup_teardown.captured_values.iter().rev().map(pair).collect(),
@@ -128,12 +130,12 @@ impl<'p> FormNames<'p> {
         })
     }
 
-    /// Returns the number of a capture's name; `None`: no request captures it.
+    /// Returns the number of a capture name; `None`: no request captures a value of this name.
     pub fn captured(&self, name: &str) -> Option<usize> {
         self.name_table().captured.get(name).copied()
     }
 
-    /// Number of capture names.
+    /// Returns the number of capture names in the plan.
     pub fn capture_name_count(&self) -> usize {
         self.name_table().captured.len()
     }
@@ -144,11 +146,11 @@ impl<'p> FormNames<'p> {
 pub struct FormValues {
     seed: u64,
     data: Vec<RankedData>,
-    /// Number of row uses so far in the current request. It counts tables that take another row for
-    /// each use.
+    /// How many rows the current request has used so far, in tables that take a new row for each
+    /// use.
     uses: u64,
     scratch: String,
-    /// A buffer for a value of a body.
+    /// A reused buffer for one value of a body.
     text: String,
 }
 
@@ -158,25 +160,25 @@ struct RankedData {
     ranks: Arc<[f64]>,
 }
 
-/// The context of one filled-in request: the numbers and values that its template may use.
+/// The context in which one request is filled in: the numbers and values that its template may use.
 #[derive(Debug, Clone, Copy)]
-pub struct FormTurn<'a> {
+pub struct FillContext<'a> {
     /// The number of the request or session.
     pub number: u64,
-    /// The number of the request in its session; 0 for single requests.
+    /// The number of the request within its session, from 0. It is 0 for requests outside sessions.
     pub request: u64,
-    /// The row index that the session has in tables with unique rows.
+    /// The index of the row that the session uses in tables with unique rows.
     pub unique: u64,
     /// The current time, ms since 1970.
     pub unix_ms: u64,
-    /// Captured values, by the number of their name.
+    /// The captured values, by the number of their name.
     pub captured: &'a [String],
 }
 
-impl FormTurn<'_> {
-    /// Returns the context of the very first request.
-    pub fn first(unix_ms: u64) -> FormTurn<'static> {
-        FormTurn { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
+impl FillContext<'_> {
+    /// Returns the context of the first request of a load.
+    pub fn first(unix_ms: u64) -> FillContext<'static> {
+        FillContext { number: 0, request: 0, unique: 0, unix_ms, captured: &[] }
     }
 }
 
@@ -184,7 +186,7 @@ impl FormValues {
     pub fn new(plan: &Plan) -> FormValues {
         let table = |data: &Arc<Data>| RankedData { rows: Arc::clone(data), ranks: data.ranks().into() };
         FormValues {
-            seed: mix(plan.load.seed ^ SEED_OF_VALUES),
+            seed: mix(plan.load.seed ^ TEMPLATE_VALUES_SEED),
             data: plan.traffic.data.iter().map(table).collect(),
             uses: 0,
             scratch: String::new(),
@@ -192,13 +194,15 @@ impl FormValues {
         }
     }
 
-    /// Number of rows in the shortest table with unique rows; `None`: there is no such table.
+    /// Returns the number of rows in the shortest table with unique rows; `None`: no table has
+    /// unique rows.
     pub fn unique_rows(&self) -> Option<u64> {
         self.data.iter().filter(|table| table.rows.pick == Pick::Unique).map(|table| table.rows.rows()).min()
     }
 
-    /// Fills in `form` and writes the result into `request`, which belongs to it.
-    pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FormTurn) {
+    /// Fills in the template `form` and writes the result into `request`, from which the template
+    /// was compiled.
+    pub fn fill(&mut self, form: &RequestForm, request: &mut Request, turn: &FillContext) {
         self.uses = 0;
         let mut rng = self.rng(turn);
         if let Some(pieces) = &form.target {
@@ -229,14 +233,15 @@ impl FormValues {
         }
     }
 
-    /// The random number generator of a request. Each request of a session has its own.
-    fn rng(&self, turn: &FormTurn) -> Rng {
+    /// Returns the random number generator of one request. Each request of a session has a separate
+    /// generator.
+    fn rng(&self, turn: &FillContext) -> Rng {
         let seed = if turn.request == 0 { self.seed } else { mix(self.seed.rotate_left(32) ^ turn.request) };
         Rng::stream(seed, turn.number)
     }
 
-    /// Writes a filled-in text.
-    pub fn write_text(&mut self, text: &FormText, turn: &FormTurn, out: &mut String) {
+    /// Fills in a text template and appends the result to `out`.
+    pub fn write_text(&mut self, text: &FormText, turn: &FillContext, out: &mut String) {
         self.uses = 0;
         let mut rng = self.rng(turn);
         self.write(&text.0, RequestSection::Body, turn, &mut rng, out);
@@ -246,7 +251,7 @@ impl FormValues {
         &mut self,
         pieces: &[FormPiece],
         within: RequestSection,
-        turn: &FormTurn,
+        turn: &FillContext,
         rng: &mut Rng,
         out: &mut String,
     ) {
@@ -256,7 +261,7 @@ impl FormValues {
                 FormPiece::Text(text) => out.push_str(text),
                 // A text template has no pieces of raw bytes.
                 FormPiece::Bytes(_) => {}
-                // These values need no escape.
+                // Harmless values are written directly, because they need no escape.
                 FormPiece::Value(ValueSource::Drawn(value), _) if is_harmless(value) => draw(value, turn, rng, out),
                 FormPiece::Value(ValueSource::Drawn(value), writing) => {
                     scratch.clear();
@@ -278,30 +283,31 @@ impl FormValues {
     }
 
     /// Returns the row of a table that the current request uses.
-    fn row(&mut self, data: usize, turn: &FormTurn, rng: &mut Rng) -> u64 {
+    fn row(&mut self, data: usize, turn: &FillContext, rng: &mut Rng) -> u64 {
         let RankedData { rows, ranks } = &self.data[data];
         match rows.pick {
             Pick::Unique => rows.row(turn.unique, rng, ranks),
-            // Rows in sequence: the first use takes the row of the session's number.
+            // The rows are used in sequence. The first use takes the row at the session's number.
             Pick::Sequential if rows.each_use => {
                 self.uses += 1;
                 rows.row(turn.number.wrapping_add(turn.request).wrapping_add(self.uses - 1), rng, ranks)
             }
             Pick::Sequential => rows.row(turn.number, rng, ranks),
             _ if rows.each_use => rows.row(turn.number, rng, ranks),
-            // Every use in a session takes the same row, chosen by the table's own random numbers.
+            // All uses within a session take one row. It is chosen by random numbers that only this
+            // table uses.
             _ => rows.row(turn.number, &mut Rng::stream(mix(self.seed ^ (data as u64 + 1)), turn.number), ranks),
         }
     }
 }
 
 impl RequestForm {
-    /// Whether the body is a template.
+    /// Returns whether the body is a template.
     pub fn fills_body(&self) -> bool {
         self.body.is_some()
     }
 
-    /// Compiles the templates of `route`; `None`: it has none.
+    /// Compiles the templates in the request of `route`. Returns `None` if the request is fixed.
     pub fn compile(names: &FormNames, route: &Route) -> Result<Option<RequestForm>, FormError> {
         if !route.template_parts.any() {
             return Ok(None);
@@ -329,7 +335,7 @@ impl FormText {
     }
 }
 
-/// Whether a value needs no escape anywhere.
+/// Returns whether a value needs no escape in any section of a request.
 fn is_harmless(value: &Value) -> bool {
     matches!(value, Value::Int { .. } | Value::Float { .. } | Value::Uuid | Value::Text(_) | Value::Hex(_) | Value::Seq)
 }
@@ -351,7 +357,7 @@ fn compile(names: &FormNames, text: &str, within: RequestSection) -> Result<Vec<
         .collect()
 }
 
-/// Compiles a body template, which may contain bytes that are no text.
+/// Compiles the template of a body, which may contain binary bytes.
 fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormError> {
     let (mut pieces, mut bytes) = (Vec::new(), Vec::new());
     for chunk in body.utf8_chunks() {
@@ -382,8 +388,8 @@ fn compile_body(names: &FormNames, body: &[u8]) -> Result<Vec<FormPiece>, FormEr
     Ok(pieces)
 }
 
-/// Appends a random value.
-fn draw(value: &Value, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
+/// Draws a random value for a placeholder, and appends it to `out`.
+fn draw(value: &Value, turn: &FillContext, rng: &mut Rng, out: &mut String) {
     match value {
         Value::Int { from, to } => {
             let span = to.wrapping_sub(*from) as u64;
@@ -432,12 +438,12 @@ fn draw(value: &Value, turn: &FormTurn, rng: &mut Rng, out: &mut String) {
         Value::Seq => decimal(turn.number + 1, 1, out),
         Value::Pick(choices) => out.push_str(&choices[rng.below(choices.len() as u64) as usize]),
         Value::Now(pieces) => write_time(pieces, turn.unix_ms, out),
-        // These values are not random.
+        // Values from the environment, tables and captures are not generated here.
         Value::Env(_) | Value::Column { .. } | Value::Captured(_) => {}
     }
 }
 
-/// Appends a number with at least `digits_min` digits.
+/// Appends a number in decimal, padded with zeros to at least `digits_min` digits.
 fn decimal(mut number: u64, digits_min: usize, out: &mut String) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();
@@ -450,10 +456,11 @@ fn decimal(mut number: u64, digits_min: usize, out: &mut String) {
     digits[at..].iter().for_each(|digit| out.push(char::from(*digit)));
 }
 
-fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
+fn write_time(pieces: &[TimeFormatPiece], unix_ms: u64, out: &mut String) {
     let seconds = unix_ms / 1_000;
     let (days, of_day) = (seconds / 86_400, seconds % 86_400);
-    // Converts days to a date of the Gregorian calendar, in years that begin with March.
+    // The formula converts days since 1970 to a date. It uses years that begin with March, so that
+    // the leap day is the last day.
     let day = days + 719_468;
     let era = day / 146_097;
     let of_era = day % 146_097;
@@ -464,24 +471,24 @@ fn write_time(pieces: &[TimePiece], unix_ms: u64, out: &mut String) {
     let year = year_of_era + era * 400 + u64::from(month <= 2);
     for piece in pieces {
         let (number, digits) = match piece {
-            TimePiece::Text(text) => {
+            TimeFormatPiece::Text(text) => {
                 out.push_str(text);
                 continue;
             }
-            TimePiece::Year => (year, 4),
-            TimePiece::Month => (month, 2),
-            TimePiece::Day => (of_year - (153 * march_month + 2) / 5 + 1, 2),
-            TimePiece::Hour => (of_day / 3_600, 2),
-            TimePiece::Minute => (of_day / 60 % 60, 2),
-            TimePiece::Second => (of_day % 60, 2),
-            TimePiece::Milli => (unix_ms % 1_000, 3),
-            TimePiece::Epoch => (seconds, 1),
+            TimeFormatPiece::Year => (year, 4),
+            TimeFormatPiece::Month => (month, 2),
+            TimeFormatPiece::Day => (of_year - (153 * march_month + 2) / 5 + 1, 2),
+            TimeFormatPiece::Hour => (of_day / 3_600, 2),
+            TimeFormatPiece::Minute => (of_day / 60 % 60, 2),
+            TimeFormatPiece::Second => (of_day % 60, 2),
+            TimeFormatPiece::Milli => (unix_ms % 1_000, 3),
+            TimeFormatPiece::Epoch => (seconds, 1),
         };
         decimal(number, digits, out);
     }
 }
 
-/// Turns a filled-in text, which may be a whole URL or empty, into a path and query.
+/// Converts a filled-in text to a path and query. The text may be a whole URL, or empty.
 fn as_target(target: &mut String) {
     if target.starts_with('/') {
         return;
@@ -496,7 +503,7 @@ fn as_target(target: &mut String) {
     }
 }
 
-/// Appends a text, escaped for its section of the request.
+/// Appends `text`, escaped as its section of the request requires.
 fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut String) {
     match writing {
         ValueWriting::Url => text.bytes().for_each(|byte| match byte {
@@ -517,7 +524,7 @@ fn encode(text: &str, writing: ValueWriting, within: RequestSection, out: &mut S
             c => out.push(c),
         }),
         ValueWriting::Plain if within == RequestSection::Body => out.push_str(text),
-        // A line break would end the header field.
+        // Line breaks are removed, because a line break would end the header field.
         ValueWriting::Plain if within == RequestSection::Header => {
             out.extend(text.chars().filter(|c| !matches!(c, '\r' | '\n' | '\0')))
         }
@@ -541,8 +548,8 @@ mod tests {
     use plimsoll_model::traffic::TemplateFlags;
     use plimsoll_model::{Curve, LoadShape};
 
-    const TURN: FormTurn<'static> =
-        FormTurn { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
+    const TURN: FillContext<'static> =
+        FillContext { number: 6, request: 0, unique: 1, unix_ms: 1_795_310_187_042, captured: &[] };
 
     fn plan() -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
@@ -562,7 +569,7 @@ mod tests {
         plan
     }
 
-    fn filled(target: &str, header: &str, body: &str, turn: FormTurn) -> Request {
+    fn filled(target: &str, header: &str, body: &str, turn: FillContext) -> Request {
         let mut plan = plan();
         let mut route = Route::new(Request {
             target: target.into(),
@@ -599,7 +606,7 @@ mod tests {
             ),
             ("/\u{e9} x", "/%C3%A9%20x", "/\u{e9} x", "/\u{e9} x"),
         ] {
-            // Parts without a template stay fixed in the request.
+            // Parts of a request without placeholders stay fixed.
             let fixed = Template::parse(template).expect("a template").is_fixed();
             let request = filled(template, template, template, TURN);
             if !fixed {
@@ -627,7 +634,7 @@ mod tests {
 
     /// Regression test: compilation once took minutes with many values.
     #[test]
-    fn templates_of_very_many_values_are_compiled_in_one_pass() {
+    fn templates_of_many_values_are_compiled_in_one_pass() {
         const COUNT: usize = 40_000;
         let mut plan = plan();
         plan.traffic.variables = (0..COUNT).map(|n| (format!("V{n}"), "x".to_owned())).collect();
@@ -642,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_begins_with_a_value_is_a_path() {
+    fn a_target_that_starts_with_a_placeholder_is_a_path() {
         let captured = ["http://h:8080/orders/7?x=1", "/orders/7", "orders/7", "", "https://h", "x?u=http://h/"];
         for (value, expect) in
             captured.iter().zip(["/orders/7?x=1", "/orders/7", "/orders/7", "/", "/", "/x?u=http://h/"])
@@ -655,7 +662,7 @@ mod tests {
 
     #[test]
     fn random_values_depend_on_seed_and_number_only() {
-        let draw = |template: &str, number: u64| filled(template, "", "", FormTurn { number, ..TURN }).target;
+        let draw = |template: &str, number: u64| filled(template, "", "", FillContext { number, ..TURN }).target;
         for number in 0..200 {
             let uuid = draw("/{{ uuid() }}", number);
             let groups: Vec<usize> = uuid[1..].split('-').map(str::len).collect();

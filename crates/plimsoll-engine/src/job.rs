@@ -1,4 +1,5 @@
-//! The job of one worker: its part of a plan, prepared once, so that a request needs no lookup.
+//! The job of one worker: its part of a plan. The job is prepared once, so that sending a request
+//! needs no lookup in the plan.
 
 use crate::addresses::{Addresses, ResolvedAddresses};
 use crate::source::Source;
@@ -6,16 +7,17 @@ use plimsoll_model::{HttpChoice, Injector, Load, Plan, Redact, Schedule, Spin, S
 use plimsoll_wire::tls;
 use std::sync::Arc;
 
-/// Most connections that all workers together open in a second during preparation. A server on the
-/// same two cores can accept about as many.
-const OPENED_PER_S_MAX: u64 = 20_000;
+/// The maximum number of connections that all workers together open in a second during the
+/// preparation. A server on the same two cores can accept about as many.
+const CONNECTS_PER_S_MAX: u64 = 20_000;
 
-/// The prepared resources that all workers of a load need besides its plan.
+/// The resources that all workers of a load share, prepared before the load.
 #[derive(Debug)]
 pub struct Resources {
-    /// The source of requests, common to all workers.
+    /// The source of requests, from which each worker's source is derived.
     pub source: Source,
-    /// The shared addresses, if names are resolved during the load.
+    /// The resolved addresses that all workers share; `None`: host names are not resolved during
+    /// the load.
     pub resolved: Option<Arc<ResolvedAddresses>>,
     /// The TLS client, if connections use TLS.
     pub tls: Option<tls::Client>,
@@ -23,7 +25,8 @@ pub struct Resources {
 
 /// The job of one worker: its share of the load, and all that it needs.
 pub struct Job {
-    /// The worker's number within this process. `number` is its number among all machines.
+    /// The number of the worker within this process. `number` is its number among all workers of
+    /// all machines.
     pub index: usize,
     pub number: u32,
     /// The source of this worker's requests.
@@ -34,18 +37,19 @@ pub struct Job {
     pub tls: Option<tls::Client>,
     /// Whether connections without TLS use HTTP/2.
     pub plain_h2: bool,
-    /// Most concurrent exchanges on a connection. In a closed loop this number of users shares one.
+    /// The maximum number of concurrent exchanges on a connection. In a closed loop so many users
+    /// share one connection.
     pub streams_max: u32,
     pub schedule: Arc<Schedule>,
     pub stripe: Stripe,
-    /// Whether a fixed number of requests ends the open loop, rather than its duration.
+    /// Whether a fixed number of requests ends the open loop before its duration does.
     pub ends_by_number: bool,
     pub grace_ns: u64,
     pub connections_max: usize,
     pub connections_ready: u32,
-    /// Most connections opened in a second during preparation.
+    /// The maximum number of connections that this worker opens in a second during the preparation.
     pub ramp_per_s: u64,
-    /// Number of workers in this process.
+    /// The number of workers in this process.
     pub workers: u64,
     pub spin: Spin,
     pub spare_core: bool,
@@ -54,7 +58,7 @@ pub struct Job {
 }
 
 impl Job {
-    /// Creates the job of worker `index` in this machine's part `whole` of the plan.
+    /// Creates the job of worker `index`. `whole` is this machine's part of the plan.
     pub fn new(
         plan: &Plan,
         injector: &Injector,
@@ -69,9 +73,11 @@ impl Job {
         let stripe = whole.split(index, workers);
         let users = (!schedule.is_open()).then(|| schedule.users_max());
         let (ready, shared) = (u64::from(plan.load.connections_ready), u64::from(plan.carriage.streams_max.max(1)));
-        // Closed loop: users are divided among workers, and connections follow the users.
+        // In a closed loop, users are divided among workers, and each worker opens the connections
+        // of its users.
         let connections_ready = match users {
-            // Without keep-alive, each request opens its own connection.
+            // Without keep-alive, each request opens a new connection, so none is opened before the
+            // load.
             _ if !plan.carriage.keep_alive => 0,
             Some(users) => stripe.count_of(ready * shared).min(stripe.count_of(users)).div_ceil(shared),
             None => stripe.count_of(ready.div_ceil(shared)),
@@ -90,7 +96,7 @@ impl Job {
             tls: resources.tls.as_ref().map(tls::Client::for_thread),
             plain_h2: plan.carriage.http == HttpChoice::H2,
             streams_max: plan.carriage.streams_max.max(1),
-            ramp_per_s: (OPENED_PER_S_MAX / workers).max(1),
+            ramp_per_s: (CONNECTS_PER_S_MAX / workers).max(1),
             workers,
             schedule: Arc::clone(schedule),
             stripe,
@@ -104,7 +110,7 @@ impl Job {
     }
 }
 
-/// Whether a number of requests ends the open loop before its duration does.
+/// Returns whether a number of requests ends the open loop before its duration does.
 fn ends_by_number(load: &Load, schedule: &Schedule) -> bool {
     if load.requests_max.is_none() || schedule.end_ns().is_none() {
         return load.requests_max.is_some();

@@ -1,23 +1,23 @@
-//! Finds values in JSON bytes by path, without building a tree. Other values are skipped, and
-//! nothing is allocated. The document is untrusted: if it is cut, too deep or invalid, nothing is
-//! found.
+//! Finds the value at a path in JSON bytes without parsing the whole document into memory. Other
+//! values are skipped, and no memory is allocated. Documents are untrusted: in an incomplete, too
+//! deep or invalid document no value is found.
 //!
 //! Not here: the syntax of paths (`plimsoll_model::json_path`), and the use of values.
 
 use plimsoll_model::expect::JsonExpectation;
 use plimsoll_model::json_path::{JsonPath, JsonSelector, JsonStep};
 
-/// Deepest nesting of lists and objects; a deeper document counts as invalid.
+/// The maximum nesting depth of lists and objects. A deeper document counts as invalid.
 const DEPTH_MAX: u32 = 128;
 
-/// The bytes of the first value at the path; a string includes its quotation marks.
+/// Returns the bytes of the first value at the path. A string includes its quotation marks.
 pub fn find<'a>(document: &'a [u8], path: &JsonPath) -> Option<&'a [u8]> {
     let mut reader = JsonWalker { bytes: document, at: 0, depth: 0 };
     reader.find(path.steps()).ok().flatten()
 }
 
-/// Appends a value as text: a string without quotation marks and escapes, any other value as
-/// written. An unpaired surrogate is dropped.
+/// Appends a JSON value as text to `out`. A string loses its quotation marks and escapes; any other
+/// value is copied. An unpaired surrogate is omitted.
 pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     let Some(inside) = value.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         out.extend_from_slice(value);
@@ -35,7 +35,7 @@ pub fn write_text(value: &[u8], out: &mut Vec<u8>) {
     out.extend_from_slice(rest);
 }
 
-/// Decodes an escape. Returns its character and its length in bytes.
+/// Decodes an escape sequence in a JSON string. Returns its character and its length in bytes.
 fn escaped(text: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| -> Option<u32> {
         let digits = text.get(at..at + 4)?;
@@ -60,7 +60,7 @@ fn escaped(text: &[u8]) -> (Option<char>, usize) {
     }
 }
 
-/// Whether a value meets an expectation; `scratch` is a buffer.
+/// Returns whether a JSON value meets an expectation. `scratch` is a reused buffer.
 pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u8>) -> bool {
     match expected {
         JsonExpectation::Null => value == b"null",
@@ -69,7 +69,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
             if value == number.as_bytes() {
                 return true;
             }
-            // The same number may be written in another way.
+            // Numbers are compared by value, because one number can be written in several ways.
             let read = |text: &[u8]| std::str::from_utf8(text).ok()?.parse::<f64>().ok();
             value.first().is_some_and(|first| matches!(first, b'-' | b'0'..=b'9'))
                 && read(value).is_some_and(|value| read(number.as_bytes()) == Some(value))
@@ -82,7 +82,7 @@ pub fn is_expected(value: &[u8], expected: &JsonExpectation, scratch: &mut Vec<u
     }
 }
 
-/// The error that the bytes are cut or no valid JSON.
+/// The error that the bytes are incomplete or invalid JSON.
 struct NotJson;
 
 struct JsonWalker<'a> {
@@ -92,8 +92,8 @@ struct JsonWalker<'a> {
 }
 
 impl<'a> JsonWalker<'a> {
-    /// Returns the value that the steps lead to from the current value. If there is none, skips the
-    /// current value.
+    /// Returns the value that the path `steps` lead to from the current value. Without such a
+    /// value, skips the current value.
     fn find(&mut self, steps: &[JsonStep]) -> Result<Option<&'a [u8]>, NotJson> {
         let Some((step, later)) = steps.split_first() else {
             self.peek()?;
@@ -153,7 +153,7 @@ impl<'a> JsonWalker<'a> {
         Ok(None)
     }
 
-    /// Counts the elements of the current list; the position stays.
+    /// Returns the number of elements of the current list, without moving the reading position.
     fn count(&mut self) -> Result<u64, NotJson> {
         let from = self.at;
         self.step();
@@ -200,7 +200,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// Reads the current string, without its quotation marks.
+    /// Reads the current string and returns its bytes without the quotation marks.
     fn text(&mut self) -> Result<&'a [u8], NotJson> {
         let from = self.at + 1;
         let mut at = from;
@@ -215,7 +215,7 @@ impl<'a> JsonWalker<'a> {
         }
     }
 
-    /// Reads a key and its colon, so that the value follows.
+    /// Reads a key and its colon. Returns the key; the value is next.
     fn key(&mut self) -> Result<&'a [u8], NotJson> {
         if self.peek()? != b'"' {
             return Err(NotJson);
@@ -226,7 +226,7 @@ impl<'a> JsonWalker<'a> {
         Ok(key)
     }
 
-    /// Reads this byte and the white space after it.
+    /// Reads `byte` and the white space after it. Another byte is an error.
     fn expect(&mut self, byte: u8) -> Result<(), NotJson> {
         if self.peek()? != byte {
             return Err(NotJson);
@@ -253,7 +253,7 @@ impl<'a> JsonWalker<'a> {
     }
 }
 
-/// Whether a key as written in the document (with escapes) equals this name.
+/// Returns whether a key in the document, which may contain escapes, equals `name`.
 fn is_key(key: &[u8], name: &str) -> bool {
     if !key.contains(&b'\\') {
         return key == name.as_bytes();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_compared_by_meaning() {
+    fn json_values_are_compared_by_meaning() {
         let text = |text: &str| JsonExpectation::Text(text.into());
         let number = |text: &str| JsonExpectation::Number(text.into());
         for (value, expected, is) in [
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn any_bytes_are_searched_without_a_panic() {
+    fn any_json_bytes_are_searched_without_a_panic() {
         let paths =
             ["$.a", "$..a", "$[-1]", "$..[0]", "$.*", "$.a[*].b"].map(|path| JsonPath::parse(path).expect(path));
         let mut rng = plimsoll_model::rng::Rng::new(11);

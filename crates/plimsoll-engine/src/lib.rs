@@ -1,11 +1,12 @@
-//! Executes a plan on this machine. One public entry: [`prepare`] returns a load that can run.
+//! Executes a plan on this machine: generates the load and counts the results. The entry point is
+//! [`prepare`], which returns a load that can run.
 //!
 //! Each worker thread owns an event loop, its connections and its recorder. Workers share nothing
-//! but a stop flag. Every 100 ms each worker hands over its counts; the caller sees the sum and may
+//! but a stop flag. Every 100 ms each worker reports its counts. The caller gets their sum and may
 //! end the run.
 //!
-//! This crate has no command line, reports, analyses, probes or async runtime. Failed requests are
-//! data; only a plan that cannot run at all is an [`Error`].
+//! This crate has no command line, reports, analyses, probes or async runtime. A failed request is
+//! counted and is no error. Only a plan that cannot run at all is an [`Error`].
 
 #![forbid(unsafe_code)]
 
@@ -56,14 +57,14 @@ use source::Source;
 use std::sync::Arc;
 use users::{LastRequest, UserAction};
 
-/// Why a plan cannot run at all.
+/// The reason why a plan cannot run at all.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A request is no valid HTTP, or its template cannot be filled in.
     #[error(transparent)]
     Request(#[from] SourceError),
-    /// The plan is a record, which lacks the arrival times.
-    #[error("the plan has not all that its load needs")]
+    /// The plan comes from a record, which does not contain the arrival times.
+    #[error("the plan lacks data that its load needs")]
     NotWhole,
     /// The plan has no target address.
     #[error("the host has no address")]
@@ -82,13 +83,14 @@ impl From<Error> for Failure {
     }
 }
 
-/// The request of a route as the first session sends it. `texts`: converters of gRPC messages, as
-/// in [`LoadHelpers`].
+/// Returns the request of a route as the first session sends it. `texts`: the converters of gRPC
+/// messages, as in [`LoadHelpers`].
 pub fn first_request(plan: &Plan, texts: &MessageTexts, route: RouteNumber) -> Result<EncodedRequest, Error> {
     Ok(Source::compile(plan)?.translated(plan, texts)?.route(route).request.clone())
 }
 
-/// Checks routes of a plan one by one, since there may be very many.
+/// Checks that the routes of a plan can be encoded. Routes are checked one by one, because a plan
+/// may have very many.
 #[derive(Debug)]
 pub struct RouteCheck<'p> {
     plan: &'p Plan,
@@ -104,13 +106,13 @@ impl<'p> RouteCheck<'p> {
         RouteCheck { plan, names, values, patterns: PatternCache::default() }
     }
 
-    /// Checks that a route can be encoded with any values. `text`: the converter of a gRPC call's
-    /// messages.
+    /// Checks that a route can be encoded, whatever values its templates get. `text`: the converter
+    /// of a gRPC call's messages.
     pub fn check(&mut self, route: &Route, text: Option<&Arc<dyn MessageText>>) -> Result<(), Error> {
         let RouteCheck { plan, names, values, patterns } = self;
         let plan = *plan;
         if !route.template_parts.any() {
-            encode_request(plan, &route.on_wire()).map_err(SourceError::Request)?;
+            encode_request(plan, &route.as_sent()).map_err(SourceError::Request)?;
             return Ok(());
         }
         let mut compiler = RouteCompiler { plan, names, values, patterns, unix_offset_ns: 0, cookies: false };
@@ -120,19 +122,20 @@ impl<'p> RouteCheck<'p> {
     }
 }
 
-/// The first route of each arrival in a stripe of an open loop. A stripe is one part's share of the
-/// arrivals. This counts arrivals that a lost part never sent.
+/// Finds the first route of each arrival in a stripe of an open loop. A stripe is the share of the
+/// arrivals that one part sends. The routes serve to count the arrivals that a lost part never
+/// sent.
 #[derive(Debug)]
 pub struct ArrivalRoutes(Source);
 
 impl ArrivalRoutes {
-    /// Creates the sequence for one stripe of `plan`.
+    /// Creates the sequence of first routes for one stripe of `plan`.
     pub fn new(plan: &Plan, stripe: Stripe) -> Result<ArrivalRoutes, Error> {
         Ok(ArrivalRoutes(Source::compile(plan)?.for_worker(stripe, None)))
     }
 
-    /// The first route of arrival number `arrival`; `None`: the requests have run out. Arrivals
-    /// must be given in order.
+    /// Returns the first route of arrival number `arrival`. `None`: the source has no more
+    /// requests. Callers must ask for arrivals in ascending order.
     pub fn first(&mut self, arrival: u64) -> Option<RouteNumber> {
         match self.0.next(arrival, None) {
             UserAction::Send(route) | UserAction::Wait(_, route) => Some(route),
@@ -141,7 +144,7 @@ impl ArrivalRoutes {
     }
 }
 
-/// A request that one of a load's first arrivals sends.
+/// A request of one of the first arrivals of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FirstRequest {
     /// The number of the arrival, from 0.
@@ -150,16 +153,16 @@ pub struct FirstRequest {
     pub wait_ns: u64,
     /// The route that the request belongs to.
     pub route: RouteNumber,
-    /// The encoded request; over HTTP/2 its head is written as lines. Captured values appear by
-    /// name.
+    /// The encoded request. For HTTP/2 the head is written as lines of text. In place of captured
+    /// values it has their names.
     pub bytes: Vec<u8>,
 }
 
-/// The requests of the first arrivals of `plan`, if every request succeeds.
+/// Returns the requests that the first arrivals of `plan` send if every request succeeds.
 pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Error> {
     let captured = plan.traffic.captured();
     let marks: Vec<String> = (0..captured.len()).map(|number| format!("{CAPTURED_MARK}{number}-")).collect();
-    // Captures of the setup are given to the load.
+    // The values that the setup captures are available to the requests of the load.
     let before = plan.traffic.setup_teardown.setup.iter().flat_map(|asked| &asked.route.captures);
     let names = FormNames::new(plan);
     let mark_of = |name: &str| names.captured(name).map(|number| marks[number].clone());
@@ -169,7 +172,7 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     let mut source = Source::compile(&marked)?.for_worker(Stripe::ALL, None);
     let now_ns = plimsoll_sys::clock::monotonic_ns();
     let mut asked = Vec::new();
-    // Some sessions have no requests.
+    // A session may have no requests, so the number of arrivals is limited, too.
     for arrival in 0..count as u64 {
         let mut last = None;
         while asked.len() < count {
@@ -181,10 +184,10 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
             source.fill(0, arrival, route, now_ns);
             let request = source.request(0, route);
             let mut bytes = match plan.carriage.http {
-                HttpChoice::H2 => request.h2_in_lines(),
+                HttpChoice::H2 => request.h2_form_text(),
                 HttpChoice::Auto | HttpChoice::H1 => request.h1().to_vec(),
             };
-            bytes = with_names(&bytes, &captured);
+            bytes = restore_capture_names(&bytes, &captured);
             asked.push(FirstRequest { arrival, wait_ns, route, bytes });
             if let Some(sessions) = source.sessions() {
                 sessions.store_invented_captures(arrival, route, &|number| marks[number].clone());
@@ -195,12 +198,12 @@ pub fn first_requests(plan: &Plan, count: usize) -> Result<Vec<FirstRequest>, Er
     Ok(asked)
 }
 
-/// Placeholder for a captured value; the number of the capture's name follows it.
+/// The beginning of the placeholder for a captured value. The number of the capture name follows.
 const CAPTURED_MARK: &str = "plimsoll-captured-";
 
 #[cfg(test)]
 #[test]
-fn marks_become_names() {
+fn capture_marks_become_names() {
     for (bytes, expect) in [
         ("/a", "/a"),
         ("/plimsoll-captured-1-/plimsoll-captured-0-x", "/{{ token }}/{{ id }}x"),
@@ -209,12 +212,12 @@ fn marks_become_names() {
             "plimsoll-captured-2-, plimsoll-captured-x, plimsoll-captured-1",
         ),
     ] {
-        assert_eq!(with_names(bytes.as_bytes(), &["id", "token"]), expect.as_bytes());
+        assert_eq!(restore_capture_names(bytes.as_bytes(), &["id", "token"]), expect.as_bytes());
     }
 }
 
 /// Replaces the placeholders in a request by the names of captures.
-fn with_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
+fn restore_capture_names(bytes: &[u8], names: &[&str]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     while let Some(at) = memchr::memmem::find(rest, CAPTURED_MARK.as_bytes()) {

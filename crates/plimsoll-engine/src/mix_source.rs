@@ -1,17 +1,18 @@
-//! Routes drawn at random by weight. A draw is a function of the seed, the user's number, and the
-//! user's request count.
+//! A mix: routes that are drawn at random by weight. A draw depends only on the seed, the user's
+//! number, and the number of the user's request.
 
 use crate::encoded_route::FilledRoutes;
-use crate::fill::FormTurn;
+use crate::fill::FillContext;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};
 use plimsoll_wire::redirect::RedirectRefusal;
 
-/// Mixed into the seed, so that routes are independent of other random numbers of the same seed.
-const SEED_OF_ROUTES: u64 = 0x0052_4f55_5445_5321;
+/// A constant that is mixed into the seed, so that drawn routes are independent of other random
+/// numbers from the same seed.
+const ROUTE_CHOICE_SEED: u64 = 0x0052_4f55_5445_5321;
 
-/// The requests of a mix: a set of routes with weights.
+/// The request source of a mix, which is a set of routes with weights.
 #[derive(Debug, Clone)]
 pub struct MixSource {
     pub(crate) filled: FilledRoutes,
@@ -23,14 +24,15 @@ pub struct MixSource {
 
 /// A table that maps a random number to a route by weight.
 ///
-/// A binary search would mispredict half of its branches. So the table divides the total weight
-/// into about as many intervals as there are routes, and stores the route at each interval's start.
-/// A linear search from that route usually ends at once.
+/// In a binary search the processor would mispredict half of the branches. So the table divides the
+/// total weight into about one interval per route, and stores the route at the start of each
+/// interval. A linear search from that route usually ends at once.
 #[derive(Debug, Clone)]
 struct WeightTable {
-    /// The cumulated weight up to each route, including it.
+    /// For each route, the sum of the weights up to and including this route.
     up_to: Vec<u64>,
-    /// The route at the beginning of each interval; an interval is `1 << stretch_bits` of weight.
+    /// The route at the beginning of each interval. The length of an interval is `1 <<
+    /// stretch_bits` of weight.
     begins: Vec<RouteNumber>,
     stretch_bits: u32,
 }
@@ -54,7 +56,7 @@ impl WeightTable {
         self.up_to.last().copied().unwrap_or(0)
     }
 
-    /// The route at position `at` of the total weight; `at` must be below the total.
+    /// Returns the route at position `at` of the total weight. `at` must be below the total.
     #[inline]
     fn route_at(&self, at: u64) -> RouteNumber {
         let mut route = self.begins[(at >> self.stretch_bits) as usize];
@@ -68,12 +70,12 @@ impl WeightTable {
 impl MixSource {
     pub(crate) fn new(plan: &Plan, filled: FilledRoutes, users: UserNumbers) -> MixSource {
         let choice = WeightTable::new(&plan.traffic.routes);
-        // The random numbers of routes and of arrivals are independent.
+        // The random numbers for routes are independent of those for arrivals.
         let origin = plan.traffic.origin.clone();
-        MixSource { filled, choice, seed: mix(plan.load.seed ^ SEED_OF_ROUTES), users, origin }
+        MixSource { filled, choice, seed: mix(plan.load.seed ^ ROUTE_CHOICE_SEED), users, origin }
     }
 
-    /// The route for a user's next request; `None`: unique rows have run out.
+    /// Draws the route of a user's next request. Returns `None` if all unique rows are used.
     #[inline]
     pub(crate) fn draw(&mut self, user: u64) -> Option<RouteNumber> {
         self.users.begin(user)?;
@@ -81,13 +83,14 @@ impl MixSource {
         Some(self.choice.route_at(at))
     }
 
-    /// Fills in the request of an exchange of `user` for `route`, which has a template.
+    /// Fills in the request that `exchange` sends for `user` and `route`. The route must have a
+    /// template.
     pub(crate) fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) {
         let turn = self.turn(user, now_ns);
         self.filled.fill(exchange, route, &turn, &mut |_, _| ());
     }
 
-    /// Makes an exchange of `user` follow the redirect of a response.
+    /// Prepares the next request of an exchange of `user` that follows a redirect.
     pub(crate) fn redirect(
         &mut self,
         (exchange, user): (u32, u64),
@@ -99,8 +102,8 @@ impl MixSource {
         self.filled.redirect(exchange, route, to, &self.origin, &turn, &mut |_, _| ())
     }
 
-    fn turn(&self, user: u64, now_ns: u64) -> FormTurn<'static> {
-        FormTurn {
+    fn turn(&self, user: u64, now_ns: u64) -> FillContext<'static> {
+        FillContext {
             number: self.users.number(user),
             request: 0,
             unique: self.users.unique(user),
@@ -115,9 +118,10 @@ mod tests {
     use super::*;
     use plimsoll_model::{Curve, LoadShape};
 
-    /// For any weights, each route has exactly its share of the total, in order.
+    /// For any weights, the positions of each route are contiguous, and their number equals the
+    /// route's weight.
     #[test]
-    fn a_route_has_its_weight_of_the_total() {
+    fn each_route_gets_its_weighted_share() {
         let first =
             Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).traffic.routes[0].clone();
         let alike = |count: u32| (0..count).map(|n| 1 + n % 7).collect();

@@ -1,6 +1,6 @@
-//! The environment of a worker: a clock, connections, and readiness events. [`real`] implements it
-//! with this machine's clock and network. Tests implement it by a simulation, so that the whole
-//! engine runs on simulated time.
+//! The environment of a worker: a clock, connections, and readiness events. [`real`] implements the
+//! environment with this machine's clock and network. Tests implement it by a simulation, so that
+//! the whole engine runs on simulated time.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,31 +9,32 @@ pub mod real;
 /// How a worker waits for events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wait {
-    /// Poll without waiting, and yield the core to other threads if there is no event.
+    /// The wait returns at once. If there is no event, the worker yields the core to other threads.
     Poll,
-    /// Sleep until an event or this absolute time, ns.
+    /// The worker sleeps until an event or until this absolute time, ns.
     Until(u64),
 }
 
-/// A readiness event.
+/// An event that states what a connection is ready for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ready {
-    /// The token given when the connection was opened.
+    /// The token that the worker passed to `connect`. It identifies the connection.
     pub token: u64,
-    /// Bytes, an end or an error are readable.
+    /// Whether a read returns bytes, the end of the stream or an error.
     pub readable: bool,
-    /// Writable; for a new connection, the result of the connect is known.
+    /// Whether the connection accepts bytes. For a new connection, whether the result of the
+    /// connect is known.
     pub writable: bool,
-    /// The peer closed or broke the connection; a read returns the details.
+    /// Whether the peer closed or broke the connection. A read returns the details.
     pub hangup: bool,
 }
 
 /// The result of a send.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SendOutcome {
-    /// This number of bytes was sent.
+    /// The connection accepted this number of bytes for sending.
     Bytes(usize),
-    /// Nothing was sent; a writable event follows.
+    /// No byte was sent, because the send buffer is full. A writable event follows.
     Blocked,
     /// The connection is broken.
     Broken,
@@ -42,9 +43,9 @@ pub enum SendOutcome {
 /// The result of a receive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReceiveOutcome {
-    /// This number of bytes was received, at least one.
+    /// The worker received this number of bytes, at least one.
     Bytes(usize),
-    /// Nothing was received; a readable event follows.
+    /// No byte is available yet. A readable event follows.
     Blocked,
     /// The peer has ended its stream.
     End,
@@ -55,7 +56,8 @@ pub enum ReceiveOutcome {
 /// The peer of a new connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Peer<'a> {
-    /// TCP to an address, from a given or system-chosen local address.
+    /// A TCP address. The second value is the local address to connect from; `None`: the system
+    /// chooses it.
     Tcp(&'a SocketAddr, Option<IpAddr>),
     /// The unix socket with this path.
     Unix(&'a str),
@@ -69,19 +71,19 @@ pub trait Net {
     /// An open (or opening) connection. Dropping it closes it.
     type Socket;
 
-    /// Monotonic time in ns.
+    /// Returns the current time of the monotonic clock, ns.
     fn now_ns(&mut self) -> u64;
-    /// CPU time of the calling thread in ns.
+    /// Returns the CPU time that the calling thread has used, ns.
     fn cpu_ns(&mut self) -> u64;
-    /// Starts a connect; a writable event with `token` follows. True: the connection is open
-    /// already, as is usual on one machine.
+    /// Starts to open a connection. A writable event with `token` follows. The flag is true if the
+    /// connection is already open, as is usual within one machine.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(Self::Socket, bool), ConnectError>;
-    /// Returns the result of a connect, after its writable event.
+    /// Returns the result of a connect. It is known after the connection's writable event.
     fn connected(&mut self, socket: &Self::Socket) -> Result<(), ConnectError>;
-    /// Sends bytes, possibly a part of them.
+    /// Sends as many of `bytes` as the connection accepts now.
     fn send(&mut self, socket: &Self::Socket, bytes: &[u8]) -> SendOutcome;
     /// Receives bytes of a connection into `buffer`.
     fn receive(&mut self, socket: &Self::Socket, buffer: &mut [u8]) -> ReceiveOutcome;
-    /// Waits for events and appends them to `ready`.
+    /// Waits for events as `wait` says, and appends the events to `ready`.
     fn wait(&mut self, wait: Wait, ready: &mut Vec<Ready>);
 }

@@ -1,12 +1,12 @@
-//! Single requests outside a load (setup and teardown), filled in and checked like those of the
-//! load.
+//! Single requests outside a load (setup and teardown). Plimsoll fills in and checks them like the
+//! requests of the load.
 //!
-//! Not here: when they are sent, and by which connection.
+//! Not here: when such a request is sent, and by which connection.
 
 use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
-use crate::fill::{FormNames, FormTurn, FormValues};
+use crate::fill::{FillContext, FormNames, FormValues};
 use crate::patterns::PatternCache;
 use crate::sessions::VALUE_BYTES_MAX;
 use plimsoll_model::{Origin, Plan, Route};
@@ -18,15 +18,15 @@ use plimsoll_wire::{EncodedRequest, Piece};
 pub struct OneOffRequest {
     filled: FilledRoutes,
     checks: Option<Box<AnswerChecks>>,
-    /// The names of the values that the request captures.
+    /// The names of the values that are captured from the response.
     names: Vec<String>,
     origin: Origin,
     follow: u8,
     /// The context with which the request's template is filled in.
-    turn: FormTurn<'static>,
+    turn: FillContext<'static>,
 }
 
-/// The received part of a response to a single request.
+/// The received part of the response to a single request.
 #[derive(Debug, Default)]
 pub struct OneOffAnswer(AnswerText);
 
@@ -36,7 +36,7 @@ impl OneOffAnswer {
         self.0.add(piece);
     }
 
-    /// Sets the head's fields, which arrive separately from the content over HTTP/2.
+    /// Sets the header fields, which over HTTP/2 arrive separately from the content.
     pub fn told_apart(&mut self, fields: &[u8]) {
         self.0.told_apart(fields);
     }
@@ -65,24 +65,24 @@ impl OneOffRequest {
             names,
             origin: plan.traffic.origin.clone(),
             follow: route.follow,
-            turn: FormTurn::first(0),
+            turn: FillContext::first(0),
         })
     }
 
-    /// Fills in and encodes the request for pass `number`, from 0.
+    /// Fills in and encodes the request for repetition `number`, from 0.
     pub fn request(&mut self, number: u64) -> &EncodedRequest {
         let now_ns = plimsoll_sys::clock::monotonic_ns();
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
-        self.turn = FormTurn { number, ..FormTurn::first(unix_ms) };
+        self.turn = FillContext { number, ..FillContext::first(unix_ms) };
         self.filled.fill(0, 0, &self.turn, &mut |_, _| ());
         self.filled.request(0, 0)
     }
 
-    /// The encoded request for the redirect of a response with this status. `None`: no redirect, or
-    /// redirects are not followed.
+    /// Returns the encoded request that follows the redirect in a response. `None`: the response is
+    /// no redirect, or the route follows no redirects.
     ///
     /// # Errors
-    /// Why the redirect cannot be followed.
+    /// Returns the reason why the redirect cannot be followed.
     pub fn redirected(&mut self, status: u16, answer: &OneOffAnswer) -> Option<Result<&EncodedRequest, &'static str>> {
         let location = answer.0.fields("location").next().filter(|_| self.follow > 0 && is_redirect(status))?;
         let location = String::from_utf8_lossy(location);
@@ -90,15 +90,16 @@ impl OneOffRequest {
         Some(followed.map(|()| self.filled.request(0, 0)).map_err(|why| why.reason()))
     }
 
-    /// Whether a response with this status counts as success.
+    /// Returns whether a response with this status counts as success.
     pub fn succeeds(&self, status: u16) -> bool {
         self.filled.routes[0].ok_status.contains(status)
     }
 
-    /// Checks a response that took `took_ns`, and returns its captured values with their names.
+    /// Checks a response with the response time `took_ns`. Returns the captured values with their
+    /// names.
     ///
     /// # Errors
-    /// The missed expectation or capture.
+    /// Returns the message for the first failed expectation or capture.
     pub fn judge(&mut self, answer: &OneOffAnswer, took_ns: u64) -> Result<Vec<(String, String)>, String> {
         let (mut taken, names) = (Vec::new(), &self.names);
         let Some(checks) = &mut self.checks else { return Ok(taken) };
@@ -116,7 +117,7 @@ impl OneOffRequest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_model::expect::{AnswerCapture, CaptureFrom};
+    use plimsoll_model::expect::{AnswerCapture, CaptureSource};
     use plimsoll_model::grpc_message::MessageTexts;
     use plimsoll_model::json_path::JsonPath;
     use plimsoll_model::traffic::TemplateFlags;
@@ -145,7 +146,7 @@ mod tests {
     fn setup_captures_fill_later_requests() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let path = JsonPath::parse("$.token").expect("a path");
-        let captures = vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Json(path), default: None }];
+        let captures = vec![AnswerCapture { name: "token".into(), from: CaptureSource::Json(path), default: None }];
         let post = Request { method: "POST".into(), target: "/{{ seq() }}".into(), ..Request::get() };
         let template_parts = TemplateFlags { target: true, ..TemplateFlags::default() };
         let login = Route { captures, template_parts, ..Route::new(post) };
@@ -163,7 +164,7 @@ mod tests {
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
         let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");
         assert_eq!(missed, "there is no $.token to capture 'token' from");
-        // Before the setup, captures are empty.
+        // Before the setup there are no captured values.
         plan.traffic.setup_teardown.captured_values.clear();
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET / "), "{}", String::from_utf8_lossy(asked.h1()));

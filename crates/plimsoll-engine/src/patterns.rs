@@ -1,18 +1,18 @@
-//! The regular expressions of a plan. Each distinct pattern is compiled once, and all share one
-//! memory budget.
+//! The compiled regular expressions of a plan. Each distinct pattern is compiled once, and all
+//! patterns share one memory budget.
 //!
-//! Not here: the texts that are searched.
+//! Not here: searching texts with a pattern.
 
 use plimsoll_model::pattern_budget::{PatternBudget, PatternRefusal};
 use regex::bytes::{Regex, RegexBuilder};
 use std::collections::HashMap;
 
-/// Why a pattern is invalid.
+/// The reason why a pattern is invalid, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PatternError(String);
 
-/// Most characters of a pattern that an error message repeats.
+/// The maximum number of characters of a pattern that an error message shows.
 const SHOWN_CHARS: usize = 100;
 
 /// The compiled patterns of a plan, or the errors of their compilation.
@@ -23,10 +23,11 @@ pub struct PatternCache {
 }
 
 impl PatternCache {
-    /// Compiles a regular expression, or returns the earlier result.
+    /// Compiles a regular expression. For a pattern that was compiled before, returns the earlier
+    /// result.
     ///
     /// # Errors
-    /// A sentence with the reason.
+    /// Returns a sentence with the reason why the pattern is invalid.
     pub fn compile(&mut self, text: &str) -> Result<Regex, PatternError> {
         if let Some(compiled) = self.compiled.get(text) {
             return compiled.clone();
@@ -44,7 +45,8 @@ impl PatternCache {
         };
         self.budget.build(build).map_err(|refusal| {
             let reason = match &refusal {
-                // The library's text has several lines, with a marker below the pattern.
+                // The error text of the library has several lines, with a marker below the pattern.
+                // Only the reason is used.
                 PatternRefusal::Unsound(error) => {
                     let whole = error.to_string();
                     whole.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
@@ -54,7 +56,7 @@ impl PatternCache {
             let is_long = text.chars().nth(SHOWN_CHARS).is_some();
             let shown: String = text.chars().take(SHOWN_CHARS).collect();
             let more = if is_long { "..." } else { "" };
-            PatternError(format!("'{shown}{more}' is no regular expression that is understood here: {reason}"))
+            PatternError(format!("'{shown}{more}' is not a regular expression that plimsoll supports: {reason}"))
         })
     }
 }
@@ -64,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_of_a_plan_are_compiled_once_and_bounded_together() {
+    fn plan_patterns_compile_once_within_one_budget() {
         let mut cache = PatternCache::default();
         let large = |number: usize| format!("(\\w{{60}}){number}");
         for _ in 0..10_000 {

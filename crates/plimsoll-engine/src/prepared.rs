@@ -1,5 +1,6 @@
-//! A load on this machine in two steps. [`prepare`] opens its connections; [`PreparedLoad::run`]
-//! starts its schedule at a given time, so that several machines begin together.
+//! Runs a load on this machine in two steps. [`prepare`] opens the connections.
+//! [`PreparedLoad::run`] starts the schedule at a given time, so that several machines begin
+//! together.
 
 use crate::Error;
 use crate::addresses::{Addresses, ResolvedAddresses};
@@ -18,34 +19,35 @@ use std::sync::{Arc, OnceLock, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A message from a worker's thread.
+/// A message from a worker's thread to the thread that runs the load.
 #[expect(clippy::large_enum_variant, reason = "most of what is said are ticks, ten a second")]
 enum Message {
     /// The worker's connections are ready.
     Ready,
-    /// The system refused the worker's event loop.
+    /// The system refused to create the worker's event loop.
     Refused(std::io::Error),
     /// The worker reports about its part of the load.
     Reported(PartReport),
 }
 
-/// Inputs for workers that a plan alone does not contain.
+/// Helpers that workers need but a plan does not contain: authors of requests, and converters of
+/// gRPC messages.
 #[derive(Debug, Default)]
 pub struct LoadHelpers {
-    /// The authors of requests: one for each worker in order, or none.
+    /// The authors (scripts) that write the requests: one for each worker in order, or none.
     pub authors: Vec<WorkerAuthor>,
-    /// Converters of gRPC messages by route number; empty if no route needs them.
+    /// The converters of gRPC messages by route number; empty if no route needs them.
     pub texts: MessageTexts,
 }
 
-/// Reports a worker as lost when its thread panics. Otherwise no tick would be complete until the
-/// other workers end.
-struct PanicWatch<'a> {
+/// Reports a worker as lost when its thread panics. Without this report no tick would be complete
+/// until the other workers end.
+struct WorkerPanicGuard<'a> {
     part: usize,
     sender: &'a mpsc::Sender<Message>,
 }
 
-impl Drop for PanicWatch<'_> {
+impl Drop for WorkerPanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             let why = Stop::Died("a load thread of plimsoll ended unexpectedly".to_owned());
@@ -54,32 +56,36 @@ impl Drop for PanicWatch<'_> {
     }
 }
 
-/// A load with open connections whose workers wait for its start. Dropping it cancels the load.
+/// A load whose connections are open and whose workers wait for the start. Dropping the value
+/// cancels the load.
 pub struct PreparedLoad {
     collector: Collector,
     receiver: mpsc::Receiver<Message>,
     workers: Workers,
-    /// The addresses resolved during the load; dropping the sender ends the resolver.
+    /// The resolved addresses of the host name, and the sender whose drop ends the resolver thread.
+    /// `None`: names are not resolved during the load.
     resolved: Option<(Arc<ResolvedAddresses>, mpsc::Sender<()>)>,
 }
 
 /// The worker threads of a load, and the channels to them.
 struct Workers {
-    /// The channel that tells each worker the start of the schedule; closing it releases the
-    /// worker.
+    /// For each worker, the channel that sends the start time of the schedule. A worker whose
+    /// channel is closed ends.
     starts: Vec<mpsc::Sender<u64>>,
     threads: Vec<JoinHandle<()>>,
     stop: Arc<AtomicBool>,
-    /// The reason why a worker was abandoned, for each worker that can be.
+    /// For each worker that can be abandoned, the reason; empty while the worker is not abandoned.
     given_up: Vec<Arc<OnceLock<String>>>,
-    /// Numbers of abandoned workers: nothing receives their reports or joins their threads.
+    /// The numbers of abandoned workers. Their reports are ignored, and their threads are not
+    /// joined.
     abandoned: Vec<usize>,
 }
 
-/// Prepares one stripe (one machine's share) of `plan` on this machine, `injector`: the workers,
-/// and the connections to open before the schedule.
+/// Prepares one stripe (one machine's share) of `plan`: creates the workers, and opens the
+/// connections that must be open before the schedule. `injector` describes this machine.
 ///
-/// `on_tick` is called about every 100 ms; `Break(reason)` ends the load as soon as it begins.
+/// `on_tick` is called about every 100 ms. If it returns `Break(reason)`, the load ends as soon as
+/// it begins.
 pub fn prepare(
     plan: &Plan,
     injector: &Injector,
@@ -106,7 +112,7 @@ pub fn prepare_with_helpers(
     if !plan.load.shape.is_whole() {
         return Err(Error::NotWhole);
     }
-    // Draw the traffic from the log here; the record keeps the seed of the draw.
+    // The traffic is drawn from the log here. The record contains the seed of the draw.
     let recorded = plan.record();
     let drawn = plan.drawn().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
@@ -155,8 +161,8 @@ pub fn prepare_with_helpers(
         let thread =
             std::thread::Builder::new().name(format!("worker-{index}")).stack_size(512 << 10).spawn(move || {
                 plimsoll_sys::clock::set_timer_slack_ns(1);
-                // Each worker may open as many files as a process may, if it gets its own file
-                // table. If that fails, the workers share one table, and its limit.
+                // With a separate file table, each worker may open as many files as a process may.
+                // Without it, all workers share one table and its limit.
                 let _ = plimsoll_sys::process::own_file_table(None);
                 let net = match RealNet::new(close_reset) {
                     Ok(net) => net,
@@ -171,7 +177,7 @@ pub fn prepare_with_helpers(
                 if sender.send(Message::Ready).is_ok()
                     && let Ok(origin_ns) = started.recv()
                 {
-                    let _watch = PanicWatch { part: index as usize, sender: &sender };
+                    let _watch = WorkerPanicGuard { part: index as usize, sender: &sender };
                     worker.run(origin_ns, &mut |reported| {
                         let _ = sender.send(Message::Reported(reported));
                     });
@@ -195,9 +201,9 @@ impl PreparedLoad {
                 Ok(Message::Refused(error)) => return Err(error.into()),
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Timeout) => {
-                    self.workers.stop_on_break(self.collector.idle_tick(on_tick));
-                    // A worker that ends before the start has panicked. Release the other workers
-                    // and pass on the panic.
+                    self.workers.stop_on_listener_break(self.collector.idle_tick(on_tick));
+                    // A worker that ends before the start has panicked. The other workers are
+                    // released, and the panic is passed on.
                     if self.workers.threads.iter().any(JoinHandle::is_finished) {
                         self.workers.join();
                     }
@@ -211,22 +217,23 @@ impl PreparedLoad {
         Ok(())
     }
 
-    /// Runs the load. Its schedule begins at `origin_ns` of the monotonic clock, which must be in
-    /// the future, so that every worker is in its loop by then.
+    /// Runs the load and returns its figures. The schedule begins at `origin_ns` of the monotonic
+    /// clock. This time must be in the future, so that every worker is ready by then.
     ///
-    /// `on_tick` is called about every 100 ms, during the load and the grace period.
-    /// `Break(reason)` ends the run within a tick, and open requests count as in flight. Later
-    /// ticks of workers are shown, too, so that a recorder has the whole run.
+    /// `on_tick` is called about every 100 ms, during the load and the grace period. If it returns
+    /// `Break(reason)`, the run ends within a tick, and unanswered requests count as in flight.
+    /// `on_tick` also gets the ticks after that, so that a recorder has the whole run.
     pub fn run(mut self, origin_ns: u64, on_tick: &mut TickListener) -> Run {
         self.collector.begin(origin_ns);
         for start in &self.workers.starts {
-            // The channel of a lost worker is closed; that worker reports its loss by itself.
+            // An error here means that a worker is lost and its channel is closed. The loss is
+            // reported separately.
             let _ = start.send(origin_ns);
         }
         loop {
             match self.receiver.recv_timeout(Duration::from_nanos(Plan::TICK_NS)) {
                 Ok(Message::Reported(reported)) if !self.workers.abandoned.contains(&reported.part()) => {
-                    self.workers.stop_on_break(self.collector.take(reported, on_tick));
+                    self.workers.stop_on_listener_break(self.collector.take(reported, on_tick));
                 }
                 Ok(_) => {}
                 Err(mpsc::RecvTimeoutError::Disconnected) => break,
@@ -235,8 +242,9 @@ impl PreparedLoad {
                 Err(mpsc::RecvTimeoutError::Timeout) => {}
             }
             for (part, why) in self.workers.give_up() {
-                self.workers
-                    .stop_on_break(self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick));
+                self.workers.stop_on_listener_break(
+                    self.collector.take(PartReport::Lost { part, why: Stop::Died(why) }, on_tick),
+                );
             }
         }
         self.workers.join();
@@ -250,13 +258,13 @@ impl PreparedLoad {
 
 impl Workers {
     /// Stops the workers if the listener returned `Break`.
-    fn stop_on_break(&self, flow: ControlFlow<()>) {
+    fn stop_on_listener_break(&self, flow: ControlFlow<()>) {
         if flow.is_break() {
             self.stop.store(true, Ordering::Relaxed);
         }
     }
 
-    /// Returns the numbers of newly abandoned workers, with the reasons.
+    /// Marks workers as abandoned that must be given up now. Returns their numbers and the reasons.
     fn give_up(&mut self) -> Vec<(usize, String)> {
         let reason = |(part, given_up): (usize, &Arc<OnceLock<String>>)| Some((part, given_up.get()?.clone()));
         let lost = self.given_up.iter().enumerate().filter_map(reason);
@@ -265,13 +273,15 @@ impl Workers {
         lost
     }
 
-    /// Whether all workers that were not abandoned have ended. False if no worker was abandoned.
+    /// Returns whether all workers that were not abandoned have ended. Without an abandoned worker
+    /// the result is false.
     fn have_ended(&self) -> bool {
         let is_over = |(part, thread): (usize, &JoinHandle<()>)| thread.is_finished() || self.abandoned.contains(&part);
         !self.abandoned.is_empty() && self.threads.iter().enumerate().all(is_over)
     }
 
-    /// Removes and returns the threads of the workers that were not abandoned: only these will end.
+    /// Removes and returns the threads of the workers that were not abandoned. Only these threads
+    /// are sure to end.
     fn ending(&mut self) -> Vec<JoinHandle<()>> {
         let threads = self.threads.drain(..).enumerate();
         threads.filter(|(part, _)| !self.abandoned.contains(part)).map(|(_, thread)| thread).collect()
@@ -293,7 +303,7 @@ impl Drop for Workers {
         self.stop.store(true, Ordering::Relaxed);
         self.starts.clear();
         for thread in self.ending() {
-            // The load was cancelled, so its result does not matter.
+            // The load was cancelled, so the results of the workers do not matter.
             let _ = thread.join();
         }
     }
@@ -308,10 +318,10 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
-    /// Two machines with half of a plan each begin together at the given time. Their runs add up,
-    /// tick by tick and at the end.
+    /// Two machines that each send half of a plan begin together at the given time. The sum of
+    /// their runs is correct in every tick and at the end.
     #[test]
-    fn parts_begin_together_and_add_up() {
+    fn parts_start_together_and_their_results_are_summed() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         std::thread::spawn(move || {
@@ -329,7 +339,7 @@ mod tests {
         let mut plan = Plan::get("127.0.0.1", address.port(), vec![address], shape);
         plan.load.duration_ns = Some(300_000_000);
         plan.load.connections_ready = 4;
-        // The injectors may differ from machine to machine.
+        // The two injectors (machines) may differ in their number of workers.
         let injectors = vec![Injector { workers: 2, ..Injector::default() }, Injector::default()];
         let parts: Vec<PreparedLoad> = (0..2)
             .map(|index| {
@@ -390,7 +400,7 @@ mod tests {
         for panics in [true, false] {
             let sender = sender.clone();
             let thread = std::thread::spawn(move || {
-                let _watch = PanicWatch { part: 1, sender: &sender };
+                let _watch = WorkerPanicGuard { part: 1, sender: &sender };
                 assert!(!panics, "as a worker might");
             });
             assert_eq!(thread.join().is_err(), panics);
@@ -402,9 +412,9 @@ mod tests {
 
     /// An author that blocks until it is released.
     #[derive(Debug)]
-    struct StuckAuthor(mpsc::Receiver<()>);
+    struct BlockedAuthor(mpsc::Receiver<()>);
 
-    impl Author for StuckAuthor {
+    impl Author for BlockedAuthor {
         fn writes_each(&self) -> bool {
             true
         }
@@ -421,17 +431,17 @@ mod tests {
             1
         }
 
-        fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::Halt> {
+        fn write(&mut self, _: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::AuthorStopReason> {
             // After its release the author has no request to write.
             let _ = self.0.recv();
-            Err(plimsoll_wire::Halt::Asked)
+            Err(plimsoll_wire::AuthorStopReason::Asked)
         }
 
-        fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::Halt> {
+        fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::AuthorStopReason> {
             Ok(0)
         }
 
-        fn hear(&mut self, _: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::Halt> {
+        fn hear(&mut self, _: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::AuthorStopReason> {
             Ok(())
         }
     }
@@ -446,13 +456,13 @@ mod tests {
         let (gone, stuck) = mpsc::channel();
         drop(gone);
         let authors = [(freed, Arc::clone(&given_up)), (stuck, Arc::default())].map(|(stuck, given_up)| WorkerAuthor {
-            author: Box::new(StuckAuthor(stuck)),
+            author: Box::new(BlockedAuthor(stuck)),
             address: None,
             given_up,
         });
         let mut on_tick = |_: &crate::Tick| ControlFlow::Continue(());
-        let aids = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };
-        let prepared = prepare_with_helpers(&plan, &injector, Stripe::ALL, aids, &mut on_tick).expect("ready");
+        let load_helpers = LoadHelpers { authors: authors.into(), ..LoadHelpers::default() };
+        let prepared = prepare_with_helpers(&plan, &injector, Stripe::ALL, load_helpers, &mut on_tick).expect("ready");
         given_up.set("write() has not ended".to_owned()).expect("the first");
         let run = prepared.run(monotonic_ns(), &mut on_tick);
         let why = Stop::Died("write() has not ended".to_owned());

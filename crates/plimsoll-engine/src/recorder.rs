@@ -1,23 +1,23 @@
-//! Counts the finished requests of one worker. At the end of each tick the worker hands over its
-//! counts as an interval.
+//! Counts the requests of one worker. At the end of each tick the recorder returns its counts as an
+//! interval.
 
 use plimsoll_model::{
     CallFault, CountingHistogram, GrpcStatus, H2Error, Interval, LoadFigures, Outcome, RequestFailure, RouteFigures,
     RouteNumber, TlsFailure, WorkerTime,
 };
 
-/// One finished request; times are absolute, ns.
+/// One finished request with its outcome; all times are absolute, ns.
 #[derive(Debug, Clone, Copy)]
 pub struct FinishedRequest {
     /// The route of the request.
     pub route: RouteNumber,
-    /// Time at which the request was intended to start.
+    /// The time at which the request was intended to start.
     pub intended_ns: u64,
-    /// Time at which its first byte was sent; 0 if none was sent.
+    /// The time at which its first byte was sent; 0 if none was sent.
     pub sent_ns: u64,
-    /// Time at which the first byte of the response arrived; 0 if none arrived.
+    /// The time at which the first byte of the response arrived; 0 if none arrived.
     pub first_byte_ns: u64,
-    /// Time at which the request ended.
+    /// The time at which the request ended.
     pub done_ns: u64,
     /// The status of the response; 0 without a response.
     pub status: u16,
@@ -27,31 +27,32 @@ pub struct FinishedRequest {
     pub timeout_ns: u64,
 }
 
-/// The counters of one worker since the end of its last tick.
+/// The counters of one worker since the end of its last tick (100 ms).
 pub struct Recorder {
-    /// Figures of the load. Other modules update its byte counts directly.
+    /// The figures of the load. Other modules update its byte counts directly.
     pub load: LoadFigures<CountingHistogram>,
     routes: Vec<RouteFigures<CountingHistogram>>,
-    /// Response times of successes that were sent on time and whose response arrived at once, by
-    /// route. One number then serves three histograms; with many routes, updates of histograms are
-    /// most of the cost.
+    /// By route, the response times of successful requests that were sent on time and whose
+    /// response arrived in one piece. Three kinds of times are then equal, so one histogram update
+    /// replaces three. With many routes, these updates are most of the recorder's cost.
     at_once: Vec<CountingHistogram>,
     pub work_ns: u64,
-    /// The number of requests in flight and the sum of their intended starts; and the in-flight
-    /// time of requests that finished since the last flush.
+    /// The number of requests in flight.
     in_flight: u64,
+    /// The sum of the intended starts of the requests in flight, ns.
     in_flight_starts_ns: u128,
+    /// The summed in-flight time, ns, of requests that finished since the last flush.
     in_flight_closed_ns: i128,
     flushed_ns: u64,
     cpu_flushed_ns: u64,
     worker: u32,
-    /// Start and end of the measured window (absolute, ns). A completion in it counts as
-    /// throughput, whenever it was scheduled.
+    /// The start and end of the measured window (absolute, ns). A request that completes in the
+    /// window counts as throughput, whenever the request was scheduled.
     window_ns: (u64, u64),
 }
 
 impl Recorder {
-    /// Creates the recorder of worker `worker`, for this number of routes.
+    /// Creates the recorder of worker number `worker`, for a plan with `routes` routes.
     pub fn new(worker: u32, routes: usize) -> Recorder {
         Recorder {
             load: LoadFigures::default(),
@@ -68,8 +69,9 @@ impl Recorder {
         }
     }
 
-    /// Starts the schedule and drops the counts of the preparation. `window_ns`: start and end of
-    /// the measured window, absolute (u64::MAX if a count ends it).
+    /// Starts the schedule and drops the counts of the preparation. `window_ns` is the start and
+    /// end of the measured window, absolute. The end is `u64::MAX` if a number of requests ends the
+    /// window.
     pub fn begin(&mut self, origin_ns: u64, window_ns: (u64, u64), cpu_ns: u64) {
         self.flushed_ns = origin_ns;
         self.cpu_flushed_ns = cpu_ns;
@@ -77,18 +79,20 @@ impl Recorder {
         self.work_ns = 0;
     }
 
-    /// Ends the measured window early at `at_ns`; later completions are no throughput.
+    /// Ends the measured window early, at `at_ns`. Requests that complete later are not counted as
+    /// throughput.
     pub fn end_window(&mut self, at_ns: u64) {
         self.window_ns.1 = self.window_ns.1.min(at_ns);
     }
 
-    /// Whether `at_ns` lies in the measured window.
+    /// Returns whether `at_ns` is in the measured window.
     #[inline]
     fn in_window(&self, at_ns: u64) -> bool {
         at_ns >= self.window_ns.0 && at_ns <= self.window_ns.1
     }
 
-    /// Counts a request for `route` that starts, or should have started.
+    /// Counts the start of a request for `route`, including a request that should start but cannot
+    /// be sent.
     #[inline]
     pub fn started(&mut self, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.in_flight += 1;
@@ -100,7 +104,7 @@ impl Recorder {
 
     /// Counts how late a request was sent because of the load generator.
     #[inline]
-    pub fn lagged(&mut self, lag_ns: u64) {
+    pub fn count_send_lag(&mut self, lag_ns: u64) {
         self.load.lag.record(lag_ns);
     }
 
@@ -120,7 +124,7 @@ impl Recorder {
         figures.answers_bytes_in_window += if in_window { bytes as u64 } else { 0 };
     }
 
-    /// Counts a read at `at_ns` of bytes that had been readable for `wait_ns`.
+    /// Counts a read at `at_ns` that returned bytes which had been readable for `wait_ns`.
     #[inline]
     pub fn read(&mut self, at_ns: u64, wait_ns: u64) {
         if self.in_window(at_ns) {
@@ -161,7 +165,8 @@ impl Recorder {
         self.load.stream_waits += 1;
     }
 
-    /// Counts an HTTP/2 server that is blocked by a flow-control window of plimsoll.
+    /// Counts that an HTTP/2 server cannot send, because plimsoll's flow-control window is
+    /// exhausted.
     pub fn window_empty(&mut self) {
         self.load.windows_empty += 1;
     }
@@ -181,20 +186,21 @@ impl Recorder {
         self.load.stream_resets.add(error as u16, 1);
     }
 
-    /// Counts a connection whose end the server announced (GOAWAY).
+    /// Counts a connection whose end the server announced by a GOAWAY frame.
     pub fn leaves(&mut self, error: H2Error) {
         self.load.goaways.add(error as u16, 1);
     }
 
-    /// Counts surplus bytes outside a response; their connection is closed.
+    /// Counts received bytes that belong to no response. The worker closes the connection of such
+    /// bytes.
     #[cold]
     pub fn surplus(&mut self, bytes: usize) {
         self.load.surplus_bytes += bytes as u64;
         self.load.surplus_connections += 1;
     }
 
-    /// Counts a measured gRPC call for `route` that ended with this status, possibly through a
-    /// fault in its messages. `is_large`: a message is longer than clients accept by default.
+    /// Counts a measured gRPC call for `route` that ended with this status, and the fault in its
+    /// messages, if any. `is_large`: a message is longer than gRPC clients accept by default.
     #[inline]
     pub fn call_ended(&mut self, route: RouteNumber, status: GrpcStatus, fault: Option<CallFault>, is_large: bool) {
         let figures = &mut self.routes[usize::from(route)];
@@ -205,15 +211,15 @@ impl Recorder {
         }
     }
 
-    /// Counts complete messages of a measured call for `route`.
+    /// Counts complete messages that a measured gRPC call for `route` received.
     #[inline]
     pub fn messages_arrived(&mut self, route: RouteNumber, count: u32) {
         self.routes[usize::from(route)].grpc_messages += u64::from(count);
     }
 
-    /// Counts messages of a stream that arrived together. `after_ns` is the time since the previous
-    /// message of the response. For the first message (`is_first`) it is the time since the first
-    /// byte was sent.
+    /// Counts messages of a streamed response that arrived together. `after_ns` is the time since
+    /// the previous message. For the first message (`is_first`), `after_ns` is the time since the
+    /// first byte of the request was sent.
     pub fn stream_messages_arrived(&mut self, route: RouteNumber, count: u32, after_ns: u64, is_first: bool) {
         let figures = &mut self.routes[usize::from(route)];
         if is_first {
@@ -233,8 +239,8 @@ impl Recorder {
         let in_window = self.in_window(sample.done_ns);
         let figures = &mut self.routes[usize::from(sample.route)];
         figures.in_flight_end -= 1;
-        // Two accounts: throughput counts completions in the window, the ledger counts requests
-        // scheduled in it.
+        // There are two accounts. Throughput counts requests that complete in the window. The
+        // ledger counts requests that were scheduled in the window.
         figures.succeeded_in_window += u64::from(in_window && sample.outcome == Outcome::Success);
         if !measured {
             return;
@@ -260,8 +266,9 @@ impl Recorder {
                 figures.ledger.failed[failure as usize] += 1;
                 if failure == RequestFailure::Timeout {
                     figures.response.record(response_ns.max(sample.timeout_ns));
-                    // After a slow connect a request is sent late, so its service time can be
-                    // shorter than the timeout. The timeout is the lower bound.
+                    // After a slow connect a request is sent late, so the time from its send to its
+                    // timeout can be shorter than the timeout. The service time recorded here is
+                    // then the timeout.
                     if sample.sent_ns != 0 {
                         figures.service.record((sample.done_ns - sample.sent_ns).max(sample.timeout_ns));
                     }
@@ -287,8 +294,8 @@ impl Recorder {
         self.load.sessions_started += 1;
     }
 
-    /// Counts a measured session that ended, `took_ns` after its intended start; `None`: one of its
-    /// requests failed.
+    /// Counts a measured session that ended. `took_ns` is its duration from the intended start.
+    /// `None`: one of its requests failed.
     pub fn session_ended(&mut self, took_ns: Option<u64>) {
         match took_ns {
             Some(took_ns) => {
@@ -299,30 +306,32 @@ impl Recorder {
         }
     }
 
-    /// Counts measured sessions that the end of the load cut.
+    /// Counts measured sessions that were still active when the load ended.
     pub fn sessions_cut(&mut self, count: u64) {
         self.load.sessions_cut += count;
     }
 
-    /// Adds the time of a poll without events, on a core that no other thread wanted.
+    /// Adds the duration (ns) of a poll that returned no event while no other thread wanted the
+    /// core.
     #[inline]
     pub fn polled_idle(&mut self, ns: u64) {
         self.load.looked_ns += ns;
     }
 
-    /// Number of requests in flight, measured or not.
+    /// Returns the number of requests in flight, including requests outside the measured window.
     #[inline]
     pub fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Hands over the counts since the last flush, as the interval up to `at_ns`.
+    /// Returns the counts since the last flush as the interval that ends at `at_ns`, and resets the
+    /// counts.
     pub fn flush(&mut self, at_ns: u64, cpu_ns: u64, connections_open: u64) -> Interval {
-        // The integral of requests in flight: the time of finished requests, plus open requests up
-        // to now, minus what was handed over already. The balance restarts at each flush.
+        // The integral of requests in flight over time. It is the time of finished requests, plus
+        // the time of open requests until now, minus the time that earlier intervals contain.
         let open_ns = i128::from(self.in_flight) * i128::from(at_ns) - self.in_flight_starts_ns as i128;
-        // Starts after `at_ns` can make it negative: the rest is carried over, so that the sum
-        // stays exact.
+        // Requests that start after `at_ns` can make the balance negative. The next interval then
+        // contains the rest, so that the sum over all intervals is exact.
         let balance_ns = self.in_flight_closed_ns + open_ns;
         let in_flight_ns = balance_ns.max(0) as u64;
         self.in_flight_closed_ns = balance_ns.min(0) - open_ns;
@@ -392,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timeout_is_at_least_as_long_as_the_timeout() {
+    fn a_recorded_timeout_lasts_at_least_the_timeout() {
         let mut recorder = Recorder::new(0, 1);
         let outcome = Outcome::Failed(RequestFailure::Timeout);
         for (done_ns, expect) in [(900, 1_000), (5_000, 5_000)] {
@@ -421,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_count_apart_and_in_flight_persists() {
+    fn routes_are_counted_separately_and_in_flight_persists() {
         let mut recorder = Recorder::new(0, 3);
         for route in [2, 0, 2] {
             recorder.started(route, 0, true);
@@ -441,7 +450,7 @@ mod tests {
         );
         assert_eq!((first.whole().ledger.requests(), first.whole().answers_bytes), (2, 123));
         assert_eq!(first.routes.iter().map(|(_, f)| f.answers_bytes).collect::<Vec<_>>(), [100, 23]);
-        // No new event, but one request is still in flight.
+        // Nothing happened in the second interval, but one request is still in flight.
         let second = recorder.flush(2_000, 0, 0);
         assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);
         recorder.abandoned(2);
@@ -449,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn throughput_is_by_completion_and_the_ledger_by_arrival() {
+    fn throughput_counts_completions_and_the_ledger_counts_arrivals() {
         // (measured, done, outcome) -> counted in (throughput, ledger), with a window from 100 to
         // 200.
         let failed = Outcome::Failed(RequestFailure::Status);
@@ -482,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_times_appear_in_all_three_histograms() {
+    fn equal_times_appear_in_all_three_histograms() {
         let mut recorder = Recorder::new(0, 1);
         let [mut response, mut service, mut ttfb] = [const { Vec::new() }; 3];
         // (intended, sent, first byte, done)
@@ -547,7 +556,7 @@ mod tests {
             bytes += recorder.at_once.iter().map(CountingHistogram::bytes).sum::<usize>();
         }
         assert!(bytes < 40_000_000, "{bytes}");
-        // Guard against an empty test: something must have been counted.
+        // The histograms must have been filled, or else the comparison proves nothing.
         assert!(bytes > 5_000_000, "{bytes}");
     }
 }

@@ -1,11 +1,11 @@
-//! Requests from a list (such as a log to replay): arrival n sends entry n.
+//! A source that sends the requests of a list, such as an access log to replay. Arrival number n
+//! sends entry number n.
 //!
-//! An entry takes eight bytes. Its path is in an arena of distinct paths, and the rest of the
-//! request belongs to its route. A request is assembled in its exchange's buffer when it is sent.
-//! So tens of millions of requests need only the memory of their paths. Once the buffers have
-//! grown, nothing is allocated.
+//! An entry takes eight bytes. Distinct paths are stored once, and the rest of a request is the
+//! same for its whole route. A request is assembled in a reused buffer when it is sent. So tens of
+//! millions of requests need little more memory than their distinct paths.
 //!
-//! Not here: the times of requests, and how a log becomes a list
+//! Not here: the times of the requests, and converting a log to a list
 //! ([`plimsoll_model::request_list`]).
 
 use crate::encode::host_field;
@@ -15,24 +15,26 @@ use plimsoll_model::{ListedRequest, Plan, Request, RequestList, RouteNumber, Str
 use plimsoll_wire::{EncodedRequest, h1};
 use std::sync::Arc;
 
-/// A source whose requests come from a list.
+/// A source that sends the requests of a list, one for each arrival.
 #[derive(Debug, Clone)]
 pub struct ReplaySource {
-    /// The request of each route, with an example path.
+    /// The request of each route, with the path of an example.
     requests: Arc<[Request]>,
     host: Arc<str>,
     keep_alive: bool,
     listed: Arc<RequestList>,
-    /// Numbers the requests of users. In an open loop arrival n sends entry n. Users of a closed
-    /// loop share the list, and each load begins at another entry.
+    /// The numbers of the users' requests, which select the entries of the list. In an open loop
+    /// arrival n sends entry n. Users of a closed loop share the list, and each load begins at a
+    /// different entry.
     users: UserNumbers,
     begins_at: u64,
-    /// The assembled requests, by exchange number.
+    /// The assembled request of each exchange, by exchange number.
     written: Vec<EncodedRequest>,
 }
 
 impl ReplaySource {
-    /// Compiles the list of `plan`. All paths are checked here, so that no check is needed later.
+    /// Creates the source for the request list of `plan`. All paths are checked here, so that no
+    /// check is needed during the load.
     pub fn compile(plan: &Plan, listed: &Arc<RequestList>) -> Result<ReplaySource, h1::RequestError> {
         let unwritten = |target: &&str| target.is_empty() || !target.bytes().all(|byte| byte.is_ascii_graphic());
         if let Some(target) = listed.targets.iter().find(unwritten) {
@@ -49,7 +51,7 @@ impl ReplaySource {
         })
     }
 
-    /// Assigns the users of one worker to this source.
+    /// Sets the users of the worker that sends the requests of this source.
     pub fn for_users(&mut self, users: UserNumbers) {
         self.users = users;
     }
@@ -57,11 +59,12 @@ impl ReplaySource {
     /// Begins a user's next request.
     #[inline]
     pub fn begin(&mut self, user: u64) {
-        // A list has no unique rows that could run out.
+        // A list has no unique rows, so this call cannot fail.
         let _ = self.users.begin(user);
     }
 
-    /// The index of the entry that a user sends; after its end the list starts again.
+    /// Returns the index of the entry that `user` sends. After the last entry the list starts
+    /// again.
     #[inline]
     fn place(&self, user: u64) -> u64 {
         let count = self.listed.entries.len() as u64;
@@ -72,19 +75,20 @@ impl ReplaySource {
         if number < count { number } else { number.checked_rem(count).unwrap_or(number) }
     }
 
-    /// The entry that a user sends; `None` for an empty list.
+    /// Returns the entry that `user` sends; `None` for an empty list.
     #[inline]
     fn entry(&self, user: u64) -> Option<&ListedRequest> {
         self.listed.entries.get(self.place(user) as usize)
     }
 
-    /// The route of a user's or arrival's request.
+    /// Returns the route of the request that `user` sends; `None` for an empty list.
     #[inline]
     pub fn route_of(&self, user: u64) -> Option<RouteNumber> {
         self.entry(user).map(|entry| entry.route)
     }
 
-    /// Assembles a user's request for its exchange; `like` is the request of its route.
+    /// Assembles the request that `exchange` sends for `user`. `like` is the encoded request of the
+    /// route.
     pub fn write(&mut self, exchange: u32, user: u64, like: &EncodedRequest) {
         let Some(entry) = self.entry(user).copied() else { return };
         let Request { method, target: _, headers, body } = &self.requests[usize::from(entry.route)];
@@ -96,20 +100,20 @@ impl ReplaySource {
         self.written[exchange as usize].rewrite(like, &parts);
     }
 
-    /// The request of an exchange in flight.
+    /// Returns the request that `exchange` sends.
     #[inline]
     pub fn request(&self, exchange: u32) -> &EncodedRequest {
         &self.written[exchange as usize]
     }
 
-    /// Whether the log has this status for a user's request; an unsuccessful status is then
-    /// expected.
+    /// Returns whether the log contains this status for the request of `user`. If so, even an
+    /// unsuccessful status is expected.
     #[inline]
     pub fn expects(&self, user: u64, status: u16) -> bool {
         self.listed.expects(self.place(user), status)
     }
 
-    /// Whether this status of a user's response differs from the status in the log.
+    /// Returns whether this response status differs from the status of the same request in the log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
         !self.listed.agrees_with_log(self.place(user), status)

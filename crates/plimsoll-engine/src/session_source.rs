@@ -1,12 +1,12 @@
-//! Sessions of scenarios: each user's next request, filled in with the session's captures, and the
-//! captures from its responses.
+//! A request source whose users run sessions of scenarios. It fills in each user's next request
+//! with captured values, and captures values from the responses.
 //!
-//! Not here: the program of a session ([`crate::sessions`]), its start, and counting.
+//! Not here: the steps of a session ([`crate::sessions`]), the start of a session, and counting.
 
-use crate::answers::{AnswerText, Miss};
+use crate::answers::{AnswerText, FailedCheck};
 use crate::cookies::CookieScope;
 use crate::encoded_route::{FilledRoutes, SourceError, target};
-use crate::fill::{FormNames, FormText, FormTurn};
+use crate::fill::{FillContext, FormNames, FormText};
 use crate::sessions::{SessionStep, UserSession, UserSessions};
 use crate::users::{LastRequest, UserAction, UserNumbers};
 use plimsoll_model::session::SessionOp;
@@ -26,18 +26,19 @@ pub struct EndedSession {
     pub slot: Option<u32>,
 }
 
-/// The user, route and facts of a response.
+/// Facts about a complete response that its checks need: the user, the route, the status and the
+/// times.
 #[derive(Debug, Clone, Copy)]
 pub struct AnswerFacts {
     /// The number of the user that got the response.
     pub user: u64,
     /// The route of the request.
     pub route: RouteNumber,
-    /// The number of the exchange.
+    /// The number of the exchange that received the response.
     pub exchange: u32,
     /// Whether the status counts as success for the route.
     pub ok_status: bool,
-    /// Response time from the intended start, ns.
+    /// The response time from the intended start, ns.
     pub took_ns: u64,
     /// The current time (absolute, ns).
     pub now_ns: u64,
@@ -49,17 +50,17 @@ pub struct SessionSource {
     pub(crate) filled: FilledRoutes,
     pub(crate) users: UserNumbers,
     sessions: UserSessions,
-    /// Compiled conditions of scenarios, by scenario and operation.
+    /// The compiled condition of each operation, by scenario and by operation.
     conditions: Vec<Vec<Option<FormText>>>,
-    /// The number of the captured name, for each capture of each route.
+    /// For each route, the number of the name of each of its captures.
     captured: Vec<Vec<usize>>,
     origin: Origin,
     /// Whether each session belongs to a new user; see
     /// [`Load::new_users`](plimsoll_model::Load::new_users).
     new_user_each_session: bool,
-    /// The session that ended last, until it is taken.
+    /// The session that ended last, until `take_ended` returns it.
     ended: Option<EndedSession>,
-    /// A buffer for filled-in texts.
+    /// A reused buffer for a filled-in text.
     scratch: String,
 }
 
@@ -96,13 +97,14 @@ impl SessionSource {
         })
     }
 
-    /// Assigns the users of a worker to this source.
+    /// Sets the users of the worker that runs the sessions.
     pub(crate) fn for_users(&mut self, users: UserNumbers) {
         self.sessions.stay(users.stay() && !self.new_user_each_session);
         self.users = users;
     }
 
-    /// Returns the next action of `user` after its last request; `None`: the user begins.
+    /// Returns the next action of `user` after its last request. `last` is `None` if the user
+    /// begins.
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         let went_well = match last {
             Some(last) => last.outcome == Outcome::Success,
@@ -132,14 +134,14 @@ impl SessionSource {
         }
     }
 
-    /// Sets the intended start of the session of `user`, and whether it is measured.
+    /// Sets the intended start of the session of `user`, and whether the session is measured.
     pub fn began(&mut self, user: u64, intended_ns: u64, measured: bool) {
         if let Some(session) = self.sessions.of_mut(user) {
             (session.intended_ns, session.measured) = (intended_ns, measured);
         }
     }
 
-    /// Ends the session of `user` early, and returns it if it was active.
+    /// Ends the active session of `user` early and returns it; `None` without an active session.
     pub fn cut(&mut self, user: u64) -> Option<EndedSession> {
         self.end(user, false)
     }
@@ -156,34 +158,35 @@ impl SessionSource {
         self.ended.take()
     }
 
-    /// Whether any session is active.
-    pub fn has_under_way(&self) -> bool {
-        self.sessions.has_under_way()
+    /// Returns whether any session is active.
+    pub fn has_active_sessions(&self) -> bool {
+        self.sessions.has_active_sessions()
     }
 
-    /// Number of active measured sessions.
-    pub fn measured_under_way(&self) -> u64 {
-        self.sessions.measured_under_way()
+    /// Returns the number of active sessions that count in the measured window.
+    pub fn active_measured_sessions(&self) -> u64 {
+        self.sessions.active_measured_sessions()
     }
 
-    /// Whether the active session of `user` has its own connection.
+    /// Returns whether the active session of `user` needs a connection of its own.
     pub fn has_own_connection(&self, user: u64) -> bool {
         self.sessions.has_own_connection(user)
     }
 
-    /// The slot of the session's own connection.
+    /// Returns the slot of the connection that only the session of `user` uses; `None` if it has
+    /// none.
     pub fn slot_of(&self, user: u64) -> Option<u32> {
         self.sessions.active_session(user)?.slot
     }
 
-    /// Sets the slot of the session's own connection.
+    /// Sets the slot of the connection that only the session of `user` uses.
     pub fn keep_slot(&mut self, user: u64, slot: u32) {
         if let Some(session) = self.sessions.of_mut(user) {
             session.slot = Some(slot);
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether the request has a
+    /// Fills in the request that `exchange` sends for `user`. Returns whether the request has a
     /// template.
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         let unix_ms = now_ns.saturating_add(self.filled.unix_offset_ns) / 1_000_000;
@@ -203,7 +206,8 @@ impl SessionSource {
         true
     }
 
-    /// Makes an exchange of `user` follow a redirect, with the user's cookies.
+    /// Prepares the next request of an exchange that follows a redirect, with the cookies of
+    /// `user`.
     pub fn redirect(
         &mut self,
         (exchange, user): (u32, u64),
@@ -220,9 +224,9 @@ impl SessionSource {
         })
     }
 
-    /// Checks a response. Returns the first failed check, or stores the captured values. Cookies
-    /// are stored in any case, unless the scenario ignores cookies.
-    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<Miss> {
+    /// Checks a response and returns the first failed check. If all checks pass, stores the
+    /// captured values. Cookies are stored in both cases, unless the scenario ignores cookies.
+    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<FailedCheck> {
         let AnswerFacts { user, route, exchange, .. } = of;
         let has_cookies = self.sessions.has_cookies(user);
         if let Some(session) = self.sessions.of_mut(user).filter(|_| has_cookies) {
@@ -240,7 +244,7 @@ impl SessionSource {
         checks.judge(answer, of.took_ns, &mut |capture, value| sessions.capture(user, numbers[capture], value))
     }
 
-    /// Stores invented values as if a response of the route had been captured.
+    /// Stores invented values for the captures of a route, as if its response had arrived.
     pub fn store_invented_captures(&mut self, user: u64, route: RouteNumber, value: &dyn Fn(usize) -> String) {
         for number in &self.captured[usize::from(route)] {
             self.sessions.capture(user, *number, value(*number).as_bytes());
@@ -248,9 +252,9 @@ impl SessionSource {
     }
 }
 
-/// Returns the template context of a session's current request.
-fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FormTurn<'_> {
-    FormTurn { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
+/// Returns the context in which a session's current request is filled in.
+fn turn(session: &UserSession, unique: u64, unix_ms: u64) -> FillContext<'_> {
+    FillContext { number: session.number, request: session.asked, unique, unix_ms, captured: &session.captured }
 }
 
 #[cfg(test)]
@@ -258,13 +262,14 @@ mod tests {
     use super::*;
     use crate::source::Source;
     use plimsoll_model::data::{Data, Pick};
-    use plimsoll_model::expect::{AnswerCapture, CaptureFrom};
+    use plimsoll_model::expect::{AnswerCapture, CaptureSource};
     use plimsoll_model::session::{Scenario, Think};
     use plimsoll_model::traffic::{Choice, TemplateFlags};
     use plimsoll_model::{Curve, LoadShape, Request, Route, Stripe};
     use std::sync::Arc;
 
-    /// A plan: log in once, then send two requests with the token.
+    /// Returns a plan whose scenario logs in once, and then sends two requests with the captured
+    /// token.
     fn plan() -> Plan {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         let route = |target: &str, header: Option<&str>| {
@@ -274,14 +279,14 @@ mod tests {
         };
         let mut login = route("/login?u={{ user.name }}", None);
         login.captures =
-            vec![AnswerCapture { name: "token".into(), from: CaptureFrom::Header("x-token".into()), default: None }];
+            vec![AnswerCapture { name: "token".into(), from: CaptureSource::Header("x-token".into()), default: None }];
         let me = route("/shop/{{ uuid() }}", Some("Bearer {{ token }}"));
         plan.traffic.routes = vec![login, me, route("/out", None)];
         let mut users = Data::new("user".into(), vec!["name".into()], Pick::Sequential, false);
         (0..50).for_each(|row| users.push([format!("u{row}").as_str()].into_iter()).expect("room"));
         plan.traffic.data = vec![Arc::new(users)];
         plan.traffic.choice = Choice::Scenarios;
-        let ask = |route| SessionOp::Ask { route, goes_on: false };
+        let ask = |route| SessionOp::Ask { route, may_continue: false };
         let ops = vec![
             SessionOp::Once { to: 2 },
             ask(0),
@@ -296,7 +301,7 @@ mod tests {
         plan
     }
 
-    /// The requests of a user's next session, if every response has these fields.
+    /// Returns the requests of a user's next session if every response has these header fields.
     fn session(source: &mut Source, user: u64, fields: &str) -> Vec<String> {
         let (mut asked, mut last) = (Vec::new(), None);
         loop {
@@ -331,13 +336,13 @@ mod tests {
         }
         assert_ne!(first[1], first[2], "what is drawn is drawn for each");
         assert!(first[3].starts_with("GET /out ") && first[3].contains("Cookie: all=1\r\n"), "{}", first[3]);
-        // The second session skips the login and keeps its captures; the other user has none of
-        // them.
+        // The second session of a user skips the login, because it has the captured values. The
+        // other user does not have these values.
         let second = session(&mut source, 1, "");
         assert!(second.len() == 3 && second[0].contains("Bearer t0k\r\nCookie: sid=7"), "{second:?}");
         let other = session(&mut source, 0, "");
         assert_eq!(other.len(), 1, "what was to be captured was not there: {other:?}");
-        // With new users, each session is like a first one.
+        // If each session belongs to a new user, each session begins with the login.
         let mut newcomers = plan();
         newcomers.load.new_users = true;
         let mut source = Source::compile(&newcomers).expect("compiles").for_worker(Stripe::ALL, Some(2));
@@ -346,14 +351,14 @@ mod tests {
             assert!(asked.len() == 4 && asked[0].starts_with("GET /login?u="), "{turn}: {asked:?}");
             assert!(!asked[0].contains("Cookie"), "{}", asked[0]);
         }
-        // A scenario without cookies sends none, but keeps its captures.
+        // A scenario that ignores cookies sends none, but captured values are kept.
         let mut plain = plan();
         plain.traffic.scenarios[0].cookies = false;
         let mut source = Source::compile(&plain).expect("compiles").for_worker(Stripe::ALL, Some(2));
         let asked = session(&mut source, 1, fields);
         assert!(asked.len() == 4 && asked[1].contains("Bearer t0k"), "{asked:?}");
         assert!(asked.iter().all(|it| !it.contains("Cookie")), "{asked:?}");
-        // Each arrival is a user of its own.
+        // Each arrival of an open loop is a new user.
         let mut source = whole.for_worker(Stripe::ALL, None);
         for arrival in [3, 4] {
             let asked = session(&mut source, arrival, fields);
@@ -363,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_depend_on_the_seed_not_the_division() {
+    fn requests_depend_on_the_seed_and_not_on_the_workers() {
         let whole = Source::compile(&plan()).expect("compiles");
         let asked = |of: u64| -> Vec<Vec<String>> {
             let user = |user: u64| {

@@ -1,9 +1,9 @@
-//! The state of sessions: each user's position in its scenario, and its captures.
+//! The state of sessions: for each user the position in its scenario, its captured values and its
+//! cookies.
 //!
-//! A user of a closed loop runs one session after another, and keeps cookies and captures. An
-//! arrival of an open loop has a single session. Random values are a function of the seed and the
-//! number of the session. Not here: the encoding of requests ([`crate::fill`]), sockets, clocks,
-//! counting.
+//! A user of a closed loop runs one session after another, and keeps cookies and captured values.
+//! An arrival of an open loop has a single session. A random value depends only on the seed and the
+//! number of the session. Not here: encoding requests ([`crate::fill`]), sockets, clocks, counting.
 
 use crate::cookies::CookieJar;
 use plimsoll_model::RouteNumber;
@@ -11,22 +11,22 @@ use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::session::{LOOPS_MAX, Scenario, SessionOp};
 use std::collections::HashMap;
 
-/// Mixed into the seed, so that scenario choices and think times are independent of other random
-/// numbers.
-const SEED_OF_SCENARIOS: u64 = 0x5343_454e_4152_494f;
-const SEED_OF_THOUGHT: u64 = 0x0054_4849_4e4b_5321;
-/// Most operations of a scenario between two requests. Above this number repetitions end, since a
-/// repetition without requests has no effect.
+/// A constant that is mixed into the seed, so that scenario choices and think times are independent
+/// of other random numbers.
+const SCENARIO_CHOICE_SEED: u64 = 0x5343_454e_4152_494f;
+const THINK_TIME_SEED: u64 = 0x0054_4849_4e4b_5321;
+/// The maximum number of operations of a scenario between two requests. Beyond this number
+/// repetitions end, because a repetition without requests has no effect.
 const OPS_BETWEEN_MAX: u32 = 100_000;
-/// Longest captured value in bytes; longer ones are cut.
+/// The maximum length of a captured value in bytes. Longer values are cut.
 pub const VALUE_BYTES_MAX: usize = 64 << 10;
 
 /// The next step of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionStep {
-    /// Send a request after a wait.
+    /// The session sends a request after a wait.
     Ask {
-        /// The wait before the request, ns.
+        /// The think time before the request, ns.
         wait_ns: u64,
         /// The route of the request.
         route: RouteNumber,
@@ -43,15 +43,15 @@ pub struct UserSession {
     scenario: usize,
     /// The index of the next operation in the scenario.
     at: usize,
-    /// The number of finished passes of each enclosing repetition.
+    /// For each enclosing repetition of the scenario, how often it has run completely.
     rounds: [u32; LOOPS_MAX],
-    /// Number of sessions of this user, including the current one.
+    /// The number of sessions that this user has begun.
     begun: u64,
-    /// Whether the user's session is active.
+    /// Whether a session of the user is active.
     under_way: bool,
-    /// Number of requests that the session has sent.
+    /// The number of requests that the session has sent.
     pub asked: u64,
-    /// The slot of the session's own connection, if it has one.
+    /// The slot of the connection that only this session uses; `None` if it has none.
     pub slot: Option<u32>,
     /// The number of the session in the whole load.
     pub number: u64,
@@ -59,11 +59,11 @@ pub struct UserSession {
     pub intended_ns: u64,
     /// Whether the session counts in the measured window.
     pub measured: bool,
-    /// Whether the session continues if its current request fails.
+    /// Whether the scenario allows the current request to fail.
     continues_on_failure: bool,
-    /// The random numbers of the session's think times.
+    /// The random number generator for the think times of the session.
     thought: Option<Rng>,
-    /// Captured values by the number of their name; empty if not captured.
+    /// The captured values, by the number of the name. A value that was not captured yet is empty.
     pub captured: Vec<String>,
     /// The user's cookies.
     pub cookies: CookieJar,
@@ -73,24 +73,24 @@ pub struct UserSession {
 #[derive(Debug, Clone)]
 pub struct UserSessions {
     scenarios: Vec<Scenario>,
-    /// Cumulated weights of the scenarios.
+    /// For each scenario, the sum of the weights up to and including this scenario.
     up_to: Vec<u64>,
     seed: u64,
-    /// Number of captured names; each session has as many values.
+    /// The number of capture names in the plan. Each session has as many values.
     captured: usize,
-    /// Sessions by the number of the user or arrival. Sessions of a closed loop are never removed.
+    /// The sessions by the number of the user or arrival. Users of a closed loop are never removed.
     places: HashMap<u64, Box<UserSession>>,
     /// Sessions of finished arrivals, whose memory is reused.
     #[expect(clippy::vec_box, reason = "they go back into their boxes' places")]
     free: Vec<Box<UserSession>>,
-    /// Whether users persist, and keep cookies and captures.
+    /// Whether users keep their cookies and captured values from one session to the next.
     stays: bool,
-    /// Number of active sessions.
+    /// The number of active sessions.
     under_way: u64,
 }
 
 impl UserSessions {
-    /// Creates an empty set of sessions. `captured`: number of captured names.
+    /// Creates an empty set of sessions. `captured` is the number of capture names.
     pub fn new(scenarios: Vec<Scenario>, seed: u64, captured: usize, stays: bool) -> UserSessions {
         let sum = |sum: &mut u64, scenario: &Scenario| {
             *sum += u64::from(scenario.weight);
@@ -100,7 +100,8 @@ impl UserSessions {
         UserSessions { scenarios, up_to, seed, captured, places: HashMap::new(), free: Vec::new(), stays, under_way: 0 }
     }
 
-    /// Sets whether users persist between sessions. It must be called before any session begins.
+    /// Sets whether users keep cookies and captured values between sessions. The caller must do so
+    /// before any session begins.
     pub fn stay(&mut self, stays: bool) {
         self.stays = stays;
     }
@@ -110,7 +111,7 @@ impl UserSessions {
         let free = &mut self.free;
         let session = self.places.entry(user).or_insert_with(|| free.pop().unwrap_or_default());
         if !self.stays {
-            // The memory of a finished user is reused for a new one.
+            // A new user reuses the memory of a finished one.
             session.begun = 0;
             session.cookies = CookieJar::default();
             session.captured.iter_mut().for_each(String::clear);
@@ -119,28 +120,28 @@ impl UserSessions {
         self.under_way += u64::from(!std::mem::replace(&mut session.under_way, true));
         (session.asked, session.slot) = (0, None);
         let total = self.up_to.last().copied().unwrap_or(0);
-        let drawn = Rng::stream(mix(self.seed ^ SEED_OF_SCENARIOS), number).below(total.max(1));
+        let drawn = Rng::stream(mix(self.seed ^ SCENARIO_CHOICE_SEED), number).below(total.max(1));
         session.scenario = self.up_to.partition_point(|up_to| *up_to <= drawn);
         session.at = 0;
         session.rounds = [0; LOOPS_MAX];
         session.begun += 1;
         session.number = number;
         session.continues_on_failure = true;
-        session.thought = Some(Rng::stream(mix(self.seed ^ SEED_OF_THOUGHT), number));
+        session.thought = Some(Rng::stream(mix(self.seed ^ THINK_TIME_SEED), number));
     }
 
-    /// The active session of `user`, if any.
+    /// Returns the active session of `user`; `None` without one.
     pub fn active_session(&self, user: u64) -> Option<&UserSession> {
         self.places.get(&user).map(|session| &**session).filter(|session| session.under_way)
     }
 
-    /// The active session of `user`, mutable.
+    /// Returns the active session of `user` for changes; `None` without one.
     pub fn of_mut(&mut self, user: u64) -> Option<&mut UserSession> {
         self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
     }
 
-    /// The next step of the session of `user` after its last request succeeded or failed.
-    /// `is_empty` evaluates the condition at a position of a scenario.
+    /// Returns the next step of the session of `user`, depending on whether its last request
+    /// succeeded. `is_empty` evaluates the condition at a position of a scenario.
     pub fn next(
         &mut self,
         user: u64,
@@ -159,8 +160,8 @@ impl UserSessions {
             done += 1;
             session.at += 1;
             match op {
-                SessionOp::Ask { route, goes_on } => {
-                    session.continues_on_failure = *goes_on;
+                SessionOp::Ask { route, may_continue } => {
+                    session.continues_on_failure = *may_continue;
                     return SessionStep::Ask { wait_ns, route: *route };
                 }
                 SessionOp::Think(think) => {
@@ -191,7 +192,7 @@ impl UserSessions {
         SessionStep::Completed
     }
 
-    /// Ends the session of `user`. In an open loop it is removed.
+    /// Ends the session of `user`. In an open loop its state is removed.
     pub fn end(&mut self, user: u64) {
         let Some(session) = self.places.get_mut(&user) else { return };
         self.under_way -= u64::from(std::mem::take(&mut session.under_way));
@@ -200,29 +201,29 @@ impl UserSessions {
         }
     }
 
-    /// Whether any session is active.
+    /// Returns whether any session is active.
     #[inline]
-    pub fn has_under_way(&self) -> bool {
+    pub fn has_active_sessions(&self) -> bool {
         self.under_way > 0
     }
 
-    /// Number of active measured sessions.
-    pub fn measured_under_way(&self) -> u64 {
+    /// Returns the number of active sessions that count in the measured window.
+    pub fn active_measured_sessions(&self) -> u64 {
         self.places.values().filter(|session| session.under_way && session.measured).count() as u64
     }
 
-    /// Whether the scenario of `user` needs its own connection.
+    /// Returns whether each session of the scenario of `user` needs a connection of its own.
     pub fn has_own_connection(&self, user: u64) -> bool {
-        self.scenario_of(user).is_some_and(|scenario| scenario.own_connection)
+        self.active_scenario(user).is_some_and(|scenario| scenario.own_connection)
     }
 
-    /// Whether the scenario of `user` keeps cookies.
+    /// Returns whether the scenario of `user` stores and sends cookies.
     pub fn has_cookies(&self, user: u64) -> bool {
-        self.scenario_of(user).is_some_and(|scenario| scenario.cookies)
+        self.active_scenario(user).is_some_and(|scenario| scenario.cookies)
     }
 
-    /// The scenario of the active session of `user`.
-    fn scenario_of(&self, user: u64) -> Option<&Scenario> {
+    /// Returns the scenario of the active session of `user`; `None` without one.
+    fn active_scenario(&self, user: u64) -> Option<&Scenario> {
         self.scenarios.get(self.active_session(user)?.scenario)
     }
 
@@ -230,7 +231,7 @@ impl UserSessions {
     pub fn capture(&mut self, user: u64, number: usize, value: &[u8]) {
         let Some(place) = self.of_mut(user).and_then(|session| session.captured.get_mut(number)) else { return };
         place.clear();
-        // Bytes that are no UTF-8 cannot be part of a request.
+        // Bytes that are not valid UTF-8 are replaced, because they cannot be part of a request.
         place.push_str(&String::from_utf8_lossy(&value[..value.len().min(VALUE_BYTES_MAX)]));
     }
 }
@@ -241,7 +242,7 @@ mod tests {
     use plimsoll_model::session::Think;
 
     fn ask(route: RouteNumber) -> SessionOp {
-        SessionOp::Ask { route, goes_on: false }
+        SessionOp::Ask { route, may_continue: false }
     }
 
     fn scenario(weight: u32, ops: Vec<SessionOp>) -> Scenario {
@@ -250,7 +251,8 @@ mod tests {
         scenario
     }
 
-    /// Runs a session, and returns its routes and its end. Requests for the routes in `fail` fail.
+    /// Runs a session. Returns the routes of its requests, and how it ends. Requests for the routes
+    /// in `fail` fail.
     fn route_sequence(sessions: &mut UserSessions, user: u64, fail: &[RouteNumber]) -> (Vec<RouteNumber>, SessionStep) {
         let (mut all, mut went_well) = (Vec::new(), true);
         loop {
@@ -270,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_does_what_its_program_says() {
+    fn a_session_follows_its_program() {
         let nested = vec![
             ask(0),
             ask(1),
@@ -288,12 +290,12 @@ mod tests {
             SessionOp::Unless { text: "{{ token }}".into(), empty: true, to: 7 },
             ask(3),
         ];
-        let goes_on = vec![SessionOp::Ask { route: 5, goes_on: true }, ask(6), ask(1)];
+        let may_continue = vec![SessionOp::Ask { route: 5, may_continue: true }, ask(6), ask(1)];
         for (ops, expect) in [
             (nested, [vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2], vec![0, 1, 1, 0, 1, 1, 0, 1, 1, 2]]),
             (once, [vec![0, 1], vec![1]]),
             (when, [vec![7, 2], vec![1, 7, 2]]),
-            (goes_on, [vec![5, 6, 1], vec![5, 6, 1]]),
+            (may_continue, [vec![5, 6, 1], vec![5, 6, 1]]),
         ] {
             let mut sessions = UserSessions::new(vec![scenario(1, ops)], 3, 1, true);
             for (number, expect) in expect.iter().enumerate() {
@@ -326,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn scenarios_and_think_times_follow_from_the_number_of_the_session() {
+    fn the_session_number_determines_scenario_and_think_times() {
         let think = SessionOp::Think(Think::Uniform(1, 1_000_000));
         let two = vec![scenario(3, vec![think.clone(), ask(0)]), scenario(1, vec![think, ask(1)])];
         let drawn = |stays: bool, order: &mut dyn Iterator<Item = u64>| {

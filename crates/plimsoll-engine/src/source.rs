@@ -1,12 +1,13 @@
-//! The source of requests: the encoded requests of a load, and the rule for a user's next request.
+//! The source of requests: the encoded requests of a load, and the rule that selects each user's
+//! next request.
 //!
-//! A user sends its requests in sequence, from the first to [`UserAction::End`]. Then an arrival of
-//! an open loop is done, and a user of a closed loop begins again. Every kind of source is a
-//! variant of [`Source`], so that a single URL costs one branch.
+//! A user sends its requests in sequence until [`UserAction::End`]. Then an arrival of an open loop
+//! is done, and a user of a closed loop begins again. Every kind of source is a variant of
+//! [`Source`], so that a load of a single URL costs only one branch per request.
 //!
-//! Not here: when a user begins, and its connection.
+//! Not here: when a user begins, and which connection it uses.
 
-use crate::answers::{AnswerText, Miss};
+use crate::answers::{AnswerText, FailedCheck};
 use crate::author_source::AuthorSource;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
 use crate::fill::{FormNames, FormValues};
@@ -22,18 +23,18 @@ use plimsoll_wire::redirect::RedirectRefusal;
 use plimsoll_wire::tls::TlsParameters;
 use plimsoll_wire::{AnswerTimes, Author, EncodedRequest, Piece};
 
-/// A source of requests: encoded requests, and the rule for each user's next one.
+/// A source of requests: encoded requests, and the rule that selects each user's next request.
 #[derive(Debug)]
 pub enum Source {
-    /// A single request; each user sends it and ends.
+    /// A single request, which each user sends once.
     Single([EncodedRoute; 1]),
-    /// Each user sends one request, drawn by weight.
+    /// Each user sends one request, which is drawn at random by weight.
     Weighted(MixSource),
-    /// Sessions of scenarios.
+    /// Each user runs a session of a scenario.
     Sessions(Box<SessionSource>),
-    /// Requests written by an author, batch by batch.
+    /// An author (a script) writes the requests, batch by batch.
     Authored([EncodedRoute; 1], Box<AuthorSource>),
-    /// The requests of a list, one for each arrival.
+    /// Each arrival sends the next request of a list.
     Replayed { routes: Vec<EncodedRoute>, requests: ReplaySource },
     /// For tests: each user performs these actions.
     #[cfg(test)]
@@ -75,7 +76,7 @@ impl Source {
         })
     }
 
-    /// Sets converters of gRPC messages, for checks and filled-in bodies.
+    /// Sets the converters of gRPC messages, which checks and filled-in bodies need.
     pub fn translated(mut self, plan: &Plan, texts: &MessageTexts) -> Result<Source, SourceError> {
         let routes = match &mut self {
             Source::Single(routes) => &mut routes[..],
@@ -92,8 +93,8 @@ impl Source {
         Ok(self)
     }
 
-    /// Returns the source of one worker: its share of the load, and the number of persistent users,
-    /// if any.
+    /// Returns the source of one worker. `stripe` is the worker's share of the load; `users` is the
+    /// number of users of a closed loop.
     pub fn for_worker(&self, stripe: Stripe, users: Option<u64>) -> Source {
         match self {
             Source::Single(routes) => Source::Single(routes.clone()),
@@ -107,7 +108,7 @@ impl Source {
                 sessions.for_users(UserNumbers::new(stripe, users, sessions.filled.values.unique_rows()));
                 Source::Sessions(sessions)
             }
-            // An author belongs to a single worker.
+            // An author belongs to a single worker, so this copy has none.
             Source::Authored(routes, _) => Source::Single(routes.clone()),
             Source::Replayed { routes, requests } => {
                 let mut requests = requests.clone();
@@ -121,7 +122,8 @@ impl Source {
         }
     }
 
-    /// Returns a source in which an author writes the requests; they count as the first route.
+    /// Returns a source whose requests `author` writes. The requests count as requests of the first
+    /// route.
     pub fn authored(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
@@ -142,13 +144,14 @@ impl Source {
         }
     }
 
-    /// The route with this number.
+    /// Returns the route with this number.
     #[inline]
     pub fn route(&self, number: RouteNumber) -> &EncodedRoute {
         &self.routes()[usize::from(number)]
     }
 
-    /// Whether a request is available. If necessary an author writes it now, which takes time.
+    /// Returns whether a request is available. An author may write the request during this call,
+    /// which takes time.
     #[inline]
     pub fn ready(&mut self) -> bool {
         match self {
@@ -157,7 +160,7 @@ impl Source {
         }
     }
 
-    /// Number of messages that the exchange sends, which is about to begin.
+    /// Returns the number of messages that `exchange` is about to send.
     #[inline]
     pub fn messages(&self, exchange: u32) -> u32 {
         match self {
@@ -166,15 +169,15 @@ impl Source {
         }
     }
 
-    /// Number of requests that count as unsent for an arrival that does not start.
-    pub fn messages_each(&self) -> u32 {
+    /// Returns the number of requests that count as unsent if an arrival does not start.
+    pub fn messages_per_arrival(&self) -> u32 {
         match self {
             Source::Authored(_, authored) => authored.messages,
             _ => 1,
         }
     }
 
-    /// Whether an author receives the responses, with head and content.
+    /// Returns whether an author wants the responses, with head and content.
     #[inline]
     pub fn hears(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.hears)
@@ -188,7 +191,7 @@ impl Source {
         }
     }
 
-    /// Reports to the author that an exchange receives no response.
+    /// Reports to the author that `exchange` ended without a response.
     #[cold]
     pub fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
@@ -196,7 +199,7 @@ impl Source {
         }
     }
 
-    /// Reports an open TLS connection to the author.
+    /// Reports the TLS parameters of a newly opened connection to the author.
     #[cold]
     pub fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if let Source::Authored(_, authored) = self
@@ -206,9 +209,9 @@ impl Source {
         }
     }
 
-    /// Reports a complete response to the author, or follows its redirect. `ends`: whether it is
-    /// the exchange's last response, and whether a redirect may be followed. Returns whether one is
-    /// followed.
+    /// Reports a complete response to the author, or follows the redirect in the response. `ends`:
+    /// whether it is the exchange's last response, and whether the remaining time allows a
+    /// redirect. Returns whether the exchange sends another request.
     #[inline(never)]
     pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, ends: (bool, bool)) -> bool {
         match self {
@@ -217,8 +220,8 @@ impl Source {
         }
     }
 
-    /// Fills in the request of an exchange that `user` begins. Returns whether the request has a
-    /// template; filling in one takes time.
+    /// Fills in the request that `exchange` sends for `user`. Returns whether the request has a
+    /// template. If so, filling it in has taken time.
     #[inline]
     pub fn fill(&mut self, exchange: u32, user: u64, route: RouteNumber, now_ns: u64) -> bool {
         match self {
@@ -246,7 +249,7 @@ impl Source {
         }
     }
 
-    /// The request of an exchange in flight.
+    /// Returns the request that `exchange` sends.
     #[inline]
     pub fn request(&self, exchange: u32, route: RouteNumber) -> &EncodedRequest {
         let of_route = self.route(route);
@@ -259,8 +262,7 @@ impl Source {
         }
     }
 
-    /// Makes an exchange of `user` follow the redirect of a response with this status, if it has
-    /// one.
+    /// Prepares the next request of an exchange of `user` if its response is a redirect.
     #[cold]
     pub fn redirect(
         &mut self,
@@ -276,9 +278,9 @@ impl Source {
         }
     }
 
-    /// Checks a stored response. Returns the first failed check.
+    /// Checks a stored response. Returns the first failed check; `None` if all checks pass.
     #[inline(never)]
-    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<Miss> {
+    pub fn judge(&mut self, of: AnswerFacts, answer: &AnswerText) -> Option<FailedCheck> {
         let routes = match self {
             Source::Single(routes) => &mut routes[..],
             Source::Weighted(weighted) => &mut weighted.filled.routes,
@@ -292,30 +294,32 @@ impl Source {
         checks.judge(answer, of.took_ns, &mut |_, _| {})
     }
 
-    /// The message for a failed check of a route.
-    pub fn reason(&self, route: RouteNumber, miss: Miss) -> &str {
+    /// Returns the error message for a failed check of `route`.
+    pub fn reason(&self, route: RouteNumber, miss: FailedCheck) -> &str {
         self.route(route).checks.as_ref().map_or("", |checks| checks.reason(miss))
     }
 
-    /// Whether this status counts as success for a request of `user` for `route`.
+    /// Returns whether this status counts as success for a request of `user` to `route`.
     #[inline]
     pub fn succeeds(&self, route: RouteNumber, user: u64, status: u16) -> bool {
         self.route(route).ok_status.contains(status)
             || matches!(self, Source::Replayed { requests, .. } if requests.expects(user, status))
     }
 
-    /// Whether the status of a user's response differs from the status in the replayed log.
+    /// Returns whether the status of a response to `user` differs from the status in the replayed
+    /// log.
     #[inline]
     pub fn is_changed(&self, user: u64, status: u16) -> bool {
         matches!(self, Source::Replayed { requests, .. } if requests.is_changed(user, status))
     }
 
-    /// The converted content of the route's last response; `None` if nothing was converted.
+    /// Returns the converted content of the route's last response; `None` if it was not converted.
     pub fn read_as(&self, route: RouteNumber) -> Option<&[u8]> {
         self.route(route).checks.as_ref()?.converted_content()
     }
 
-    /// Whether unique rows have run out.
+    /// Returns whether the source has no more requests: all unique rows are used, or the author has
+    /// halted.
     pub fn is_used_up(&self) -> bool {
         match self {
             Source::Weighted(weighted) => weighted.users.is_used_up(),
@@ -325,13 +329,14 @@ impl Source {
         }
     }
 
-    /// Whether the source ended early, so that no user may send any more, whatever the schedule
-    /// says.
+    /// Returns whether the author has halted. Then no user may send another request, whatever the
+    /// schedule says.
     pub fn is_halted(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.halted.is_some())
     }
 
-    /// Returns the next action of `user` after its last request; `None`: the user begins.
+    /// Returns the next action of `user` after its last request. `last` is `None` if the user
+    /// begins.
     #[inline]
     pub fn next(&mut self, user: u64, last: Option<&LastRequest>) -> UserAction {
         match self {
@@ -359,7 +364,7 @@ impl Source {
         }
     }
 
-    /// The sessions of scenarios; `None`: the source has none.
+    /// Returns the sessions of scenarios; `None` for a source without scenarios.
     #[inline]
     pub fn sessions(&mut self) -> Option<&mut SessionSource> {
         match self {
@@ -374,21 +379,21 @@ impl Source {
         self.sessions()?.take_ended()
     }
 
-    /// Whether any session is active.
+    /// Returns whether any session is active.
     #[inline]
-    pub fn has_under_way(&self) -> bool {
-        matches!(self, Source::Sessions(sessions) if sessions.has_under_way())
+    pub fn has_active_sessions(&self) -> bool {
+        matches!(self, Source::Sessions(sessions) if sessions.has_active_sessions())
     }
 
-    /// Number of active measured sessions.
-    pub fn measured_under_way(&self) -> u64 {
+    /// Returns the number of active sessions that count in the measured window.
+    pub fn active_measured_sessions(&self) -> u64 {
         match self {
-            Source::Sessions(sessions) => sessions.measured_under_way(),
+            Source::Sessions(sessions) => sessions.active_measured_sessions(),
             _ => 0,
         }
     }
 
-    /// The longest timeout of any route, in ns.
+    /// Returns the longest timeout of all routes, ns.
     pub fn timeout_ns_max(&self) -> u64 {
         self.routes().iter().map(|route| route.timeout_ns).max().unwrap_or(0)
     }
@@ -428,7 +433,7 @@ mod tests {
         let weights = [80, 0, 15, 5];
         let whole = Source::compile(&plan(&weights)).expect("compiles");
         assert!(whole.routes()[2].request.h1().starts_with(b"GET /2 "));
-        // A hundred thousand arrivals, or one user with as many requests.
+        // The load is a hundred thousand arrivals, or one user with as many requests.
         for users in [None, Some(1)] {
             let mut source = whole.for_worker(Stripe::ALL, users);
             let mut counts = [0u32; 4];
@@ -440,7 +445,7 @@ mod tests {
         }
     }
 
-    /// Returns the requests of each user in a closed loop, divided among `of` workers.
+    /// Returns the requests of each user in a closed loop that is divided among `of` workers.
     fn user_requests(whole: &Source, of: u64, users: u64, turns: u64) -> Vec<Vec<String>> {
         let of_user = |user: u64| {
             let mut source = whole.for_worker(Stripe::new(user % of, of), Some(users));
@@ -455,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_filled_in_depends_on_the_seed_and_not_on_the_division() {
+    fn template_values_depend_on_the_seed_and_not_on_the_workers() {
         let mut plan = plan(&[1, 2]);
         for route in &mut plan.traffic.routes {
             route.request.target = "/{{ seq() }}/{{ uuid() }}/{{ int(1,1000000) }}".into();
@@ -477,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn unique_rows_run_out() {
+    fn unique_data_rows_run_out() {
         let mut plan = plan(&[1]);
         let mut data = Data::new("user".into(), vec!["id".into()], Pick::Unique, false);
         (0..7).for_each(|row| data.push([format!("u{row}").as_str()].into_iter()).expect("room"));
@@ -488,7 +493,7 @@ mod tests {
         let mut seen = Vec::new();
         for index in 0..2 {
             let mut source = whole.for_worker(Stripe::new(index, 2), Some(4));
-            // One user is much faster than the other.
+            // One user sends its requests much faster than the other.
             while let UserAction::Send(route) = source.next(0, None) {
                 source.fill(0, 0, route, 0);
                 seen.push(source.request(0, route).h1()[4..7].to_vec());
@@ -501,7 +506,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_depends_on_the_seed_and_not_on_the_division() {
+    fn random_routes_depend_on_the_seed_and_not_on_the_workers() {
         let mut plan = plan(&[1, 1, 1]);
         let whole = Source::compile(&plan).expect("compiles");
         let arrivals = |source: &Source| -> Vec<usize> {
@@ -525,7 +530,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_sent_in_its_order() {
+    fn a_request_list_is_sent_in_order() {
         let mut plan = plan(&[1, 1]);
         (plan.traffic.routes[1].request.method, plan.traffic.choice) = ("HEAD".into(), Choice::Listed);
         assert!(matches!(Source::compile(&plan), Err(SourceError::Unlisted)));
@@ -548,7 +553,7 @@ mod tests {
             let last = LastRequest { route, status: 200, outcome: Outcome::Success };
             assert_eq!(source.next(number, Some(&last)), UserAction::End);
         }
-        // A load longer than the list starts it again.
+        // After the last entry of the list, the load continues with the first entry.
         assert_eq!((source.next(3, None), source.next(4, None)), (UserAction::Send(0), UserAction::Send(1)));
         for (number, status, succeeds, changed) in [
             (0, 200, true, false),
@@ -559,7 +564,7 @@ mod tests {
         ] {
             assert_eq!((source.succeeds(0, number, status), source.is_changed(number, status)), (succeeds, changed));
         }
-        // Users share the list; the load's seed chooses where they begin.
+        // All users share the list. The seed of the load chooses the entry at which they begin.
         let whole = Source::compile(&plan).expect("compiles");
         let asked: Vec<Vec<RouteNumber>> = (0..2)
             .map(|index| {

@@ -1,29 +1,31 @@
-//! The decision whether an idle worker sleeps or polls.
+//! Decides whether an idle worker sleeps or polls for events.
 //!
-//! A sleeping thread wakes about 50 us after its reply arrived, which would count as the server's
-//! latency. So if a core is idle, the worker polls instead, for a bounded time. The worker yields
-//! the core as soon as another thread needs it. It notices that need when a poll takes far longer
-//! than a system call.
+//! A sleeping thread wakes about 50 us after a response arrived, and this delay would count as
+//! latency of the server. So if a core is idle, the worker polls instead of sleeping, for a bounded
+//! time. The worker stops polling as soon as another thread needs the core. It detects this when a
+//! poll takes far longer than a system call.
 
 use crate::net::Wait;
 use plimsoll_model::Spin;
 
-/// Time for which a worker keeps polling after its last event, ns.
+/// The time for which a worker continues to poll after its last event, ns.
 const PATIENCE_NS: u64 = 2_000_000;
-/// A sleep ends this long before a known deadline, ns. It exceeds the time of a usual wake-up.
+/// A sleep ends this long before a known deadline, ns. This time is longer than a usual wake-up
+/// takes.
 const WAKE_EARLY_NS: u64 = 120_000;
-/// Longest duration of a poll during which the thread kept its core, ns. A longer poll was
-/// interrupted.
-const LOOK_NS_MAX: u64 = 20_000;
-/// Length of the window in which stolen time is summed, ns.
+/// The maximum duration of an uninterrupted poll, ns. In a longer poll another thread used the
+/// core.
+const POLL_NS_MAX: u64 = 20_000;
+/// The length of the window in which stolen time is summed, ns. Stolen time is the time in which
+/// the worker lost its core.
 const WINDOW_NS: u64 = 10_000_000;
-/// Stolen time in a window above which another thread needs the core: a fifth of the window.
-/// Interrupts and hypervisors take less.
+/// The stolen time per window, ns, above which another thread needs the core. It is a fifth of the
+/// window, because interrupts and hypervisors take less.
 const STOLEN_NS_MAX: u64 = WINDOW_NS / 5;
 const BACKOFF_MIN_NS: u64 = 20_000_000;
 const BACKOFF_MAX_NS: u64 = 640_000_000;
 
-/// The decision of one worker whether to poll or to sleep.
+/// Decides for one worker whether to poll or to sleep.
 #[derive(Debug)]
 pub struct Spinner {
     mode: Spin,
@@ -35,7 +37,8 @@ pub struct Spinner {
 }
 
 impl Spinner {
-    /// Creates the strategy of a worker. `spare_core`: there are more cores than workers.
+    /// Creates the spinner of one worker. `spare_core` is true if there are more cores than
+    /// workers.
     pub fn new(mode: Spin, spare_core: bool) -> Spinner {
         let mode = if mode == Spin::Auto && !spare_core { Spin::Off } else { mode };
         Spinner {
@@ -48,8 +51,8 @@ impl Spinner {
         }
     }
 
-    /// Decides how to wait at `now_ns` until the next deadline at `due_ns`. `expecting`: replies
-    /// are in flight.
+    /// Returns how the worker should wait at `now_ns` until the next deadline at `due_ns`.
+    /// `expecting` is true if requests are in flight.
     #[inline]
     pub fn decide(&self, now_ns: u64, due_ns: u64, expecting: bool) -> Wait {
         if due_ns <= now_ns {
@@ -70,14 +73,14 @@ impl Spinner {
         }
     }
 
-    /// Records a wait: its begin and end, and whether it returned events. Returns whether it was a
-    /// poll without events on a core that no other thread wanted.
+    /// Records the beginning and end of a wait, and whether it returned events. Returns true for a
+    /// poll without events while no other thread wanted the core.
     #[inline]
     pub fn observe(&mut self, wait: Wait, began_ns: u64, ended_ns: u64, events: bool) -> bool {
         if events {
             self.last_event_ns = ended_ns;
         }
-        let given_away = ended_ns - began_ns > LOOK_NS_MAX;
+        let given_away = ended_ns - began_ns > POLL_NS_MAX;
         if wait == Wait::Poll && given_away {
             self.on_stolen(ended_ns, ended_ns - began_ns);
         }
@@ -87,7 +90,7 @@ impl Spinner {
     #[cold]
     fn on_stolen(&mut self, now_ns: u64, stolen_ns: u64) {
         if now_ns - self.window_start_ns > WINDOW_NS {
-            // After a long time without a back-off, poll again.
+            // After a long time without a back-off, the next back-off is short again.
             if now_ns.saturating_sub(self.sleep_until_ns) > BACKOFF_MAX_NS {
                 self.backoff_ns = BACKOFF_MIN_NS;
             }
@@ -108,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn modes_decide_between_sleep_and_poll() {
+    fn spin_modes_choose_between_sleep_and_poll() {
         for (mode, spare, expect) in [
             (Spin::Off, true, Wait::Until(9_000_000)),
             (Spin::On, false, Wait::Poll),
@@ -130,8 +133,8 @@ mod tests {
         let mut spinner = Spinner::new(Spin::On, true);
         for (wait, took_ns, events, in_vain) in [
             (Wait::Poll, 500, false, true),
-            (Wait::Poll, LOOK_NS_MAX, false, true),
-            (Wait::Poll, LOOK_NS_MAX + 1, false, false),
+            (Wait::Poll, POLL_NS_MAX, false, true),
+            (Wait::Poll, POLL_NS_MAX + 1, false, false),
             (Wait::Poll, 500, true, false),
             (Wait::Until(2_000_000), 500, false, false),
         ] {
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn gives_way_when_the_core_is_needed_and_trusts_again() {
+    fn spinning_yields_a_contended_core_and_resumes_later() {
         let mut spinner = Spinner::new(Spin::Auto, true);
         let mut now = 1_000_000_000;
         let steal = |spinner: &mut Spinner, now: &mut u64, ns: u64| {

@@ -1,5 +1,6 @@
-//! Users of a source: the result of a user's last request, its next action, and its number in the
-//! whole load. Random values depend on that number, and not on the division of the load.
+//! The users of a request source: the result of a user's last request, its next action, and its
+//! number in the whole load. Random values depend on that number, and not on how the load is
+//! divided among workers.
 //!
 //! Not here: when a user begins, and its requests.
 
@@ -12,47 +13,51 @@ pub struct LastRequest {
     pub route: RouteNumber,
     /// The status of the response; 0 without a response.
     pub status: u16,
-    /// The outcome of the request that the ledger counts.
+    /// The outcome of the request, as the ledger counts it.
     pub outcome: Outcome,
 }
 
-/// The next action of a user.
+/// What a user does next: send a request, wait, or end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UserAction {
-    /// Send this route at once.
+    /// The user sends a request for this route at once.
     Send(RouteNumber),
-    /// Wait this long (ns), then send this route.
+    /// The user waits this long (ns), then sends a request for this route.
     Wait(u64, RouteNumber),
     /// The user sends nothing more.
     End,
 }
 
-/// The users of a worker: the number of starts of each, and their unique rows.
+/// The users of one worker: how often each user has started, and the unique row of each.
 #[derive(Debug, Clone)]
 pub struct UserNumbers {
     stripe: Stripe,
-    /// Number of persistent users in the whole load; 0 in an open loop, whose users never persist.
+    /// The number of users of a closed loop in the whole load. 0 for an open loop, where each
+    /// arrival is a new user.
     users: u64,
-    /// Number of starts of each user; empty for an open loop, where each arrival is a new user.
+    /// How often each user has started, by user number. Empty for an open loop, where each arrival
+    /// is a new user.
     begun: Vec<u64>,
-    /// Number of rows that may be used once each; `None` without such tables.
+    /// The number of rows that may be used once each; `None` without such tables.
     rows: Option<u64>,
-    /// The current unique row of each user, and the number of rows taken by this worker.
+    /// The unique row that each user currently has, by user number.
     unique: Vec<u64>,
+    /// The number of unique rows that this worker has taken.
     unique_taken: u64,
     is_used_up: bool,
 }
 
 impl UserNumbers {
-    /// Creates the users of one worker, with its share of the load and the number of persistent
-    /// users, if any.
+    /// Creates the users of one worker. `stripe` is its share of the load, `users` the number of
+    /// users of a closed loop, and `rows` the number of unique rows.
     pub fn new(stripe: Stripe, users: Option<u64>, rows: Option<u64>) -> UserNumbers {
         let begun = vec![0; users.map_or(0, |users| stripe.count_of(users)) as usize];
         let unique = vec![0; begun.len() * usize::from(rows.is_some())];
         UserNumbers { stripe, users: users.unwrap_or(0), begun, rows, unique, unique_taken: 0, is_used_up: false }
     }
 
-    /// Starts a user, and takes a unique row for it; `None`: unique rows have run out.
+    /// Starts `user` and takes a unique row for this start. Returns `None` if all unique rows are
+    /// used.
     #[inline]
     pub fn begin(&mut self, user: u64) -> Option<()> {
         if let Some(begun) = self.begun.get_mut(user as usize) {
@@ -64,7 +69,8 @@ impl UserNumbers {
         }
     }
 
-    /// The number of a user's start in the whole load. `user` is its number within the worker.
+    /// Returns the number of the current start of `user` in the whole load. `user` is the user's
+    /// number within the worker.
     #[inline]
     pub fn number(&self, user: u64) -> u64 {
         match self.begun.get(user as usize) {
@@ -73,23 +79,23 @@ impl UserNumbers {
         }
     }
 
-    /// The unique row that a user currently has.
+    /// Returns the unique row that a user currently has.
     #[inline]
     pub fn unique(&self, user: u64) -> u64 {
         self.unique.get(user as usize).copied().unwrap_or(user)
     }
 
-    /// Whether users persist, as in a closed loop.
+    /// Returns whether users start again after their end, as in a closed loop.
     pub fn stay(&self) -> bool {
         !self.begun.is_empty()
     }
 
-    /// Whether unique rows have run out.
+    /// Returns whether all unique rows are used.
     pub fn is_used_up(&self) -> bool {
         self.is_used_up
     }
 
-    /// Takes the next unique row of this worker for a user; `None`: there is none left.
+    /// Takes the next unique row of this worker for `user`. Returns `None` if no row is left.
     #[cold]
     fn take_row(&mut self, user: u64, rows: u64) -> Option<()> {
         let row = match self.unique.get_mut(user as usize) {

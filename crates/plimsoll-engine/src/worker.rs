@@ -1,9 +1,10 @@
-//! One worker: an event loop that starts due requests, sends them over its connections, and counts.
+//! One worker: an event loop that starts due requests, sends them over its connections, and counts
+//! their outcomes.
 //!
-//! A worker shares no data with other workers; [`state`] has its data. This file has the loop and
-//! its end. [`starts`] chooses the user of the next request, [`exchange`] sends it, [`connect`]
-//! opens connections, [`prepare`] runs before the load, and [`turns`] divides the loop's time.
-//! Closed and open loops differ in `starts` only.
+//! A worker shares no data with other workers. This file contains the loop and its end, and
+//! [`state`] the worker's data. [`starts`] chooses the user of the next request, [`exchange`] sends
+//! the request, and [`connect`] opens connections. [`prepare`] runs before the load, and [`turns`]
+//! divides the loop's time. Closed and open loops differ only in `starts`.
 
 mod connect;
 mod exchange;
@@ -22,7 +23,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 impl<N: Net> Worker<N> {
-    /// Executes the schedule from `origin_ns` (absolute), and calls `tell` every tick.
+    /// Executes the schedule, which begins at `origin_ns` (absolute). Calls `tell` with a report
+    /// every tick.
     pub fn run(&mut self, origin_ns: u64, tell: &mut dyn FnMut(PartReport)) {
         let schedule = Arc::clone(&self.job.schedule);
         let absolute = |ns: u64| origin_ns.saturating_add(ns);
@@ -68,8 +70,8 @@ impl<N: Net> Worker<N> {
         self.recorder.flush(at_ns, cpu_ns, self.connections_open)
     }
 
-    /// One turn of the loop: wait, handle events, start due requests. Returns whether the run has
-    /// ended.
+    /// Executes one turn of the loop: waits, handles events, and starts due requests. Returns
+    /// whether the run has ended.
     fn turn(&mut self) -> bool {
         let began_ns = self.now_ns;
         let due_ns = self.next_due_ns();
@@ -79,8 +81,8 @@ impl<N: Net> Worker<N> {
         let events = self.has_ready();
         let in_vain = self.spinner.observe(wait, began_ns, woke_ns, events);
         if self.stopped_ns.is_none() && self.stop.load(Ordering::Relaxed) {
-            // A worker that sleeps until an arrival notices the stop only then. That arrival, and
-            // replies that woke the worker, came after the end of the load.
+            // A worker that sleeps until an arrival or a response notices a stop only after the
+            // sleep. So the end of the load is the time before the sleep.
             self.stopped_ns = Some(began_ns);
             self.recorder.end_window(began_ns);
         }
@@ -90,7 +92,7 @@ impl<N: Net> Worker<N> {
         let started = self.start_due();
         if events || started {
             self.now_ns = self.net.now_ns();
-            // A poll that returned events counts as work; a sleep does not.
+            // A poll that returned events counts as work time. A sleep does not count.
             self.recorder.work_ns += self.now_ns - if wait == Wait::Poll && events { began_ns } else { woke_ns };
         }
         if in_vain && !started {
@@ -99,24 +101,25 @@ impl<N: Net> Worker<N> {
         self.over()
     }
 
-    /// Whether the worker has nothing left to do.
+    /// Returns whether the worker has nothing left to do.
     fn over(&self) -> bool {
         if let Some(stopped_ns) = self.stopped_ns {
-            // Arrivals that were due before the end are counted first.
+            // Before the worker ends, it must count the arrivals that were due before the end of
+            // the load.
             return match &self.starts {
                 Starts::Open { next_ns, .. } => next_ns.is_none_or(|at_ns| at_ns > stopped_ns),
                 Starts::Closed(_) => true,
             };
         }
         let time_up = self.now_ns >= self.end_ns;
-        let started_all = self.ended_by_count() || (time_up && self.nothing_due());
+        let started_all = self.ended_by_count() || (time_up && self.is_schedule_done());
         if !started_all {
             return false;
         }
         self.measured_in_flight == 0 || self.now_ns >= self.end_ns.saturating_add(self.job.grace_ns)
     }
 
-    /// Returns the end of this worker's part of the measured window, ns of schedule time.
+    /// Returns the end of the measured window for this worker, ns of schedule time.
     fn window_end_ns(&self) -> u64 {
         let end_ns = match self.stopped_ns {
             Some(stopped_ns) => stopped_ns.min(self.end_ns),
@@ -130,6 +133,6 @@ impl<N: Net> Worker<N> {
     fn abandon(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
         measured.for_each(|exchange| self.recorder.abandoned(exchange.route));
-        self.recorder.sessions_cut(self.job.source.measured_under_way());
+        self.recorder.sessions_cut(self.job.source.active_measured_sessions());
     }
 }

@@ -10,28 +10,28 @@ use crate::message::{AgentPhase, CalibrationTask, Hello, PartTask, Seal, ToAgent
 use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval, Ledger};
 
-/// Silence of the coordinator after which an agent considers it gone and ends the load, ns.
+/// The time without a message of the coordinator after which an agent ends its load, ns.
 pub const LEASE_NS: u64 = 10_000_000_000;
-/// Interval between heartbeats of an agent, ns.
+/// The interval between heartbeats of an agent, ns.
 pub const BEAT_NS: u64 = 200_000_000;
-/// Time after which a frame that is not recorded is sent again, ns.
+/// The time after which an agent sends a frame again that is not yet recorded, ns.
 const RESEND_NS: u64 = 500_000_000;
-/// The largest number of frames that are sent again at once.
+/// The largest number of frames that an agent sends again at once.
 const RESEND_COUNT_MAX: usize = 64;
-/// The largest number of frames that are not recorded; it equals more than an hour of ticks. Above
-/// it the load ends.
+/// The largest number of frames that an agent keeps because they are not yet recorded. The number
+/// covers more than an hour of ticks. The load ends when more frames are needed.
 const KEPT_MAX: usize = 40_000;
 
 /// An action that the owner of an [`Agent`] must carry out.
 #[derive(Debug, Clone, PartialEq)]
-pub enum AgentAct {
+pub enum AgentAction {
     /// Send this message to the coordinator.
     Send(ToCoordinator),
     /// Prepare this task: open the connections of the agent's part of the load.
     Prepare(Box<PartTask>),
     /// Start the prepared load at this time.
     Begin {
-        /// Start of the schedule on the agent's monotonic clock, ns.
+        /// The start of the schedule on the agent's monotonic clock, ns.
         origin_ns: u64,
     },
     /// Measure the capacity of this machine.
@@ -49,9 +49,9 @@ pub struct Agent {
     phase: AgentPhase,
     /// The number of the current load; 0 before the first load.
     epoch: u64,
-    /// The reply to the current task, kept to be repeated if it was lost.
+    /// The reply to the current task. The agent sends this reply again if it was lost.
     answer: Option<ToCoordinator>,
-    /// The number of the current calibration, and its result once known.
+    /// The number of the current calibration, and its result once it is known.
     calibration: Option<(u32, Option<ToCoordinator>)>,
     outbox: Outbox<ToCoordinator>,
     ticks: u64,
@@ -79,31 +79,31 @@ impl Agent {
         }
     }
 
-    /// The phase of the agent's load.
+    /// Returns the phase of the agent's load.
     pub fn phase(&self) -> AgentPhase {
         self.phase
     }
 
     /// Handles a message of the coordinator, and appends the resulting actions.
-    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAct>) {
+    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<AgentAction>) {
         self.heard_ns = now_ns;
         match message {
             ToAgent::Ping { number } => {
-                acts.push(AgentAct::Send(ToCoordinator::Pong { number, agent_ns: now_ns }));
+                acts.push(AgentAction::Send(ToCoordinator::Pong { number, agent_ns: now_ns }));
             }
             ToAgent::Prepare(task) if task.epoch > self.epoch => {
                 if self.is_loading() {
-                    acts.push(AgentAct::End);
+                    acts.push(AgentAction::End);
                 }
                 self.epoch = task.epoch;
                 (self.phase, self.answer) = (AgentPhase::Preparing, None);
                 (self.outbox, self.ticks, self.ledger) = (Outbox::default(), 0, Ledger::default());
                 self.ends_at_ns = u64::MAX;
-                acts.push(AgentAct::Prepare(task));
+                acts.push(AgentAction::Prepare(task));
             }
             ToAgent::Prepare(task) if task.epoch == self.epoch => {
                 // A repeated task: the reply was lost, or is not ready yet.
-                acts.extend(self.answer.clone().map(AgentAct::Send));
+                acts.extend(self.answer.clone().map(AgentAction::Send));
             }
             ToAgent::Start { epoch, origin_ns, length_ns_max } if epoch == self.epoch => {
                 self.start(now_ns, origin_ns, length_ns_max, acts);
@@ -117,14 +117,15 @@ impl Agent {
             ToAgent::Stop { epoch } if epoch == self.epoch => self.stop(acts),
             ToAgent::Leave => {
                 self.stop(acts);
-                acts.push(AgentAct::Leave);
+                acts.push(AgentAction::Leave);
             }
             ToAgent::Calibrate(task) => self.calibrate(task, acts),
             ToAgent::Watch(_) => {
-                let why = "it makes loads and watches nothing: plimsoll agent --stdio --watch-only does";
-                acts.push(AgentAct::Send(ToCoordinator::Watching(Err(why.to_owned()))));
+                let why = "this agent generates loads and watches no server: start plimsoll agent --stdio \
+                    --watch-only to watch a server";
+                acts.push(AgentAction::Send(ToCoordinator::Watching(Err(why.to_owned()))));
             }
-            // A message about another load, a heartbeat, or a message for agents that watch.
+            // These messages need no action: another load, a heartbeat, or agents that watch.
             ToAgent::Sample { .. }
             | ToAgent::Prepare(_)
             | ToAgent::Start { .. }
@@ -138,57 +139,68 @@ impl Agent {
         matches!(self.phase, AgentPhase::Preparing | AgentPhase::Ready | AgentPhase::Running)
     }
 
-    fn calibrate(&mut self, task: CalibrationTask, acts: &mut Vec<AgentAct>) {
-        let refused =
-            |why: &str| AgentAct::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) });
+    fn calibrate(&mut self, task: CalibrationTask, acts: &mut Vec<AgentAction>) {
+        let refused = |why: &str| {
+            AgentAction::Send(ToCoordinator::Calibrated { number: task.number, result: Err(why.to_owned()) })
+        };
         match &self.calibration {
             // A repeated task: the reply was lost, or is not ready yet.
-            Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAct::Send)),
+            Some((number, answer)) if *number == task.number => acts.extend(answer.clone().map(AgentAction::Send)),
             Some((_, None)) => acts.push(refused("the agent is being calibrated by another command")),
-            _ if self.is_loading() => acts.push(refused("the agent makes a load: calibrate it after the load")),
+            _ if self.is_loading() => {
+                acts.push(refused("the agent generates a load: calibrate the agent after the load"))
+            }
             _ => {
                 self.calibration = Some((task.number, None));
-                acts.push(AgentAct::Calibrate(task));
+                acts.push(AgentAction::Calibrate(task));
             }
         }
     }
 
-    /// Handles the result of a calibration. An error is a sentence about "it", the agent.
-    pub fn take_calibration(&mut self, number: u32, result: Result<SelfMeasurement, String>, acts: &mut Vec<AgentAct>) {
+    /// Handles the result of a calibration. An error is a sentence that calls the agent "it".
+    pub fn take_calibration(
+        &mut self,
+        number: u32,
+        result: Result<SelfMeasurement, String>,
+        acts: &mut Vec<AgentAction>,
+    ) {
         if let Some((of, answer @ None)) = &mut self.calibration
             && *of == number
         {
             let calibrated = ToCoordinator::Calibrated { number, result };
             *answer = Some(calibrated.clone());
-            acts.push(AgentAct::Send(calibrated));
+            acts.push(AgentAction::Send(calibrated));
         }
     }
 
-    fn start(&mut self, now_ns: u64, origin_ns: u64, length_ns_max: u64, acts: &mut Vec<AgentAct>) {
+    fn start(&mut self, now_ns: u64, origin_ns: u64, length_ns_max: u64, acts: &mut Vec<AgentAction>) {
         match self.phase {
             AgentPhase::Ready if origin_ns <= now_ns => {
                 let late_ms = (now_ns - origin_ns) / 1_000_000;
                 self.stop(acts);
-                self.refuse(format!("it received the start signal {late_ms} ms too late, and did not start"), acts);
+                self.refuse(
+                    format!("the agent received the start signal {late_ms} ms too late, and did not start"),
+                    acts,
+                );
             }
             AgentPhase::Ready => {
                 self.phase = AgentPhase::Running;
                 self.ends_at_ns = origin_ns.saturating_add(length_ns_max);
-                acts.push(AgentAct::Begin { origin_ns });
+                acts.push(AgentAction::Begin { origin_ns });
                 self.beat(now_ns, acts);
             }
-            // A repeated start message.
+            // A repeated start message needs no action.
             AgentPhase::Running | AgentPhase::Idle | AgentPhase::Preparing | AgentPhase::Sealed => {}
         }
     }
 
-    fn stop(&mut self, acts: &mut Vec<AgentAct>) {
+    fn stop(&mut self, acts: &mut Vec<AgentAction>) {
         match self.phase {
             AgentPhase::Preparing | AgentPhase::Ready => {
                 self.phase = AgentPhase::Idle;
-                acts.push(AgentAct::End);
+                acts.push(AgentAction::End);
             }
-            AgentPhase::Running => acts.push(AgentAct::End),
+            AgentPhase::Running => acts.push(AgentAction::End),
             AgentPhase::Idle | AgentPhase::Sealed => {}
         }
     }
@@ -199,15 +211,15 @@ impl Agent {
         !self.is_loading() && !is_calibrating && now_ns.saturating_sub(self.heard_ns) >= LEASE_NS
     }
 
-    fn refuse(&mut self, reason: String, acts: &mut Vec<AgentAct>) {
+    fn refuse(&mut self, reason: String, acts: &mut Vec<AgentAction>) {
         self.phase = AgentPhase::Idle;
         let refused = ToCoordinator::Refused { epoch: self.epoch, reason };
         self.answer = Some(refused.clone());
-        acts.push(AgentAct::Send(refused));
+        acts.push(AgentAction::Send(refused));
     }
 
     /// Appends the actions that are due now: heartbeats, repetitions, and the end of the load.
-    pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
+    pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS || now_ns >= self.ends_at_ns || self.outbox.len() > KEPT_MAX
         {
             self.stop(acts);
@@ -216,17 +228,17 @@ impl Agent {
             self.beat(now_ns, acts);
         }
         let overdue = self.outbox.overdue(now_ns, now_ns.saturating_sub(RESEND_NS), RESEND_COUNT_MAX);
-        acts.extend(overdue.into_iter().map(AgentAct::Send));
+        acts.extend(overdue.into_iter().map(AgentAction::Send));
     }
 
-    fn beat(&mut self, now_ns: u64, acts: &mut Vec<AgentAct>) {
+    fn beat(&mut self, now_ns: u64, acts: &mut Vec<AgentAction>) {
         // Until the first task, the coordinator may not know the agent, so the agent introduces
         // itself.
         if self.epoch == 0 {
-            acts.push(AgentAct::Send(ToCoordinator::Hello(self.hello.clone())));
+            acts.push(AgentAction::Send(ToCoordinator::Hello(self.hello.clone())));
         }
         self.beat_ns = Some(now_ns);
-        acts.push(AgentAct::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
+        acts.push(AgentAction::Send(ToCoordinator::Beat { epoch: self.epoch, phase: self.phase }));
     }
 
     /// Handles the result of preparing a task: the injector and notes on its adaptation, or the
@@ -235,7 +247,7 @@ impl Agent {
         &mut self,
         epoch: u64,
         result: Result<(Injector, Vec<String>), String>,
-        acts: &mut Vec<AgentAct>,
+        acts: &mut Vec<AgentAction>,
     ) {
         if epoch != self.epoch || self.phase != AgentPhase::Preparing {
             return;
@@ -245,14 +257,14 @@ impl Agent {
                 self.phase = AgentPhase::Ready;
                 let ready = ToCoordinator::Ready { epoch, injector, fitted };
                 self.answer = Some(ready.clone());
-                acts.push(AgentAct::Send(ready));
+                acts.push(AgentAction::Send(ready));
             }
             Err(reason) => self.refuse(reason, acts),
         }
     }
 
     /// Handles the figures of one tick of the load, and sends them.
-    pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAct>) {
+    pub fn tick(&mut self, now_ns: u64, epoch: u64, index: u32, interval: Interval, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
         }
@@ -260,18 +272,18 @@ impl Agent {
         interval.routes.iter().for_each(|(_, figures)| self.ledger.merge(&figures.ledger));
         let interval = Box::new(interval);
         let make = |sequence| ToCoordinator::Tick { epoch, sequence, index, interval };
-        acts.push(AgentAct::Send(self.outbox.push(now_ns, make)));
+        acts.push(AgentAction::Send(self.outbox.push(now_ns, make)));
     }
 
     /// Handles the end of the load, and sends the seal with the sums over its ticks.
-    pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAct>) {
+    pub fn take_end(&mut self, now_ns: u64, epoch: u64, seal: Seal, acts: &mut Vec<AgentAction>) {
         if epoch != self.epoch || self.phase != AgentPhase::Running {
             return;
         }
         (self.phase, self.ends_at_ns) = (AgentPhase::Sealed, u64::MAX);
         let seal = Seal { ticks: self.ticks, ledger: self.ledger, ..seal };
         let make = |sequence| ToCoordinator::Seal { epoch, sequence, seal };
-        acts.push(AgentAct::Send(self.outbox.push(now_ns, make)));
+        acts.push(AgentAction::Send(self.outbox.push(now_ns, make)));
     }
 }
 
@@ -295,28 +307,28 @@ mod tests {
         Seal { ticks: 0, ledger, window_end_ns: 5, failed_answers, used_up: false, died: None }
     }
 
-    /// One letter for each action.
-    fn letters(acts: &[AgentAct]) -> String {
-        let letter = |act: &AgentAct| match act {
-            AgentAct::Send(ToCoordinator::Hello(_)) => 'h',
-            AgentAct::Send(ToCoordinator::Pong { .. }) => 'o',
-            AgentAct::Send(ToCoordinator::Ready { .. }) => 'r',
-            AgentAct::Send(ToCoordinator::Refused { .. }) => 'n',
-            AgentAct::Send(ToCoordinator::Beat { .. }) => 'b',
-            AgentAct::Send(ToCoordinator::Tick { .. }) => 't',
-            AgentAct::Send(ToCoordinator::Seal { .. }) => 's',
-            AgentAct::Send(ToCoordinator::Watching(_) | ToCoordinator::Readings { .. }) => 'w',
-            AgentAct::Send(ToCoordinator::Calibrated { .. }) => 'c',
-            AgentAct::Prepare(_) => 'P',
-            AgentAct::Calibrate(_) => 'C',
-            AgentAct::Begin { .. } => 'B',
-            AgentAct::End => 'E',
-            AgentAct::Leave => 'L',
+    /// Returns a text with one letter for each action.
+    fn letters(acts: &[AgentAction]) -> String {
+        let letter = |act: &AgentAction| match act {
+            AgentAction::Send(ToCoordinator::Hello(_)) => 'h',
+            AgentAction::Send(ToCoordinator::Pong { .. }) => 'o',
+            AgentAction::Send(ToCoordinator::Ready { .. }) => 'r',
+            AgentAction::Send(ToCoordinator::Refused { .. }) => 'n',
+            AgentAction::Send(ToCoordinator::Beat { .. }) => 'b',
+            AgentAction::Send(ToCoordinator::Tick { .. }) => 't',
+            AgentAction::Send(ToCoordinator::Seal { .. }) => 's',
+            AgentAction::Send(ToCoordinator::Watching(_) | ToCoordinator::Readings { .. }) => 'w',
+            AgentAction::Send(ToCoordinator::Calibrated { .. }) => 'c',
+            AgentAction::Prepare(_) => 'P',
+            AgentAction::Calibrate(_) => 'C',
+            AgentAction::Begin { .. } => 'B',
+            AgentAction::End => 'E',
+            AgentAction::Leave => 'L',
         };
         acts.iter().map(letter).collect()
     }
 
-    /// An agent that started a load of 5 s at second 1.
+    /// Returns an agent that started a load of 5 s at second 1.
     fn running() -> Agent {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare(1), &mut acts);
@@ -326,14 +338,14 @@ mod tests {
         agent
     }
 
-    fn done(act: impl FnOnce(&mut Vec<AgentAct>)) -> String {
+    fn done(act: impl FnOnce(&mut Vec<AgentAction>)) -> String {
         let mut acts = Vec::new();
         act(&mut acts);
         letters(&acts)
     }
 
     #[test]
-    fn a_load_is_made_sealed_and_forgotten_when_it_is_recorded() {
+    fn a_load_runs_is_sealed_and_is_dropped_once_recorded() {
         let mut agent = running();
         assert_eq!(done(|acts| agent.tick(S, 1, 0, Interval::default(), acts)), "t");
         assert_eq!(done(|acts| agent.take_end(2 * S, 1, seal(), acts)), "s");
@@ -354,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_is_calibrated_once_for_each_question_and_never_during_a_load() {
+    fn each_calibration_request_runs_once_and_never_during_a_load() {
         let ask = |agent: &mut Agent, number: u32| {
             done(|acts| agent.take(S, ToAgent::Calibrate(CalibrationTask { number, signature: None }), acts))
         };
@@ -373,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_ends_without_a_coordinator_and_at_its_time() {
+    fn a_load_ends_at_its_deadline_or_without_a_coordinator() {
         let mut agent = running();
         assert_eq!(done(|acts| agent.poll(5 * S, acts)), "b");
         assert_eq!(done(|acts| agent.poll(6 * S, acts)), "Eb", "its time is over");
@@ -397,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beginning_that_is_past_is_refused() {
+    fn a_start_time_in_the_past_is_refused() {
         let (mut agent, mut acts) = (Agent::new(Hello::default(), 0), Vec::new());
         agent.take(0, prepare(1), &mut acts);
         let start = ToAgent::Start { epoch: 1, origin_ns: S, length_ns_max: S };

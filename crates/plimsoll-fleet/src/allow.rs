@@ -37,7 +37,7 @@ impl AllowList {
         AllowList { excepted, ..self }
     }
 
-    /// The text of a list that permits exactly these addresses.
+    /// Returns the text of a list that permits exactly these addresses.
     pub fn only(addresses: &[SocketAddr]) -> String {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
@@ -61,29 +61,32 @@ impl AllowList {
         self.excepted.iter().any(|excepted| place(excepted) == place(address))
     }
 
-    /// Checks whether the list permits a plan. An error is a sentence about "it", the agent.
+    /// Checks whether the list permits a plan. An error is a sentence that calls the agent "it".
     pub fn check(&self, plan: &Plan) -> Result<(), String> {
         let carriage = &plan.carriage;
         if carriage.unix.is_some() {
-            return Err("it never loads unix sockets for a coordinator: name a host and port".to_owned());
+            return Err("the agent never sends load to unix sockets: name a host and port".to_owned());
         }
         if carriage.resolve.is_some() {
-            return Err("it loads only addresses that it checked before the load: leave --resolve-every out".to_owned());
+            return Err("the agent sends load only to addresses that the agent checked before the load: leave \
+                --resolve-every out"
+                .to_owned());
         }
         if carriage.addresses.is_empty() {
-            return Err("the plan has no address to load".to_owned());
+            return Err("the load plan has no target address".to_owned());
         }
         match carriage.addresses.iter().find(|address| !self.permits(address)) {
             None => Ok(()),
             Some(address) if is_metadata(&address.ip()) => Err(format!(
-                "it never loads {address}, where clouds serve a machine's credentials: load \
-                    another target"
+                "the agent never sends load to {address}, where clouds serve a machine's credentials: choose \
+                 another target"
             )),
             Some(address) if self.is_excepted(address) => {
-                Err(format!("it never loads {address}, its own bus: load another target"))
+                Err(format!("the agent never sends load to {address}, its own bus: choose another target"))
             }
             Some(address) => Err(format!(
-                "it does not permit load on {address}: start it with --allow {address}, or load another target"
+                "the agent does not permit load on {address}: start the agent with --allow {address}, or choose \
+                 another target"
             )),
         }
     }
@@ -137,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_listed_is_loaded() {
+    fn only_listed_addresses_are_loaded() {
         for (allow, addresses, refused) in [
             ("", "127.0.0.1:80", Some("--allow 127.0.0.1:80")),
             ("127.0.0.1", "127.0.0.1:80", None),
@@ -153,7 +156,7 @@ mod tests {
             ("127.0.0.1", "0.0.0.0:80", None),
             ("0.0.0.1-255.255.255.254", "169.254.169.254:80", Some("credentials")),
             ("0.0.0.1-255.255.255.254", "[::ffff:169.254.169.254]:80", Some("credentials")),
-            ("127.0.0.1", "", Some("no address")),
+            ("127.0.0.1", "", Some("no target address")),
         ] {
             let list = AllowList::parse(allow).expect(allow);
             match (list.check(&plan(addresses)), refused) {
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn the_bus_is_never_loaded() {
+    fn the_message_bus_is_never_a_load_target() {
         let bus = "127.0.0.1:4222".parse().expect("an address");
         let list = AllowList::parse("127.0.0.1").expect("a list").except(vec![bus]);
         for (address, is_refused) in
@@ -177,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_lead_elsewhere_is_refused() {
+    fn plans_that_may_reach_other_addresses_are_refused() {
         let list = AllowList::parse("127.0.0.1").expect("a list");
         let mut named = plan("127.0.0.1:80");
         named.carriage.resolve = Some(ResolveSpec { host: "h".into(), port: 80, every_ns: 1, public: false });
@@ -188,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_is_refused() {
+    fn invalid_allow_lists_are_refused() {
         for text in ["host", "10.0.0.1:x", "10.0.0.1:90-80", "[::1", "[::1]80", "10.0.0.1:80:90", "10.0.0.0/40", ":80"]
         {
             assert!(AllowList::parse(text).is_err_and(|said| said.contains(text)), "{text}");

@@ -1,6 +1,6 @@
-//! The interface of a carrier of messages between a coordinator and its agents ([`Bus`]).
+//! The interface of a message transport between a coordinator and its agents ([`Bus`]).
 //!
-//! Not here: the carriers (`pipe_bus`, `nats_bus`; a simulated one in tests), and the messages.
+//! Not here: the transports (`pipe_bus`, `nats_bus`; a simulated one in tests), and the messages.
 
 use crate::frame::TO_AGENT_BYTES_MAX;
 use crate::load_record::LoadRecord;
@@ -13,13 +13,13 @@ use std::time::Duration;
 pub enum BusEvent {
     /// A message of the agent.
     Message(ToCoordinator),
-    /// The connection to the agent has ended. The reason is a sentence about "it", the agent.
+    /// The connection to the agent has ended. The reason is a sentence that calls the agent "it".
     Gone(String),
 }
 
-/// Carries messages between a coordinator and its agents. Agents have numbers from 0.
+/// A transport of messages between a coordinator and its agents. Agents have numbers from 0.
 pub trait Bus {
-    /// The time of the coordinator's monotonic clock, ns.
+    /// Returns the time of the coordinator's monotonic clock, ns.
     fn now_ns(&self) -> u64;
 
     /// Sends a message to one agent without waiting. The message may arrive late, twice, or never.
@@ -32,37 +32,37 @@ pub trait Bus {
     /// Whether the user has interrupted the program.
     fn is_interrupted(&self) -> bool;
 
-    /// Tells an agent that all its frames of a load up to `sequence` are recorded. A carrier that
+    /// Tells an agent that all its frames of a load up to `sequence` are recorded. A transport that
     /// stores frames may then delete them.
     fn acknowledge(&mut self, agent: usize, epoch: u64, sequence: u64) {
         self.send(agent, &ToAgent::Commit { epoch, sequence });
     }
 
-    /// The name of the run; empty for a carrier that serves a single run.
+    /// Returns the name of the run; empty for a transport that serves a single run.
     fn run(&self) -> &str {
         ""
     }
 
-    /// Whether the carrier currently delivers messages. While it does not, a silent agent is not
-    /// considered lost.
+    /// Whether the transport currently delivers messages. During an outage, a silent agent does not
+    /// count as lost.
     fn is_up(&self) -> bool {
         true
     }
 
-    /// The size of the largest plan that the carrier can send, bytes.
+    /// Returns the size of the largest plan that the transport can send, bytes.
     fn plan_bytes_max(&self) -> usize {
         TO_AGENT_BYTES_MAX
     }
 
-    /// Tells the carrier that a load begins. A carrier that stores frames also stores this record.
+    /// Tells the transport that a load begins. A transport that stores frames also stores the
+    /// record of the load.
     fn begin_load(&mut self, _load: &LoadRecord) {}
 
-    /// Tells the carrier that all frames of the load are recorded, so that stored ones can be
-    /// deleted.
+    /// Tells the transport that all frames of the load are recorded, so that it can delete copies.
     fn forget_load(&mut self) {}
 
-    /// Stores a run file so that it can be fetched later. Returns a sentence about the place.
-    /// `None` means that this carrier stores no files.
+    /// Stores a run file so that it can be fetched later. Returns a sentence that says where.
+    /// `None` means that this transport stores no files.
     fn store_file(&mut self, _path: &Path) -> Result<Option<String>, String> {
         Ok(None)
     }

@@ -24,7 +24,7 @@ struct StoredCalibrations {
     agents: Vec<AgentCalibration>,
 }
 
-/// The path of the calibration file.
+/// Returns the path of the calibration file.
 pub fn path() -> PathBuf {
     Path::new(OWN_FOLDER).join(FILE)
 }
@@ -35,7 +35,7 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     let cannot = |why: String| format!("the calibrations '{shown}' cannot be read: {why}. Remove the file");
     let text = match std::fs::metadata(path).and_then(|it| Ok((it.len() <= BYTES_MAX, std::fs::read(path)?))) {
         Ok((true, text)) => text,
-        Ok((false, _)) => return Err(cannot("it is too long".to_owned())),
+        Ok((false, _)) => return Err(cannot("the file is too long".to_owned())),
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(cannot(system_text(&error))),
     };
@@ -43,7 +43,7 @@ pub fn read(path: &Path) -> Result<Vec<AgentCalibration>, String> {
     let is_sound = |it: &StoredCalibrations| it.schema == SCHEMA && it.agents.iter().all(AgentCalibration::is_bounded);
     match stored.filter(is_sound) {
         Some(stored) => Ok(stored.agents),
-        None => Err(cannot("it contains no calibrations of this version".to_owned())),
+        None => Err(cannot("the file contains no calibrations of this plimsoll version".to_owned())),
     }
 }
 
@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_comes_back_and_a_newer_calibration_takes_its_place() {
+    fn a_newer_calibration_replaces_the_stored_one() {
         let folder = std::env::temp_dir().join(format!("plimsoll-calibration-test-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         let path = folder.join("fleet/calibration.json");

@@ -1,14 +1,14 @@
 //! Estimates the offset between another machine's monotonic clock and ours ([`ClockOffset`]).
 //!
 //! The estimate comes from the ping with the shortest round trip among recent pings. Its error is
-//! at most half of that round trip. The maximum is reached if one direction takes all the time, and
-//! more pings cannot separate the directions. Clocks drift, so the error bound grows with the age
-//! of a ping. Not here: when pings are sent, and how they travel.
+//! at most half of that round trip. The error reaches this bound if one direction takes all the
+//! time, and more pings cannot separate the directions. Clocks drift, so the bound grows with the
+//! age of a ping. Not here: when pings are sent, and how they travel.
 
 /// The number of most recent pings that are kept.
 const KEPT: usize = 20;
-/// The largest assumed drift between two clocks: 1 ns in this many ns, that is, 100 ns in 1 ms.
-/// Quartz clocks drift less.
+/// The largest assumed drift between two clocks, as a divisor: 1 ns in 10 000 ns. Quartz clocks
+/// drift less.
 const DRIFT_DIVISOR: u64 = 10_000;
 
 /// The estimated offset of another machine's clock.
@@ -17,11 +17,11 @@ pub struct ClockOffset {
     samples: u32,
     /// The most recent pings, in a ring buffer.
     recent: [ClockSample; KEPT],
-    came_ns_last: u64,
+    last_reply_ns: u64,
 }
 
-/// One ping: the arrival of its reply on our clock, its round trip, and the offset that it
-/// indicates.
+/// One ping: the arrival time of its reply on our clock, its round trip, and the resulting clock
+/// offset.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct ClockSample {
     came_ns: u64,
@@ -37,19 +37,19 @@ impl ClockOffset {
         let offset_ns = there_ns.wrapping_sub(sent_ns + round_trip_ns / 2) as i64;
         self.recent[self.samples as usize % KEPT] = ClockSample { came_ns, round_trip_ns, offset_ns };
         self.samples = self.samples.saturating_add(1);
-        self.came_ns_last = self.came_ns_last.max(came_ns);
+        self.last_reply_ns = self.last_reply_ns.max(came_ns);
     }
 
-    /// The number of pings added so far.
+    /// Returns the number of pings added so far.
     pub fn samples(&self) -> u32 {
         self.samples
     }
 
-    /// The ping with the smallest error bound, and this bound in ns.
+    /// Returns the ping with the smallest error bound, and this bound in ns.
     fn best(&self) -> Option<(&ClockSample, u64)> {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         let with_error = known.iter().map(|sample| {
-            let drift_ns = (self.came_ns_last - sample.came_ns) / DRIFT_DIVISOR;
+            let drift_ns = (self.last_reply_ns - sample.came_ns) / DRIFT_DIVISOR;
             (sample, sample.round_trip_ns.div_ceil(2) + drift_ns)
         });
         with_error.min_by_key(|(_, error_ns)| *error_ns)
@@ -60,17 +60,17 @@ impl ClockOffset {
         ours_ns.saturating_add_signed(self.offset_ns())
     }
 
-    /// The offset of the other clock, ns: other minus ours. 0 while unknown.
+    /// Returns the offset of the other clock, ns: other minus ours. 0 while unknown.
     pub fn offset_ns(&self) -> i64 {
         self.best().map_or(0, |(sample, _)| sample.offset_ns)
     }
 
-    /// The largest possible error of the offset, ns. `None` while the offset is unknown.
+    /// Returns the largest possible error of the offset, ns. `None` while the offset is unknown.
     pub fn error_ns_max(&self) -> Option<u64> {
         self.best().map(|(_, error_ns)| error_ns)
     }
 
-    /// The shortest round trip among recent pings, ns.
+    /// Returns the shortest round trip among recent pings, ns.
     pub fn round_trip_ns_min(&self) -> u64 {
         let known = &self.recent[..KEPT.min(self.samples as usize)];
         known.iter().map(|sample| sample.round_trip_ns).min().unwrap_or(0)
@@ -84,8 +84,8 @@ mod tests {
     const OFFSET_NS: u64 = 86_400_000_000_000;
 
     #[test]
-    fn the_error_is_within_half_of_the_shortest_round_trip() {
-        // Latencies in both directions, ns.
+    fn the_clock_error_is_within_half_the_shortest_round_trip() {
+        // Each pair has the latencies in the two directions, ns.
         for ways in [vec![(50, 50)], vec![(900, 100), (40, 60), (10, 500)], vec![(0, 80)], vec![(80, 0), (500, 500)]] {
             let mut clock = ClockOffset::default();
             assert_eq!((clock.error_ns_max(), clock.there(7)), (None, 7));
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_that_drifts_is_followed() {
+    fn clock_drift_is_tracked() {
         let mut clock = ClockOffset::default();
         // The other clock is 50 ppm faster than ours, and the first ping has the shortest round
         // trip.

@@ -1,6 +1,6 @@
 //! The coordinator of a fleet as a state machine without I/O ([`Coordinator`]). Time and messages
-//! go in; messages and events come out. A message that may be lost is repeated until its effect is
-//! visible.
+//! go in; messages and events come out. The coordinator repeats a message that may be lost until
+//! the agent shows that the message arrived.
 //!
 //! Not here: merging intervals (`merge`), waiting (`fleet_load`), and carrying messages (`bus`).
 
@@ -11,20 +11,22 @@ use plimsoll_model::machine_facts::SelfMeasurement;
 use plimsoll_model::{Injector, Interval};
 use std::collections::BTreeMap;
 
-/// Silence after which an agent is considered lost, ns.
+/// The time without a message after which an agent counts as lost, ns.
 pub const SILENCE_NS_MAX: u64 = 4_000_000_000;
-/// The number of clock pings before an agent's first load, so that the offset of its clock is
-/// known.
+/// The number of clock pings before an agent's first load. With them the coordinator estimates the
+/// offset of the agent's clock.
 pub const PINGS_FIRST: u32 = 20;
-/// Interval between leases, and between clock pings once the clock is known, ns.
+/// The interval between leases, and between clock pings once the clock is known, ns.
 const LEASE_EVERY_NS: u64 = 1_000_000_000;
-/// Time after which a ping without a reply is repeated, ns.
-const PING_PATIENCE_NS: u64 = 200_000_000;
-/// Times after which a task, a start and a stop are repeated, ns.
-const TASK_AGAIN_NS: u64 = 1_000_000_000;
-const START_AGAIN_NS: u64 = 50_000_000;
-const STOP_AGAIN_NS: u64 = 200_000_000;
-/// The largest number of pings that wait for replies.
+/// The time after which a ping without a reply is repeated, ns.
+const PING_TIMEOUT_NS: u64 = 200_000_000;
+/// The time after which an unanswered task message is sent again, ns.
+const TASK_REPEAT_NS: u64 = 1_000_000_000;
+/// The time after which an unanswered start message is sent again, ns.
+const START_REPEAT_NS: u64 = 50_000_000;
+/// The time after which an unanswered stop message is sent again, ns.
+const STOP_REPEAT_NS: u64 = 200_000_000;
+/// The largest number of pings without a reply.
 const PINGS_OPEN_MAX: usize = 64;
 
 /// An event that a coordinator reports to its owner.
@@ -44,7 +46,7 @@ pub enum FleetEvent {
         /// The reason: a sentence about "it", the agent.
         reason: String,
     },
-    /// The next tick of an agent's part. The ticks of an agent are reported in order.
+    /// The figures of the next tick of an agent's part. The ticks of an agent come in order.
     Tick {
         /// The number of the agent.
         agent: usize,
@@ -114,8 +116,8 @@ struct KnownAgent {
     part: PartState,
     calibration: Option<CalibrationState>,
     inbox: Inbox<PartFrame>,
-    /// Whether frames have arrived whose record the coordinator has not yet confirmed to the agent.
-    owes_commit: bool,
+    /// Whether the coordinator must still confirm to the agent that received frames are recorded.
+    has_unconfirmed_frames: bool,
     heard_ns: u64,
     beat: Option<(u64, AgentPhase)>,
     leased_ns: u64,
@@ -144,7 +146,7 @@ impl Coordinator {
             part: PartState::None,
             calibration: None,
             inbox: Inbox::default(),
-            owes_commit: false,
+            has_unconfirmed_frames: false,
             heard_ns: now_ns,
             beat: None,
             leased_ns: 0,
@@ -153,47 +155,47 @@ impl Coordinator {
         });
     }
 
-    /// The number of agents, including lost ones.
+    /// Returns the number of agents, including lost agents.
     pub fn count(&self) -> usize {
         self.agents.len()
     }
 
-    /// The name of an agent.
+    /// Returns the name of an agent.
     pub fn name(&self, agent: usize) -> &str {
         &self.agents[agent].name
     }
 
-    /// The hello message of an agent, once it has arrived.
+    /// Returns the hello message of an agent, once it has arrived.
     pub fn hello(&self, agent: usize) -> Option<&Hello> {
         self.agents[agent].hello.as_ref()
     }
 
-    /// The injector of an agent's part, once the agent is ready.
+    /// Returns the injector of an agent's part, once the agent is ready.
     pub fn injector(&self, agent: usize) -> Option<&Injector> {
         self.agents[agent].injector.as_ref()
     }
 
-    /// The estimated clock offset of an agent.
+    /// Returns the estimated clock offset of an agent.
     pub fn clock(&self, agent: usize) -> ClockOffset {
         self.agents[agent].clock
     }
 
-    /// The reason why an agent is lost; `None` if it is not lost.
+    /// Returns the reason why an agent is lost; `None` if it is not lost.
     pub fn loss(&self, agent: usize) -> Option<&str> {
         self.agents[agent].lost.as_deref()
     }
 
-    /// The numbers of the agents that are not lost.
+    /// Returns the numbers of the agents that are not lost.
     pub fn active_agents(&self) -> Vec<usize> {
         (0..self.agents.len()).filter(|agent| self.agents[*agent].lost.is_none()).collect()
     }
 
-    /// The number of the current or last load; 0 before the first load.
+    /// Returns the number of the current or last load; 0 before the first load.
     pub fn epoch(&self) -> u64 {
         self.epoch
     }
 
-    /// The number of frames of an agent's part that arrived without gaps, and the number of
+    /// Returns the number of frames of an agent's part that arrived without gaps, and the number of
     /// repeated frames.
     pub fn frames(&self, agent: usize) -> (u64, u64) {
         let inbox = &self.agents[agent].inbox;
@@ -210,7 +212,7 @@ impl Coordinator {
     pub fn take_commits(&mut self) -> Vec<(usize, u64)> {
         let owing = self.agents.iter_mut().enumerate();
         let commit = |(agent, known): (usize, &mut KnownAgent)| {
-            std::mem::take(&mut known.owes_commit).then(|| (agent, known.inbox.complete_to()))
+            std::mem::take(&mut known.has_unconfirmed_frames).then(|| (agent, known.inbox.complete_to()))
         };
         owing.filter_map(commit).collect()
     }
@@ -223,7 +225,7 @@ impl Coordinator {
         for (index, agent) in agents.iter().enumerate() {
             let task = Box::new(task(self.epoch, index as u64, agents.len() as u64));
             let known = &mut self.agents[*agent];
-            (known.inbox, known.owes_commit) = (Inbox::default(), false);
+            (known.inbox, known.has_unconfirmed_frames) = (Inbox::default(), false);
             self.outgoing.push((*agent, ToAgent::Prepare(task.clone())));
             known.part = PartState::Asked { task, said_ns: now_ns };
         }
@@ -240,8 +242,8 @@ impl Coordinator {
         matches!(self.agents[agent].calibration, Some(CalibrationState::Asked { .. }))
     }
 
-    /// The result of an agent's calibration, once it has arrived. An error is a sentence about
-    /// "it", the agent.
+    /// Returns the result of an agent's calibration, once it has arrived. An error is a sentence
+    /// that calls the agent "it".
     pub fn calibration(&self, agent: usize) -> Option<&Result<SelfMeasurement, String>> {
         match &self.agents[agent].calibration {
             Some(CalibrationState::Answered(result)) => Some(result),
@@ -284,13 +286,13 @@ impl Coordinator {
         }
     }
 
-    /// Restarts the measurement of silence for all agents, because the carrier had an outage.
-    pub fn excuse_silence(&mut self, now_ns: u64) {
+    /// Restarts the silence timers of all agents, because the transport had an outage.
+    pub fn restart_silence_clock(&mut self, now_ns: u64) {
         self.agents.iter_mut().for_each(|known| known.heard_ns = known.heard_ns.max(now_ns));
     }
 
-    /// Marks an agent as lost, with the reason as a sentence about "it". Returns the event, unless
-    /// the agent was lost already.
+    /// Marks an agent as lost. The reason `why` is a sentence that calls the agent "it". Returns
+    /// the event, or `None` if the agent was lost already.
     pub fn lose(&mut self, agent: usize, why: String) -> Option<FleetEvent> {
         let known = &mut self.agents[agent];
         if known.lost.is_some() {
@@ -354,7 +356,7 @@ impl Coordinator {
             ToCoordinator::Seal { epoch: of, sequence, seal } if of == epoch => {
                 known.take_frame(agent, sequence, PartFrame::Seal(seal), events);
             }
-            // A message about another load, or from an agent that only watches (`watch_link`).
+            // These messages are about another load, or come from an agent that only watches.
             ToCoordinator::Watching(_)
             | ToCoordinator::Readings { .. }
             | ToCoordinator::Ready { .. }
@@ -373,7 +375,7 @@ impl Coordinator {
             }
             if now_ns.saturating_sub(known.heard_ns) >= SILENCE_NS_MAX {
                 let seconds = SILENCE_NS_MAX / 1_000_000_000;
-                events.extend(self.lose(agent, format!("it sent nothing for {seconds} s")));
+                events.extend(self.lose(agent, format!("the agent sent nothing for {seconds} s")));
                 continue;
             }
             self.outgoing.extend(known.due(self.epoch, now_ns).into_iter().map(|message| (agent, message)));
@@ -382,7 +384,7 @@ impl Coordinator {
 }
 
 impl KnownAgent {
-    /// Notes that the agent has received the start message.
+    /// Records that the agent has received the start message.
     fn begins(&mut self) {
         if let PartState::Started { shows, .. } = &mut self.part {
             *shows = true;
@@ -392,12 +394,12 @@ impl KnownAgent {
     fn take_frame(&mut self, agent: usize, sequence: u64, frame: PartFrame, events: &mut Vec<FleetEvent>) {
         if matches!(self.part, PartState::None | PartState::Asked { .. } | PartState::Ready) {
             // The part is complete, but the agent does not know that its frames are recorded.
-            self.owes_commit = true;
+            self.has_unconfirmed_frames = true;
             self.inbox.take(sequence, frame);
             return;
         }
         self.begins();
-        self.owes_commit = true;
+        self.has_unconfirmed_frames = true;
         for frame in self.inbox.take(sequence, frame) {
             events.push(match frame {
                 PartFrame::Tick(index, interval) => FleetEvent::Tick { agent, index, interval },
@@ -417,23 +419,23 @@ impl KnownAgent {
             // While the agent prepares the task, its reply is still to come, so the task is not
             // repeated.
             PartState::Asked { task, said_ns }
-                if passed(*said_ns, TASK_AGAIN_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
+                if passed(*said_ns, TASK_REPEAT_NS) && beat != Some((epoch, AgentPhase::Preparing)) =>
             {
                 *said_ns = now_ns;
                 due.push(ToAgent::Prepare(task.clone()));
             }
-            PartState::Started { start, said_ns, shows: false } if passed(*said_ns, START_AGAIN_NS) => {
+            PartState::Started { start, said_ns, shows: false } if passed(*said_ns, START_REPEAT_NS) => {
                 *said_ns = now_ns;
                 due.push(start.clone());
             }
-            PartState::Stopped { said_ns } if passed(*said_ns, STOP_AGAIN_NS) => {
+            PartState::Stopped { said_ns } if passed(*said_ns, STOP_REPEAT_NS) => {
                 *said_ns = now_ns;
                 due.push(ToAgent::Stop { epoch });
             }
             _ => {}
         }
         if let Some(CalibrationState::Asked { task, said_ns }) = &mut self.calibration
-            && passed(*said_ns, TASK_AGAIN_NS)
+            && passed(*said_ns, TASK_REPEAT_NS)
         {
             *said_ns = now_ns;
             due.push(ToAgent::Calibrate(task.clone()));
@@ -446,7 +448,7 @@ impl KnownAgent {
         let last_is_open = self.pings.contains_key(&self.ping_number);
         let patience_ns = match (is_known, last_is_open) {
             (true, _) => LEASE_EVERY_NS,
-            (false, true) => PING_PATIENCE_NS,
+            (false, true) => PING_TIMEOUT_NS,
             (false, false) => 0,
         };
         if self.pinged_ns.is_none_or(|pinged_ns| passed(pinged_ns, patience_ns)) {
@@ -483,7 +485,7 @@ mod tests {
         }
     }
 
-    /// A coordinator with two agents.
+    /// Returns a coordinator with two agents.
     fn coordinator() -> Coordinator {
         let mut coordinator = Coordinator::default();
         for (agent, name) in ["a", "b"].into_iter().enumerate() {
@@ -516,7 +518,7 @@ mod tests {
     }
 
     #[test]
-    fn a_calibration_is_asked_for_until_it_is_answered() {
+    fn a_calibration_request_repeats_until_answered() {
         let mut coordinator = coordinator();
         coordinator.calibrate(0, 1, CalibrationTask { number: 2, signature: None });
         assert_eq!(outgoing_messages(&mut coordinator, 0), ["1 calibrate 2"]);
@@ -567,22 +569,25 @@ mod tests {
     }
 
     #[test]
-    fn silent_agent_is_lost_and_has_no_part() {
+    fn a_silent_agent_is_lost_and_gets_no_share() {
         let mut coordinator = coordinator();
         coordinator.take(0, 3_000 * MS, ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }, &mut Vec::new());
         assert_eq!(outgoing_messages(&mut coordinator, 3_999), Vec::<String>::new());
         let lost = outgoing_messages(&mut coordinator, 4_000);
-        assert!(lost[0] == "1 leave" && lost[1].contains("it sent nothing for 4 s"), "{lost:?}");
-        assert_eq!((coordinator.active_agents(), coordinator.loss(1)), (vec![0], Some("it sent nothing for 4 s")));
+        assert!(lost[0] == "1 leave" && lost[1].contains("the agent sent nothing for 4 s"), "{lost:?}");
+        assert_eq!(
+            (coordinator.active_agents(), coordinator.loss(1)),
+            (vec![0], Some("the agent sent nothing for 4 s"))
+        );
         assert!(outgoing_messages(&mut coordinator, 4_001).is_empty() && coordinator.lose(1, "again".into()).is_none());
-        // During an outage of the carrier, silent agents are not lost.
-        coordinator.excuse_silence(10_000 * MS);
+        // During an outage of the transport, silent agents are not lost.
+        coordinator.restart_silence_clock(10_000 * MS);
         assert!(outgoing_messages(&mut coordinator, 13_999).is_empty() && coordinator.active_agents() == [0]);
         assert!(outgoing_messages(&mut coordinator, 14_000)[0].contains("0 leave"));
     }
 
     #[test]
-    fn a_clock_is_asked_until_it_is_known() {
+    fn clock_requests_repeat_until_the_offset_is_known() {
         let mut coordinator = coordinator();
         for number in 1..=PINGS_FIRST {
             let at_ns = u64::from(number) * MS;

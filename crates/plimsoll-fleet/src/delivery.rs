@@ -1,13 +1,13 @@
-//! Delivers frames once and in order over a carrier that may lose, repeat and reorder messages. The
-//! sender keeps each frame until the receiver has recorded it ([`Outbox`]). The receiver drops
-//! repeated frames and waits for missing ones ([`Inbox`]).
+//! Delivers frames once and in order over a transport that may lose, repeat and reorder messages.
+//! The sender keeps each frame until the receiver has recorded it ([`Outbox`]). The receiver drops
+//! repeated frames and waits for missing frames ([`Inbox`]).
 //!
 //! Not here: the content of frames, and when a frame is sent again.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// The largest distance of a received frame from the first missing one. Frames beyond it are
-/// dropped; the sender repeats them later.
+/// The largest distance, in frames, of a received frame from the first missing frame. Frames with a
+/// larger distance are dropped, because the sender repeats them later.
 const WAITING_MAX: usize = 4_096;
 
 /// The sent frames that the receiver has not confirmed as recorded.
@@ -52,18 +52,18 @@ impl<T: Clone> Outbox<T> {
             .collect()
     }
 
-    /// The number of stored frames.
+    /// Returns the number of stored frames.
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether no frame is stored, that is, all are recorded.
+    /// Whether no frame is stored, because the receiver has recorded all frames.
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
     }
 }
 
-/// Puts received frames in order and drops repeated ones.
+/// Puts received frames in order and drops repeated frames.
 #[derive(Debug)]
 pub struct Inbox<T> {
     complete_to: u64,
@@ -96,12 +96,12 @@ impl<T> Inbox<T> {
         complete
     }
 
-    /// The number up to which all frames have arrived.
+    /// Returns the number up to which all frames have arrived.
     pub fn complete_to(&self) -> u64 {
         self.complete_to
     }
 
-    /// The number of repeated frames that were dropped.
+    /// Returns the number of repeated frames that were dropped.
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
@@ -114,7 +114,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn whatever_the_order_each_frame_comes_once(order in prop::collection::vec(1u64..20, 0..200)) {
+        fn each_frame_is_delivered_once_in_any_order(order in prop::collection::vec(1u64..20, 0..200)) {
             let (mut inbox, mut got) = (Inbox::default(), Vec::new());
             for number in order.iter().copied().chain(1..20) {
                 got.extend(inbox.take(number, number));
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_is_kept_until_it_is_recorded_and_sent_again_when_it_is_due() {
+    fn unrecorded_frames_are_stored_and_resent() {
         let mut outbox = Outbox::default();
         let sent: Vec<u64> = (0..5).map(|at| outbox.push(at * 10, |number| number)).collect();
         assert_eq!(sent, [1, 2, 3, 4, 5]);
@@ -135,7 +135,7 @@ mod tests {
         assert_eq!((outbox.overdue(200, 150, 9), outbox.len()), (vec![4, 5], 2));
         outbox.commit(9);
         assert!(outbox.is_empty());
-        // A frame too far ahead of a missing one is dropped, because the sender repeats it later.
+        // A frame too far ahead of a missing frame is dropped, because the sender repeats it.
         assert!(Inbox::default().take(WAITING_MAX as u64 + 1, 0).is_empty());
     }
 }

@@ -1,8 +1,8 @@
 //! Fetches a run file from a bus ([`fetch`]). Usually the coordinator has stored the file there. If
 //! the coordinator was lost, the file is rebuilt from the stored intervals of the last load.
 //!
-//! In a rebuilt run the finished parts of agents count. A part without a stored end belongs to a
-//! lost agent. Once the file is written, the agents are told that their intervals are recorded. Not
+//! A rebuilt run contains the finished parts of agents. A part without a stored end belongs to a
+//! lost agent. Once the file is written, the agents learn that their intervals are recorded. Not
 //! here: running loads.
 
 use crate::delivery::Inbox;
@@ -12,7 +12,7 @@ use crate::message::{Seal, ToAgent, ToCoordinator};
 use crate::nats_bus::{replay, run_store};
 use crate::nats_client::{BusAccess, connect, connection_ended, frames_stream, start};
 use crate::pieces::{Assembly, split_message};
-use crate::presence::{self, agent_of, is_run};
+use crate::presence::{self, agent_in_subject, is_run};
 use async_nats::Client;
 use plimsoll_engine::{Collector, PartReport, Tick};
 use plimsoll_model::bounds::INTERVALS_MAX;
@@ -32,7 +32,7 @@ use tokio::io::AsyncReadExt;
 
 /// The largest run file that is fetched, bytes.
 const FILE_BYTES_MAX: u64 = 4 << 30;
-const FLUSH_PATIENCE: Duration = Duration::from_secs(2);
+const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The result of a fetch.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +52,7 @@ pub enum FetchedRun {
 pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     if !is_run(run) {
         return Err(Failure::usage(format!(
-            "'{run}' is no name of a run: it has 32 digits, and the coordinator shows it"
+            "'{run}' is not the name of a run: a name has 32 digits, and the coordinator's output shows the name"
         )));
     }
     let (sender, fetched) = channel();
@@ -73,7 +73,7 @@ async fn fetch_run(access: &BusAccess, run: &str, path: &Path) -> Result<Fetched
     let stored = StoredLoad::read(&client, access, run).await?;
     let Some(stored) = stored else {
         return Err(Failure::start(format!(
-            "the bus at {url} has no run {run}: it keeps run files for a week, and intervals for a day"
+            "the bus at {url} has no run {run}: the bus stores run files for a week, and intervals for a day"
         )));
     };
     let (experiment, fetched) = stored.experiment();
@@ -92,7 +92,7 @@ fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     })
 }
 
-/// The run file that the coordinator stored on the bus; `None` without one.
+/// Returns the run file that the coordinator stored on the bus; `None` without one.
 async fn stored_file(client: &Client, run: &str) -> Result<Option<Vec<u8>>, String> {
     let Some(store) = run_store(client).await else { return Ok(None) };
     let Ok(object) = store.get(run).await else { return Ok(None) };
@@ -139,7 +139,7 @@ impl StoredLoad {
         let Some(record) = record else { return Ok(None) };
         let mut inboxes: BTreeMap<String, (Assembly, Inbox<StoredFrame>, StoredPart)> = BTreeMap::new();
         let read = replay(&stream, &frames, 1, |subject, piece| {
-            let (assembly, inbox, part) = inboxes.entry(agent_of(&subject).to_owned()).or_insert_with(|| {
+            let (assembly, inbox, part) = inboxes.entry(agent_in_subject(&subject).to_owned()).or_insert_with(|| {
                 (Assembly::new(2 * TO_COORDINATOR_BYTES_MAX), Inbox::default(), StoredPart::default())
             });
             let message = assembly.take(&piece).and_then(|bytes| decode_alone::<ToCoordinator>(bytes).ok());
@@ -185,7 +185,7 @@ impl StoredLoad {
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..environment(false) },
             start_notes: StartNotes {
-                warnings: vec!["the coordinator was lost: this is its last load".to_owned()],
+                warnings: vec!["the coordinator was lost: this is the coordinator's last load".to_owned()],
                 adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
@@ -220,7 +220,7 @@ impl StoredLoad {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
                     let why = why.unwrap_or_else(|| "the end of the agent's load is not stored".to_owned());
                     account.loss_reason = Some(why.clone());
-                    account.ledger.in_flight += account.ledger.without_end();
+                    account.ledger.in_flight += account.ledger.without_outcome();
                     PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }
                 }
             };
@@ -241,7 +241,7 @@ impl StoredLoad {
                 let _ = client.publish(presence::to_agent(run, name), piece.into()).await;
             }
         }
-        let _ = tokio::time::timeout(FLUSH_PATIENCE, client.flush()).await;
+        let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
     }
 }
 

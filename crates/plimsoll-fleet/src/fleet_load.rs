@@ -1,5 +1,5 @@
 //! Runs loads on the agents of a fleet ([`FleetLoad`]): prepares, starts and ends them, and merges
-//! the results. One waiting loop serves all carriers.
+//! the results. One waiting loop serves all transports.
 //!
 //! Not here: reaching agents (`ssh`), their protocol (`coordinator`), and summing parts (`merge`).
 
@@ -22,23 +22,25 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-/// The longest wait until all agents are present, and until they have opened their connections, ns.
+/// The longest wait until all agents are present, ns.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
+/// The longest wait until all agents have opened their connections, ns.
 const READY_NS_MAX: u64 = 60_000_000_000;
 /// The longest wait for the calibration of an agent, ns.
 const CALIBRATED_NS_MAX: u64 = 60_000_000_000;
-/// The longest wait for agents to end a load, ns. The second value applies after an interrupt by
-/// the user.
+/// The longest wait for agents to end a load, ns.
 const STOP_NS_MAX: u64 = 5_000_000_000;
+/// The longest wait for agents to end a load after an interrupt by the user, ns.
 const STOP_NS_MAX_HURRIED: u64 = 700_000_000;
-/// Limits of the time between readiness and start of a load, ns. The time is `AHEAD_ROUND_TRIPS`
-/// round trips, with a minimum for slow machines and a maximum.
-const AHEAD_NS_MIN: u64 = 100_000_000;
-const AHEAD_NS_MAX: u64 = 3_000_000_000;
-const AHEAD_ROUND_TRIPS: u64 = 10;
-/// Time after the expected end of a load at which agents end it by their own clocks, ns.
+/// The shortest time between readiness and start of a load, ns.
+const START_DELAY_NS_MIN: u64 = 100_000_000;
+/// The longest time between readiness and start of a load, ns.
+const START_DELAY_NS_MAX: u64 = 3_000_000_000;
+/// The number of round trips to the slowest agent between readiness and start of a load.
+const START_DELAY_ROUND_TRIPS: u64 = 10;
+/// The time after the expected end of a load at which agents end the load by their own clocks, ns.
 const SPARE_NS: u64 = 5_000_000_000;
-/// The longest load without an end of its own, ns (24 h).
+/// The longest duration of a load for which the user set no end, ns (24 h).
 const LENGTH_NS_MAX: u64 = 24 * 3_600_000_000_000;
 /// The longest wait in one turn of the waiting loop.
 const LOOK: Duration = Duration::from_millis(20);
@@ -49,7 +51,7 @@ const LOOK_TICK_NS: u64 = Plan::TICK_NS;
 pub struct FleetOptions {
     /// The number of worker threads of each agent. `None` lets each agent choose by its cores.
     pub workers: Option<u32>,
-    /// How worker threads wait for events.
+    /// Whether idle worker threads poll for events or sleep.
     pub spin: Spin,
     /// Whether each agent first checks that the target accepts connections.
     pub preflight: bool,
@@ -80,18 +82,18 @@ pub struct AgentStatus {
     pub clock_error_ns_max: u64,
 }
 
-/// A fleet that runs loads over a carrier.
+/// A fleet whose agents run loads, with the message transport to its agents.
 pub struct FleetLoad<B: Bus> {
     bus: B,
     coordinator: Coordinator,
     options: FleetOptions,
     events: Vec<FleetEvent>,
-    /// The agents of the current load in the order of their parts. `goes_on` says whether the load
-    /// continues without a lost agent.
+    /// The agents of the current load in the order of their parts.
     parts: Vec<usize>,
     /// The weight of each agent, which determines its share of the load. Empty for equal shares.
     weights: Vec<u32>,
-    goes_on: bool,
+    /// Whether the load continues without a lost agent.
+    may_continue: bool,
     warnings: Vec<String>,
 }
 
@@ -104,7 +106,7 @@ impl<B: Bus> FleetLoad<B> {
         names.iter().for_each(|name| coordinator.add(name, begun_ns));
         let (events, parts, weights, warnings) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let mut fleet =
-            FleetLoad { bus, coordinator, options: wishes, events, parts, weights, goes_on: false, warnings };
+            FleetLoad { bus, coordinator, options: wishes, events, parts, weights, may_continue: false, warnings };
         let is_known = |fleet: &FleetLoad<B>, agent: usize| {
             fleet.coordinator.hello(agent).is_some() && fleet.coordinator.clock(agent).samples() >= PINGS_FIRST
         };
@@ -124,10 +126,7 @@ impl<B: Bus> FleetLoad<B> {
             if fleet.bus.now_ns() >= begun_ns + HELLO_NS_MAX {
                 let missing: Vec<&str> = missing.iter().map(|agent| names[*agent].as_str()).collect();
                 let seconds = HELLO_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!(
-                    "agent {}: it did not respond within {seconds} s",
-                    missing.join(", ")
-                )));
+                return Err(Failure::start(format!("agent {} did not respond within {seconds} s", missing.join(", "))));
             }
             fleet.exchange_messages(LOOK);
             fleet.events.clear();
@@ -135,7 +134,7 @@ impl<B: Bus> FleetLoad<B> {
         Ok(fleet)
     }
 
-    /// Facts about each agent, in order.
+    /// Returns facts about each agent, in the order of the agents' numbers.
     pub fn status(&self) -> Vec<AgentStatus> {
         let status = |agent: usize| {
             let (hello, clock) =
@@ -210,7 +209,7 @@ impl<B: Bus> FleetLoad<B> {
         }
         let found = |agent: usize| match (self.coordinator.calibration(agent), self.coordinator.loss(agent)) {
             (Some(result), _) => result.clone(),
-            (None, why) => Err(why.unwrap_or("it did not answer").to_owned()),
+            (None, why) => Err(why.unwrap_or("the agent did not respond").to_owned()),
         };
         Ok((0..self.coordinator.count()).map(found).collect())
     }
@@ -229,15 +228,15 @@ impl<B: Bus> FleetLoad<B> {
         let is_elsewhere = |agent: &usize| self.coordinator.hello(*agent).is_some_and(|hello| !self.is_here(hello));
         match (targets.iter().find(is_own), (0..self.coordinator.count()).find(is_elsewhere)) {
             (Some(address), Some(agent)) => Err(Failure::usage(format!(
-                "agent {} would load itself: {address} means the agent's own machine. Name the target by an \
-                 address that the agent reaches",
+                "agent {} would send load to itself: {address} means the agent's own machine. Give an address of \
+                 the target that the agent can reach",
                 self.coordinator.name(agent)
             ))),
             _ => Ok(()),
         }
     }
 
-    /// Whether an agent is a process of this machine.
+    /// Whether an agent is a process on this machine.
     fn is_here(&self, hello: &Hello) -> bool {
         !hello.system.is_empty() && hello.system == self.options.system
     }
@@ -265,7 +264,7 @@ impl<B: Bus> FleetLoad<B> {
             None => Ok(()),
             Some(agent) => Err(Failure::start(format!(
                 "the clock of agent {} has an error of up to {:.1} ms (half of its shortest round trip), and \
-                 --max-skew allows {}. Allow more, or use a nearer machine",
+                 --max-skew allows {}. Increase --max-skew, or use a nearer machine",
                 self.coordinator.name(agent),
                 error_ns(agent) as f64 / 1e6,
                 exact_duration(allowed_ns),
@@ -273,8 +272,8 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// Receives waiting messages, for the first of which it waits at most `patience`, and sends the
-    /// messages that are due.
+    /// Receives waiting messages and sends due messages. Waits at most `patience` for the first
+    /// message.
     fn exchange_messages(&mut self, patience: Duration) {
         let mut patience = patience;
         while let Some((agent, came_ns, arrived)) = self.bus.receive(patience) {
@@ -290,7 +289,7 @@ impl<B: Bus> FleetLoad<B> {
         }
         let now_ns = self.bus.now_ns();
         if !self.bus.is_up() {
-            self.coordinator.excuse_silence(now_ns);
+            self.coordinator.restart_silence_clock(now_ns);
         }
         self.coordinator.poll(now_ns, &mut self.events);
         self.send();
@@ -306,15 +305,15 @@ impl<B: Bus> FleetLoad<B> {
         self.coordinator.name(agent).to_owned()
     }
 
-    /// The injector of an agent's part, as known before any load. This injector stays constant, so
-    /// that the records of a study are consistent. The actual number of threads is in the agent's
-    /// account.
+    /// Returns the injector of an agent's part, as known before any load. This injector stays
+    /// constant, so that the records of a study are consistent. The actual number of threads is in
+    /// the agent's account.
     fn injector(&self, agent: usize) -> Injector {
         let cores = self.coordinator.hello(agent).map_or(1, |hello| hello.cores.max(1));
         Injector { workers: self.options.workers.unwrap_or(cores), spin: self.options.spin, ..Injector::default() }
     }
 
-    /// The agents that can take part in a load. The error says why there cannot be a load.
+    /// Returns the agents that can take part in a load. The error says why no load is possible.
     fn usable(&mut self) -> Result<Vec<usize>, Failure> {
         let living = self.coordinator.active_agents();
         let lost = (0..self.coordinator.count()).find_map(|agent| Some((agent, self.coordinator.loss(agent)?)));
@@ -326,14 +325,14 @@ impl<B: Bus> FleetLoad<B> {
         }
     }
 
-    /// The weights of the agents in the current load, in the order of their parts. Empty for equal
-    /// shares.
+    /// Returns the weights of the agents in the current load, in the order of their parts. Empty
+    /// for equal shares.
     fn part_weights(&self) -> Vec<u32> {
         let weights = self.parts.iter().filter_map(|agent| self.weights.get(*agent));
         weights.copied().collect()
     }
 
-    /// The stripe (share of the schedule) of each part of the current load.
+    /// Returns the stripe (share of the schedule) of each part of the current load.
     fn stripes(&self) -> Vec<Stripe> {
         let (weights, of) = (self.part_weights(), self.parts.len());
         let equal = |index: usize| Stripe::new(index as u64, of as u64);
@@ -375,8 +374,8 @@ impl<B: Bus> FleetLoad<B> {
         self.bus.begin_load(&LoadRecord { epoch, started_unix_ms, plan: record, agents: agents.clone() });
         let mut merge = Merge::new(plan, &agents, &self.stripes(), origin_ns);
         let (mut stop_by_ns, mut hurried) = (None, false);
-        // During an outage of the carrier, agents are not late, so its duration is added to
-        // deadlines.
+        // Agents are not late during an outage of the transport, so deadlines move by the length of
+        // the outage.
         let (mut looked_ns, mut down_ns) = (self.bus.now_ns(), 0);
         while !merge.is_over() {
             self.exchange_messages(LOOK);
@@ -451,7 +450,7 @@ impl<B: Bus> FleetLoad<B> {
                     self.warnings.push(warning);
                 }
                 let Some(part) = self.part(agent) else { return ControlFlow::Continue(()) };
-                merge.lose(part, &why, self.goes_on && self.options.on_loss == AgentLossPolicy::Go, on_tick)
+                merge.lose(part, &why, self.may_continue && self.options.on_loss == AgentLossPolicy::Go, on_tick)
             }
         }
     }
@@ -471,12 +470,13 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
         hellos.filter(|hello| self.is_here(hello)).map(|hello| hello.pid).collect()
     }
 
-    fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure> {
-        self.goes_on = goes_on;
+    fn connect(&mut self, plan: &Plan, may_continue: bool, on_tick: &mut TickListener) -> Result<(), Failure> {
+        self.may_continue = may_continue;
         let bytes = plan.to_bytes();
         if bytes.len() > self.bus.plan_bytes_max() {
             return Err(Failure::usage(format!(
-                "the plan has {} bytes, and a bus transmits at most {}: make it smaller, or use ssh://HOST",
+                "the load plan has {} bytes, and a bus transmits at most {}: make the plan smaller, or use \
+                 ssh://HOST",
                 bytes.len(),
                 self.bus.plan_bytes_max()
             )));
@@ -514,7 +514,7 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
             if now_ns >= begun_ns + READY_NS_MAX {
                 self.give_up();
                 let seconds = READY_NS_MAX / 1_000_000_000;
-                return Err(Failure::start(format!("the agents did not open their connections within {seconds} s")));
+                return Err(Failure::start(format!("the agents did not open all connections within {seconds} s")));
             }
             if now_ns >= shown_ns + LOOK_TICK_NS {
                 shown_ns = now_ns;
@@ -531,12 +531,12 @@ impl<B: Bus> RemoteLoad for FleetLoad<B> {
 
     fn start_ahead_ns(&self) -> u64 {
         let clocks = self.parts.iter().map(|agent| self.coordinator.clock(*agent).round_trip_ns_min());
-        (clocks.max().unwrap_or(0) * AHEAD_ROUND_TRIPS).clamp(AHEAD_NS_MIN, AHEAD_NS_MAX)
+        (clocks.max().unwrap_or(0) * START_DELAY_ROUND_TRIPS).clamp(START_DELAY_NS_MIN, START_DELAY_NS_MAX)
     }
 
     fn run(&mut self, plan: &Plan, origin_ns: u64, on_tick: &mut TickListener) -> Result<Run, Failure> {
         let run = self.run_load(plan, origin_ns, on_tick)?;
-        if self.options.on_loss == AgentLossPolicy::Stop && !self.goes_on {
+        if self.options.on_loss == AgentLossPolicy::Stop && !self.may_continue {
             self.usable()?;
         }
         Ok(run)

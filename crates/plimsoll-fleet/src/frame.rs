@@ -36,15 +36,16 @@ const KIND_READINGS: u8 = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// The stream does not begin with the greeting of plimsoll.
-    #[error("it is no agent of plimsoll")]
+    #[error("the program there is not a plimsoll agent")]
     NoGreeting,
     /// The other side uses another version of the protocol. The values are its version and ours.
     #[error(
-        "it speaks version {0} of the fleet's protocol, and this plimsoll version {1}: install the same plimsoll on both"
+        "the agent uses version {0} of the fleet protocol, and this plimsoll uses version {1}: install the same \
+         plimsoll on both machines"
     )]
     OtherVersion(u8, u8),
     /// The body of a message is longer than the limit; the value is its length in bytes.
-    #[error("a message of {0} bytes is longer than any may be")]
+    #[error("a message of {0} bytes exceeds the maximum length")]
     TooLong(usize),
     /// The checksum of a message is wrong, or its content is invalid.
     #[error("a message is damaged")]
@@ -334,7 +335,7 @@ mod tests {
     }
 
     #[test]
-    fn readings_of_no_probe_are_refused() {
+    fn readings_of_unknown_probes_are_refused() {
         let read = |probes: Probes| {
             let mut bytes = GREETING.to_vec();
             ToCoordinator::Readings { sample: 0, live_milli: None, probes: Box::new(probes) }.encode(&mut bytes);
@@ -366,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_back_however_they_are_cut() {
+    fn messages_decode_from_any_split() {
         let (mut there, mut back) = (GREETING.to_vec(), GREETING.to_vec());
         to_agents().iter().for_each(|message| message.encode(&mut there));
         to_coordinators().iter().for_each(|message| message.encode(&mut back));
@@ -377,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_stream_of_messages_is_refused() {
+    fn invalid_message_streams_are_refused() {
         let mut whole = GREETING.to_vec();
         ToAgent::Lease.encode(&mut whole);
         let changed = |at: usize, byte: u8| {
@@ -403,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_travels_by_itself() {
+    fn a_single_message_decodes_alone() {
         for message in to_coordinators() {
             let bytes = encode_alone(|out| message.encode(out));
             assert_eq!(decode_alone(bytes.clone()), Ok(message));
@@ -416,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_of_others_are_made_harmless() {
+    fn text_of_other_machines_is_sanitized() {
         let reason = format!("\u{1b}[31mno\n{}", "x".repeat(5_000));
         let mut bytes = GREETING.to_vec();
         ToCoordinator::Refused { epoch: 1, reason }.encode(&mut bytes);
@@ -427,7 +428,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..60) {
+        fn any_frame_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..200), at in 0usize..60) {
             let mut stream = GREETING.to_vec();
             to_coordinators().iter().for_each(|message| message.encode(&mut stream));
             let at = at.min(stream.len());

@@ -1,5 +1,6 @@
-//! The record of a load that a bus stores beside its intervals ([`LoadRecord`]). With it, a run
-//! file can be rebuilt if the coordinator is lost. The record contains no secrets of the plan.
+//! The record of a load, which a bus stores together with the load's intervals ([`LoadRecord`]).
+//! With this record, a run file can be rebuilt if the coordinator is lost. The record contains no
+//! secrets of the plan.
 //!
 //! Not here: rebuilding the run file (`fetch`).
 

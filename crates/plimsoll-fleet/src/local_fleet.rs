@@ -1,5 +1,5 @@
-//! Runs a fleet on this machine for trying out ([`up`]). The fleet has a NATS server and agents,
-//! and runs until ^C. If permitted, each agent has its own network namespace and address.
+//! Runs a trial fleet on this machine ([`up`]). The fleet has a NATS server and agents, and runs
+//! until ^C. If the system permits, each agent has its own network namespace and address.
 //!
 //! Processes, namespaces and files are removed at the end. Not here: the loads of the agents.
 
@@ -13,16 +13,17 @@ use std::time::{Duration, Instant};
 
 /// The largest number of agents on one machine.
 const AGENTS_MAX: u32 = 64;
-/// Environment variable that names another program than `nats-server` in the PATH.
+/// The environment variable with the NATS server program to run in place of `nats-server` in the
+/// PATH.
 const SERVER_VARIABLE: &str = "PLIMSOLL_NATS_SERVER";
-const START_PATIENCE: Duration = Duration::from_secs(10);
-const END_PATIENCE: Duration = Duration::from_secs(2);
+const START_TIMEOUT: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
 pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
-        return Err(Failure::usage(format!("--local: {count} agents; say a number from 1 to {AGENTS_MAX}")));
+        return Err(Failure::usage(format!("--local: {count} agents; give a number from 1 to {AGENTS_MAX}")));
     }
     let mut fleet = LocalFleet::new()?;
     let separated = fleet.make_namespaces(count);
@@ -41,7 +42,7 @@ pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<
     if separated.is_ok() {
         say(&format!("Each agent is in a network namespace of its own, and reaches this machine as {host}."));
     }
-    say(&format!("{count} agents are on the bus at {url}. They load {allow} and nothing else. ^C ends them."));
+    say(&format!("{count} agents are on the bus at {url}. They send load only to {allow}. ^C ends the agents."));
     say(&format!("Try: plimsoll run --fleet {url} http://{host}:8080/"));
     while !signal::interrupted() {
         if let Some(name) = fleet.ended() {
@@ -68,8 +69,8 @@ struct LocalNetwork {
 }
 
 impl LocalNetwork {
-    /// The address of host number `host`. 198.18.0.0/15 is reserved for load tests between machines
-    /// (RFC 2544).
+    /// Returns the address of host number `host`. 198.18.0.0/15 is reserved for load tests between
+    /// machines (RFC 2544).
     fn address(&self, host: u32) -> String {
         format!("198.18.{}.{host}", self.number)
     }
@@ -86,7 +87,7 @@ impl LocalNetwork {
 /// Runs the program `ip`. An error is the first line of its output.
 fn ip(words: &[&str]) -> Result<(), String> {
     let output = Command::new("ip").args(words).stdin(Stdio::null()).output();
-    let output = output.map_err(|error| format!("ip cannot be run ({})", system_text(&error)))?;
+    let output = output.map_err(|error| format!("the program ip cannot be run ({})", system_text(&error)))?;
     let said = String::from_utf8_lossy(&output.stderr);
     let said = said.lines().next().unwrap_or("it sends nothing").trim().trim_end_matches('.').to_owned();
     if output.status.success() { Ok(()) } else { Err(format!("ip {}: {said}", words.join(" "))) }
@@ -165,26 +166,28 @@ impl LocalFleet {
         let child = command.spawn();
         let child = child.map_err(|error| {
             Failure::start(format!(
-                "{} cannot be started ({}): install nats-server, or name it in ${SERVER_VARIABLE}",
+                "{} cannot be started ({}): install nats-server, or give its path in ${SERVER_VARIABLE}",
                 Path::new(&program).display(),
                 system_text(&error)
             ))
         })?;
         let ports = self.folder.join(format!("{}_{}.ports", name_of(Path::new(&program)), child.id()));
         self.children.push(("nats-server".to_owned(), child));
-        let deadline = Instant::now() + START_PATIENCE;
+        let deadline = Instant::now() + START_TIMEOUT;
         while Instant::now() < deadline && !signal::interrupted() {
             if let Some(url) = std::fs::read(&ports).ok().and_then(|bytes| first_url(&bytes)) {
                 return Ok(url);
             }
             std::thread::sleep(LOOK);
         }
-        Err(Failure::start(format!("nats-server did not start within {} s", START_PATIENCE.as_secs())))
+        Err(Failure::start(format!("nats-server did not start within {} s", START_TIMEOUT.as_secs())))
     }
 
     fn start_agent(&mut self, number: u32, url: &str, allow: &str, is_separated: bool) -> Result<(), Failure> {
         let (name, own) = (format!("local{number}"), std::env::current_exe());
-        let own = own.map_err(|error| Failure::start(format!("this program is not found: {}", system_text(&error))))?;
+        let own = own.map_err(|error| {
+            Failure::start(format!("the path of the plimsoll program is unknown: {}", system_text(&error)))
+        })?;
         let mut command = match is_separated {
             true => {
                 let mut command = Command::new("ip");
@@ -202,7 +205,7 @@ impl LocalFleet {
         Ok(())
     }
 
-    /// The name of a process that has ended unexpectedly, if any.
+    /// Returns the name of a process that has ended unexpectedly, if any.
     fn ended(&mut self) -> Option<String> {
         self.children.iter_mut().find_map(|(name, child)| match child.try_wait() {
             Ok(Some(_)) => Some(name.clone()),
@@ -215,7 +218,7 @@ fn name_of(program: &Path) -> String {
     program.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned())
 }
 
-/// The first URL in the ports file that a NATS server writes.
+/// Returns the first URL in the ports file that a NATS server writes.
 fn first_url(bytes: &[u8]) -> Option<String> {
     let ports: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     ports["nats"][0].as_str().map(str::to_owned)
@@ -227,7 +230,7 @@ impl Drop for LocalFleet {
         for (_, child) in self.children.iter_mut().rev() {
             let _ = child.kill();
         }
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         for (_, child) in &mut self.children {
             while !matches!(child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
                 std::thread::sleep(LOOK);

@@ -31,13 +31,13 @@ struct LoadPart {
     ticks: u64,
     ledgers: BTreeMap<RouteNumber, Ledger>,
     lag: Histogram,
-    /// Work and wall time of each worker inside the measured window, ns.
+    /// The work time and the wall time of each worker inside the measured window, ns.
     workers: BTreeMap<u32, (u64, u64)>,
     state: MergedPart,
 }
 
 enum MergedPart {
-    /// The agent still runs the part.
+    /// The agent is still running its part of the load.
     Made,
     /// The part has ended; the value is the end of its measured window, ns of schedule time.
     Done(u64),
@@ -50,7 +50,7 @@ struct UnsentArrivals {
     arrivals: Peekable<Box<dyn Iterator<Item = (u64, u64)>>>,
     routes: Option<ArrivalRoutes>,
     /// Figures that the next tick of the part must include: requests in flight when the agent was
-    /// lost, and unsent ones before.
+    /// lost, and earlier unsent requests.
     owed: Option<Interval>,
 }
 
@@ -75,7 +75,7 @@ impl Merge {
         Merge { collector, plan: plan.clone(), schedule, parts }
     }
 
-    /// The account of a part, which the caller completes.
+    /// Returns the account of a part, which the caller completes.
     pub fn account_mut(&mut self, part: usize) -> &mut AgentAccount {
         &mut self.parts[part].account
     }
@@ -94,12 +94,12 @@ impl Merge {
         {
             return Err("the agent sent an interval of an unknown load".to_owned());
         }
-        let flow = self.pass_to_collector(part, u64::from(index), interval, on_tick);
+        let flow = self.send_to_collector(part, u64::from(index), interval, on_tick);
         let counted = self.count_unsent(self.ticks_complete(), on_tick);
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    fn pass_to_collector(
+    fn send_to_collector(
         &mut self,
         part: usize,
         index: u64,
@@ -123,8 +123,8 @@ impl Merge {
         self.collector.take(PartReport::Tick { part, index, interval }, on_tick)
     }
 
-    /// Ends a part with the totals that its agent sent. An error means that the totals differ from
-    /// the ticks, or is the reason of an early end. The agent then counts as lost.
+    /// Ends a part with the totals that its agent sent. The error says that the totals differ from
+    /// the ticks, or why the part ended early. The agent then counts as lost.
     pub fn seal(&mut self, part: usize, seal: Seal, on_tick: &mut TickListener) -> Result<ControlFlow<()>, String> {
         let made = &mut self.parts[part];
         if !matches!(made.state, MergedPart::Made) {
@@ -143,18 +143,19 @@ impl Merge {
         Ok(if flow.is_break() { flow } else { counted })
     }
 
-    /// Marks the agent of a part as lost; `why` is a sentence about "it". Its open requests count
-    /// as in flight, and the rest as unsent if the load continues (`goes_on`).
-    pub fn lose(&mut self, part: usize, why: &str, goes_on: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
+    /// Marks the agent of a part as lost; `why` is a sentence that calls the agent "it". The
+    /// agent's open requests count as in flight. Its remaining requests count as unsent if the
+    /// load continues (`may_continue`).
+    pub fn lose(&mut self, part: usize, why: &str, may_continue: bool, on_tick: &mut TickListener) -> ControlFlow<()> {
         if !matches!(self.parts[part].state, MergedPart::Made) {
             return ControlFlow::Continue(());
         }
         let name = &self.parts[part].account.name;
         let stop = Stop::Died(format!("agent {name} was lost: {why}"));
         self.parts[part].account.loss_reason = Some(why.to_owned());
-        if !(goes_on && self.parts.iter().any(|part| part.account.loss_reason.is_none())) {
+        if !(may_continue && self.parts.iter().any(|part| part.account.loss_reason.is_none())) {
             let made = &mut self.parts[part];
-            let in_flight: u64 = made.ledgers.values().map(Ledger::without_end).sum();
+            let in_flight: u64 = made.ledgers.values().map(Ledger::without_outcome).sum();
             made.account.ledger.in_flight += in_flight;
             made.state = MergedPart::Done(made.ticks * Plan::TICK_NS);
             return self.collector.take(PartReport::Lost { part, why: stop }, on_tick);
@@ -168,7 +169,7 @@ impl Merge {
         let made = &self.parts[part];
         let mut owed = Interval::default();
         for (route, ledger) in &made.ledgers {
-            owed.routes.of_mut(*route).ledger.in_flight += ledger.without_end();
+            owed.routes.of_mut(*route).ledger.in_flight += ledger.without_outcome();
         }
         let (from_ns, next_ns) = (self.schedule.measured_from_ns(), made.ticks * Plan::TICK_NS);
         let drawn = self.plan.drawn();
@@ -194,8 +195,8 @@ impl Merge {
         UnsentArrivals { arrivals: arrivals.peekable(), routes, owed: Some(owed) }
     }
 
-    /// The number of ticks that all active agents have delivered. Without active agents, the
-    /// largest number of ticks of any agent.
+    /// Returns the number of ticks that all active agents have delivered. Without active agents,
+    /// the largest number of ticks of any agent.
     fn ticks_complete(&self) -> u64 {
         let making = self.parts.iter().filter(|part| matches!(part.state, MergedPart::Made));
         let told = self.parts.iter().filter(|part| !matches!(part.state, MergedPart::Counted(_)));
@@ -212,7 +213,7 @@ impl Merge {
                 };
                 let index = *index;
                 let interval = unsent.tick((index + 1) * Plan::TICK_NS, from_ns);
-                if self.pass_to_collector(part, index, interval, on_tick).is_break() {
+                if self.send_to_collector(part, index, interval, on_tick).is_break() {
                     flow = ControlFlow::Break(());
                 }
             }
@@ -244,7 +245,7 @@ impl Merge {
                 // The other agents ended before the next tick of this part, so the owed figures are
                 // added now.
                 if let (index, Some(owed)) = (*ticks, unsent.owed.take()) {
-                    let _ = self.pass_to_collector(part, index, owed, on_tick);
+                    let _ = self.send_to_collector(part, index, owed, on_tick);
                 }
                 let (failed_answers, used_up) = (Vec::new(), false);
                 let done = PartReport::Done { part, window_end_ns, failed_answers, used_up };
@@ -269,8 +270,7 @@ impl LoadPart {
 }
 
 impl UnsentArrivals {
-    /// The unsent requests before `end_ns`, together with the owed figures. Only requests from
-    /// `from_ns` on are counted.
+    /// Counts the unsent requests from `from_ns` to `end_ns`, and adds the owed figures.
     fn tick(&mut self, end_ns: u64, from_ns: u64) -> Interval {
         let mut interval = self.owed.take().unwrap_or_default();
         while let Some((number, start_ns)) = self.arrivals.next_if(|(_, start_ns)| *start_ns < end_ns) {
@@ -285,7 +285,7 @@ impl UnsentArrivals {
     }
 }
 
-/// The route of the first request of an arrival. Route 0 if the routes are unknown.
+/// Returns the route of the first request of an arrival. Route 0 if the routes are unknown.
 fn first_route(routes: &mut Option<ArrivalRoutes>, arrival: u64) -> Option<RouteNumber> {
     routes.as_mut().map_or(Some(0), |routes| routes.first(arrival))
 }

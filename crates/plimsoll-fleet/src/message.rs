@@ -1,4 +1,4 @@
-//! The messages between agents and their coordinator, and the validation of received ones.
+//! The messages between agents and their coordinator, and the validation of received messages.
 //!
 //! Not here: their byte format (`frame`), and the protocol (`agent`, `coordinator`).
 
@@ -33,9 +33,10 @@ pub enum ToAgent {
     Start {
         /// The number of the load.
         epoch: u64,
-        /// Start of the schedule on the agent's monotonic clock, ns.
+        /// The start of the schedule on the agent's monotonic clock, ns.
         origin_ns: u64,
-        /// Longest duration of the load, ns. The agent ends the load then in any case.
+        /// The longest duration of the load, ns. After this time the agent ends the load in any
+        /// case.
         length_ns_max: u64,
     },
     /// Shows that the coordinator is alive.
@@ -58,7 +59,7 @@ pub enum ToAgent {
     Calibrate(CalibrationTask),
     /// Asks an agent that only watches to measure a server on its machine.
     Watch(WatchTask),
-    /// Asks for a sample of readings now.
+    /// Asks the agent to sample all its probes now.
     Sample {
         /// The number of the request, higher than any before. The reply repeats it.
         number: u32,
@@ -68,7 +69,7 @@ pub enum ToAgent {
 /// Identifies the server that an agent must measure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTask {
-    /// The server's addresses as seen from the coordinator. Only the ports are used.
+    /// The server's addresses as the coordinator sees them. The agent uses only the ports.
     pub addresses: Vec<SocketAddr>,
     /// The id of the server's process, if the user names one.
     pub pid: Option<u32>,
@@ -76,7 +77,7 @@ pub struct WatchTask {
     pub process: Option<String>,
     /// The control group of the server, if the user names one.
     pub cgroup: Option<String>,
-    /// Whether probes may cost more CPU and functions are sampled, as `explain` needs.
+    /// Whether the agent samples functions and may use more CPU for probes, as `explain` needs.
     pub thorough: bool,
 }
 
@@ -85,16 +86,16 @@ pub struct WatchTask {
 pub struct PartTask {
     /// The number of the load. Later loads have higher numbers.
     pub epoch: u64,
-    /// The index of the part, from 0.
+    /// The index of the agent's part among the parts of the load, from 0.
     pub index: u64,
-    /// The number of parts.
+    /// The number of parts of the whole load.
     pub of: u64,
-    /// The weight of each part, in order. Empty for equal shares.
+    /// The weight of each part of the load, in order. The list is empty for equal shares.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub weights: Vec<u32>,
     /// The number of worker threads, if the user sets it.
     pub workers: Option<u32>,
-    /// How worker threads wait for events.
+    /// Whether idle worker threads poll for events or sleep.
     pub spin: Spin,
     /// Whether the agent first checks that the target accepts connections.
     pub preflight: bool,
@@ -107,7 +108,8 @@ pub struct PartTask {
 }
 
 impl PartTask {
-    /// The stripe (share of the schedule) of the part. `None` if index or weights are invalid.
+    /// Returns the stripe (share of the schedule) of the part. `None` if index or weights are
+    /// invalid.
     pub fn stripe(&self) -> Option<Stripe> {
         if self.index >= self.of {
             return None;
@@ -165,14 +167,14 @@ pub enum ToCoordinator {
     Refused {
         /// The number of the load.
         epoch: u64,
-        /// The reason: a sentence about "it", the agent.
+        /// The reason of the refusal, as a sentence that calls the agent "it".
         reason: String,
     },
     /// The result of a calibration.
     Calibrated {
         /// The number of the request.
         number: u32,
-        /// The measured capacity. An error is a sentence about "it", the agent.
+        /// The measured capacity, or an error as a sentence that calls the agent "it".
         result: Result<SelfMeasurement, String>,
     },
     /// A heartbeat of the agent.
@@ -182,7 +184,7 @@ pub enum ToCoordinator {
         /// The phase of the agent.
         phase: AgentPhase,
     },
-    /// The last frame of a part: the agent has ended it.
+    /// The last frame of a part of a load, with the part's totals.
     Seal {
         /// The number of the load.
         epoch: u64,
@@ -203,10 +205,10 @@ pub enum ToCoordinator {
         /// The figures of the tick.
         interval: Box<Interval>,
     },
-    /// The agent measures the server. An error is the reason why not, as a sentence about "it", the
-    /// agent.
+    /// Says that the agent measures the server, or why it cannot. The error is a sentence that
+    /// calls the agent "it".
     Watching(Result<(), String>),
-    /// Readings since the last message of this kind.
+    /// The probe readings since the agent's last message with readings.
     #[serde(skip)]
     Readings {
         /// The number of the last requested sample among the readings; 0 if there is none.
@@ -218,7 +220,7 @@ pub enum ToCoordinator {
     },
 }
 
-/// The facts with which an agent introduces itself.
+/// The facts that an agent reports about itself in its first message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Hello {
     /// The version of plimsoll.
@@ -259,7 +261,7 @@ pub struct Seal {
     pub ticks: u64,
     /// The sum of the ledgers (request outcomes) of all ticks.
     pub ledger: Ledger,
-    /// End of the part's measured window, ns of schedule time.
+    /// The end of the part's measured window, ns of schedule time.
     pub window_end_ns: u64,
     /// The first failed responses of the part.
     pub failed_answers: Vec<FailedAnswer>,
@@ -274,8 +276,9 @@ fn sanitize_sentence(sentence: &mut String) {
     *sentence = redact::line(sentence).chars().filter(|c| !c.is_control()).take(SENTENCE_CHARS_MAX).collect();
 }
 
-/// The largest number of series in one message, and the longest name of a series in bytes.
+/// The largest number of series in one message.
 const SERIES_MAX: usize = 2_000;
+/// The longest name of a series in a message, bytes.
 const SERIES_BYTES_MAX: usize = 256;
 
 /// Sanitises readings from another machine. Returns false if an agent's probes cannot have produced

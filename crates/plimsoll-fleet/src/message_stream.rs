@@ -16,7 +16,7 @@ const PIECE_BYTES: usize = 64 << 10;
 pub enum StreamEnd {
     /// The other side closed the stream.
     Closed,
-    /// The receiver of the messages wanted no more.
+    /// The receiver wants no further messages.
     Unwanted,
     /// The operating system reported an error; the value is its text.
     Unreadable(String),
@@ -57,7 +57,7 @@ mod tests {
     use crate::message::ToAgent;
 
     #[test]
-    fn a_stream_ends_for_one_of_four_reasons() {
+    fn a_message_stream_ends_for_one_of_four_reasons() {
         let mut whole = GREETING.to_vec();
         ToAgent::Lease.encode(&mut whole);
         ToAgent::Leave.encode(&mut whole);

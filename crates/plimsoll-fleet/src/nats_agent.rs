@@ -10,8 +10,8 @@ use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
 use crate::message::{ToAgent, ToCoordinator};
 use crate::nats_client::{BusAccess, connect, connection_ended, fatal, jetstream, piece_bytes, start, subscribe};
 use crate::pieces::{Assembly, split_message};
-use crate::presence::{self, Claim, Presence, WHO, is_run, run_of};
-use crate::service::{AgentCarrier, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
+use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, Presence, is_run, run_of};
+use crate::service::{AgentTransport, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
 use crate::spool::{Spool, SpoolEntry, SpoolOutlet};
 use crate::task_key::{TaskVerifier, hex, random};
 use async_nats::jetstream::Context;
@@ -27,24 +27,24 @@ use std::sync::mpsc::{Sender, channel};
 use std::time::{Duration, Instant};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-/// Interval between announcements that no coordinator requested.
-const PRESENT_EVERY: Duration = Duration::from_secs(2);
-/// The time that a new agent waits for another agent with the same name.
-const NEW_FOR: Duration = Duration::from_millis(1_000);
+/// The interval at which an agent announces its presence without a request.
+const PRESENCE_INTERVAL: Duration = Duration::from_secs(2);
+/// The time for which a new agent checks whether another agent has the same name.
+const NAME_CHECK_TIME: Duration = Duration::from_millis(1_000);
 /// The largest number of intervals that are being sent to the bus at once.
 const IN_FLIGHT_MAX: usize = 16;
-/// Times after which an interval is sent again: if the bus has not acknowledged it, and if no
-/// coordinator has recorded it.
+/// The time after which an agent sends an interval again that the bus has not acknowledged.
 const TRY_AGAIN: Duration = Duration::from_millis(100);
-const RECORD_PATIENCE: Duration = Duration::from_secs(2);
-/// The time after which an interval that the bus never accepted is dropped. The spool uses the same
-/// time.
-const STORED_FOR: Duration = Duration::from_secs(24 * 3_600);
+/// The time after which an agent sends an interval again that no coordinator has recorded.
+const RECORD_TIMEOUT: Duration = Duration::from_secs(2);
+/// The time after which an agent drops an interval that the bus never accepted. The spool drops
+/// intervals after the same time.
+const UNACCEPTED_INTERVAL_TIMEOUT: Duration = Duration::from_secs(24 * 3_600);
 
 /// Options of an agent that joins a bus.
 #[derive(Debug, Clone)]
 pub struct JoinTerms {
-    /// How to reach the bus.
+    /// The address of the bus and the files with credentials and certificates.
     pub access: BusAccess,
     /// The name of the agent on the bus.
     pub name: String,
@@ -54,7 +54,7 @@ pub struct JoinTerms {
     pub verifier: Option<TaskVerifier>,
     /// The folder for the agent's stored intervals.
     pub spool: PathBuf,
-    /// The longest wait for a bus that does not respond.
+    /// The longest time to wait for a bus that does not respond.
     pub wait: Duration,
 }
 
@@ -66,14 +66,14 @@ enum JoinOrder {
     Release,
 }
 
-/// Carries the messages of one session over the bus. Frames go to the spool first.
-struct BusCarrier {
+/// Sends the messages of one session over the bus. Frames go to the spool first.
+struct BusTransport {
     run: String,
     orders: UnboundedSender<JoinOrder>,
     spool: Spool,
 }
 
-impl AgentCarrier for BusCarrier {
+impl AgentTransport for BusTransport {
     fn send(&mut self, message: &ToCoordinator) {
         let bytes = encode_alone(|out| message.encode(out));
         match message {
@@ -84,7 +84,7 @@ impl AgentCarrier for BusCarrier {
         }
     }
 
-    fn outlives_coordinator(&self) -> bool {
+    fn survives_coordinator(&self) -> bool {
         true
     }
 }
@@ -117,13 +117,13 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
             Ok(ServiceEvent::Claimed(run)) => run,
             Ok(ServiceEvent::Closed(why)) => return closed(why),
             Err(_) => return Err(connection_ended()),
-            // An event of a session that has ended.
+            // This event belongs to a session that has ended.
             Ok(_) => continue,
         };
-        let mut carrier = BusCarrier { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
+        let mut carrier = BusTransport { run: run.clone(), orders: orders.clone(), spool: spool.clone() };
         let end = serve_session(&run, &events, &sender, &mut carrier, &permissions);
         spool.close(&run);
-        // Later events of the ended load belong to no session and are dropped.
+        // Later events of the ended load belong to no session, so this loop drops them.
         while let Ok(event) = events.try_recv() {
             if let ServiceEvent::Closed(why) = event {
                 return closed(why);
@@ -167,7 +167,7 @@ impl JoinWorker {
             Ok(client) => match self.subscribe(&client).await {
                 Err(failure) => Err(failure),
                 Ok(mut heard) => {
-                    self.look_for_namesake(&client, &mut heard, &mut events).await.map(|()| (client, heard))
+                    self.check_agent_name_is_free(&client, &mut heard, &mut events).await.map(|()| (client, heard))
                 }
             },
         };
@@ -183,7 +183,7 @@ impl JoinWorker {
     async fn subscribe(&self, client: &Client) -> Result<Subscriptions, Failure> {
         let JoinTerms { access, name, .. } = &self.terms;
         Ok(Subscriptions {
-            who: subscribe(client, access, WHO.to_owned()).await?,
+            who: subscribe(client, access, PRESENCE_REQUEST_SUBJECT.to_owned()).await?,
             claims: subscribe(client, access, presence::claim_subject(name)).await?,
             messages: subscribe(client, access, presence::to_agent("*", name)).await?,
             namesakes: subscribe(client, access, presence::presence_subject(name)).await?,
@@ -195,23 +195,23 @@ impl JoinWorker {
         Presence { protocol, boot, hello: own_hello(), run: run.map(str::to_owned), is_new }.bytes()
     }
 
-    async fn say_present(&self, client: &Client, run: Option<&str>, is_new: bool) {
+    async fn announce_presence(&self, client: &Client, run: Option<&str>, is_new: bool) {
         let _ = client.publish(presence::presence_subject(&self.terms.name), self.presence(run, is_new).into()).await;
     }
 
-    /// Returns an error if another agent with the same name is on the bus. If two agents start
-    /// together, one of them continues.
-    async fn look_for_namesake(
+    /// Returns an error if another agent with the same name is on the bus. If two agents with one
+    /// name start together, only one of them continues.
+    async fn check_agent_name_is_free(
         &self,
         client: &Client,
         heard: &mut Subscriptions,
         events: &mut UnboundedReceiver<async_nats::Event>,
     ) -> Result<(), Failure> {
         let begun = Instant::now();
-        self.say_present(client, None, true).await;
-        let _ = client.publish(WHO, Vec::new().into()).await;
+        self.announce_presence(client, None, true).await;
+        let _ = client.publish(PRESENCE_REQUEST_SUBJECT, Vec::new().into()).await;
         loop {
-            let left = NEW_FOR.saturating_sub(begun.elapsed());
+            let left = NAME_CHECK_TIME.saturating_sub(begun.elapsed());
             if left.is_zero() {
                 return Ok(());
             }
@@ -221,12 +221,13 @@ impl JoinWorker {
                     if !other.is_new || other.boot < self.boot {
                         let JoinTerms { name, access, .. } = &self.terms;
                         return Err(Failure::usage(format!(
-                            "an agent with the name {name} is on the bus at {} already: give this one another with --name",
+                            "an agent with the name {name} is on the bus at {} already: give this agent another \
+                             name with --name",
                             access.address.url
                         )));
                     }
                 }
-                Some(_) = heard.who.next() => self.say_present(client, None, true).await,
+                Some(_) = heard.who.next() => self.announce_presence(client, None, true).await,
                 Some(event) = events.recv() => {
                     if let Some(why) = fatal(&event, &self.terms.access) {
                         return Err(Failure::start(why));
@@ -250,11 +251,11 @@ impl JoinWorker {
         let (recorded, commits) = unbounded_channel();
         tokio::spawn(publish_stored(client.clone(), self.terms.name.clone(), stored, commits));
         let (mut run, mut assembly) = (None::<String>, Assembly::new(TO_AGENT_BYTES_MAX));
-        let (mut number, mut timer) = (monotonic_ns(), tokio::time::interval(PRESENT_EVERY));
+        let (mut number, mut timer) = (monotonic_ns(), tokio::time::interval(PRESENCE_INTERVAL));
         loop {
             tokio::select! {
-                Some(_) = who.next() => self.say_present(&client, run.as_deref(), false).await,
-                _ = timer.tick() => self.say_present(&client, run.as_deref(), false).await,
+                Some(_) = who.next() => self.announce_presence(&client, run.as_deref(), false).await,
+                _ = timer.tick() => self.announce_presence(&client, run.as_deref(), false).await,
                 Some(message) = claims.next() => {
                     if let Some(claim) = Claim::read(&message.payload).filter(|claim| claim.boot == self.boot) {
                         if run.is_none() {
@@ -263,7 +264,7 @@ impl JoinWorker {
                             let _ = self.sender.send(ServiceEvent::Claimed(claim.run));
                         }
                         // An agent that works for another coordinator announces that as its reply.
-                        self.say_present(&client, run.as_deref(), false).await;
+                        self.announce_presence(&client, run.as_deref(), false).await;
                     }
                 }
                 Some(message) = messages.next() => {
@@ -288,7 +289,7 @@ impl JoinWorker {
                             }
                             let _ = self.sender.send(ServiceEvent::Message(came_ns, message));
                         }
-                        // The sender is not a coordinator of this version, and its lease will end.
+                        // The sender is a coordinator of another version, and its lease will end.
                         Some(Err(_)) => {}
                     }
                 }
@@ -303,7 +304,7 @@ impl JoinWorker {
                     (JoinOrder::Send(_), None) => {}
                     (JoinOrder::Release, _) => {
                         run = None;
-                        self.say_present(&client, None, false).await;
+                        self.announce_presence(&client, None, false).await;
                     }
                 },
                 Some(event) = events.recv() => {
@@ -360,7 +361,7 @@ async fn publish_stored(
                 let is_due = match known.get(&place) {
                     None => true,
                     Some(Publication::Waiting) => false,
-                    Some(Publication::Acknowledged(at)) => at.elapsed() >= RECORD_PATIENCE,
+                    Some(Publication::Acknowledged(at)) => at.elapsed() >= RECORD_TIMEOUT,
                 };
                 if is_due {
                     known.insert(place, Publication::Waiting);
@@ -379,9 +380,9 @@ async fn publish_stored(
     }
 }
 
-/// Publishes the pieces of a message in order, each until the bus acknowledges it.
+/// Publishes the pieces of a message in order. Each piece is sent until the bus acknowledges it.
 async fn publish_pieces(context: &Context, subject: &str, pieces: Vec<Vec<u8>>) {
-    let deadline = Instant::now() + STORED_FOR;
+    let deadline = Instant::now() + UNACCEPTED_INTERVAL_TIMEOUT;
     for piece in pieces {
         while Instant::now() < deadline {
             if let Ok(acknowledged) = context.publish(subject.to_owned(), piece.clone().into()).await

@@ -1,6 +1,6 @@
-//! NATS as the carrier of a coordinator ([`NatsBus`]): chooses and claims agents, and sends and
-//! receives messages. Intervals arrive directly like all messages, and the bus also stores them.
-//! After an outage, missed intervals are read from the store.
+//! Connects a coordinator to its agents over NATS ([`NatsBus`]): chooses and claims agents, and
+//! sends and receives messages. Intervals arrive directly like all messages, and the bus also
+//! stores them. After an outage, the coordinator reads missed intervals from the store.
 //!
 //! Not here: the agents' side (`nats_agent`), and run files from the store (`fetch`).
 
@@ -13,7 +13,7 @@ use crate::nats_client::{
     subscribe,
 };
 use crate::pieces::{Assembly, split_message};
-use crate::presence::{self, Claim, HERE_ALL, Presence, WHO, agent_of};
+use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_in_subject};
 use crate::roster::{AgentChoice, Roster, RosterState};
 use crate::task_key::{hex, random};
 use async_nats::jetstream::object_store::{Config as StoreConfig, ObjectStore};
@@ -34,22 +34,25 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 /// The default wait for agents.
 const AGENTS_WAIT: Duration = Duration::from_secs(30);
-/// Interval between repeated requests for presence and repeated claims.
-const ASK_AGAIN: Duration = Duration::from_millis(300);
-/// Further wait after all wanted agents are present, because two agents may have the same name.
+/// The interval between repeated requests for presence and repeated claims.
+const REQUEST_REPEAT_INTERVAL: Duration = Duration::from_millis(300);
+/// The further wait after all wanted agents are present, to detect two agents with the same name.
 const SETTLE: Duration = Duration::from_millis(400);
 /// The longest wait until a claimed agent confirms.
-const CLAIM_PATIENCE: Duration = Duration::from_secs(5);
-/// Interval between echo messages, and the time without an echo after which the bus counts as down.
+const CLAIM_TIMEOUT: Duration = Duration::from_secs(5);
+/// The interval between echo messages.
 const ECHO_EVERY: Duration = Duration::from_millis(200);
+/// The time without an echo after which the bus counts as down, ns.
 const ECHO_NS_MAX: u64 = 1_200_000_000;
-/// Length of an outage after which the bus is given up, ns.
+/// The length of an outage after which the coordinator stops waiting for the bus, ns.
 const DOWN_NS_MAX: u64 = 60_000_000_000;
-/// The longest waits for a flush, for deleting stored frames, and for storing a run file.
-/// `STORED_AGE_MAX` is how long the bus keeps a run file.
-const FLUSH_PATIENCE: Duration = Duration::from_millis(500);
-const PURGE_PATIENCE: Duration = Duration::from_secs(2);
-const STORE_PATIENCE: Duration = Duration::from_secs(60);
+/// The longest wait for a flush of the connection.
+const FLUSH_TIMEOUT: Duration = Duration::from_millis(500);
+/// The longest wait for the deletion of stored frames.
+const PURGE_TIMEOUT: Duration = Duration::from_secs(2);
+/// The longest wait for the storage of a run file.
+const STORE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The time for which the bus keeps a run file.
 const STORED_AGE_MAX: Duration = Duration::from_secs(7 * 24 * 3_600);
 /// The name of the object store for run files.
 const STORE: &str = "plimsoll-runs";
@@ -73,8 +76,8 @@ pub struct NatsBus {
     run: String,
     orders: UnboundedSender<BusOrder>,
     arrived: Receiver<(usize, u64, BusEvent)>,
-    /// Time of the last received echo on our monotonic clock, ns. A recent echo shows that the bus
-    /// works.
+    /// The time of the last received echo message on our monotonic clock, ns. A recent echo shows
+    /// that the bus works.
     echo_ns: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
@@ -83,7 +86,7 @@ impl NatsBus {
     /// Waits for the wanted agents and claims them for a new run. Returns their names in the order
     /// of their numbers.
     ///
-    /// A bus that does not respond is awaited only if the user sets a waiting time.
+    /// Waits for a bus that does not respond only if the user sets a waiting time.
     pub fn open(
         access: &BusAccess,
         choice: &AgentChoice,
@@ -150,8 +153,10 @@ impl Bus for NatsBus {
         let (reply, stored) = channel();
         let _ = self.orders.send(BusOrder::Store(path.to_owned(), reply));
         let url = &self.access.address.url;
-        match stored.recv_timeout(STORE_PATIENCE) {
-            Ok(Ok(())) => Ok(Some(format!("fetch it from anywhere: plimsoll fleet fetch {url} {}", self.run))),
+        match stored.recv_timeout(STORE_TIMEOUT) {
+            Ok(Ok(())) => {
+                Ok(Some(format!("to fetch the run file from any machine: plimsoll fleet fetch {url} {}", self.run)))
+            }
             Ok(Err(why)) => Err(format!("the bus at {url} does not store the run file: {why}")),
             Err(_) => Err(format!("the bus at {url} took too long to store the run file")),
         }
@@ -161,7 +166,7 @@ impl Bus for NatsBus {
 impl Drop for NatsBus {
     fn drop(&mut self) {
         let _ = self.orders.send(BusOrder::End);
-        let deadline = Instant::now() + 2 * FLUSH_PATIENCE;
+        let deadline = Instant::now() + 2 * FLUSH_TIMEOUT;
         while self.thread.as_ref().is_some_and(|thread| !thread.is_finished()) && Instant::now() < deadline {
             std::thread::sleep(LOOK);
         }
@@ -221,16 +226,16 @@ impl BusWorker {
         let messages = subscribe(&client, &self.access, presence::from_agent(&self.run, "*")).await?;
         let frames = subscribe(&client, &self.access, presence::frames(&self.run, "*")).await?;
         let echoes = subscribe(&client, &self.access, presence::echo_subject(&self.run)).await?;
-        let mut heard = subscribe(&client, &self.access, HERE_ALL.to_owned()).await?;
+        let mut heard = subscribe(&client, &self.access, PRESENCE_SUBJECT_PATTERN.to_owned()).await?;
         let agents = self.choose(&client, &mut heard).await?;
         let claimed = self.claim(&client, &mut heard, &agents).await;
         let names: Vec<String> = agents.into_iter().map(|(name, _)| name).collect();
         if let Err(failure) = claimed {
-            // The agents that were already claimed are released.
+            // Agents that are already claimed become free again.
             for name in &names {
                 self.publish(&client, name, 0, &encode_alone(|out| ToAgent::Leave.encode(out))).await;
             }
-            let _ = tokio::time::timeout(FLUSH_PATIENCE, client.flush()).await;
+            let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
             return Err(failure);
         }
         self.echo_ns.store(monotonic_ns(), Ordering::Relaxed);
@@ -238,15 +243,15 @@ impl BusWorker {
         Ok(OpenBus { client, stream, names, messages, frames, echoes, events })
     }
 
-    /// Waits for the wanted agents and chooses those of the run. Returns the name and start id
-    /// (`boot`) of each.
+    /// Waits for the wanted agents and chooses the agents of the run. Returns the name and start id
+    /// (`boot`) of each agent.
     async fn choose(&self, client: &Client, heard: &mut Subscriber) -> Result<Vec<(String, String)>, Failure> {
         let (begun, mut roster, mut complete_since) = (Instant::now(), Roster::default(), None::<Instant>);
         let mut asked = None::<Instant>;
         loop {
-            if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
+            if asked.is_none_or(|asked| asked.elapsed() >= REQUEST_REPEAT_INTERVAL) {
                 asked = Some(Instant::now());
-                let _ = client.publish(WHO, Vec::new().into()).await;
+                let _ = client.publish(PRESENCE_REQUEST_SUBJECT, Vec::new().into()).await;
             }
             if let Some((name, presence)) = next_presence(heard, LOOK).await {
                 roster.add(&name, presence);
@@ -267,7 +272,11 @@ impl BusWorker {
                 RosterState::Incomplete => complete_since = None,
             }
             if begun.elapsed() >= self.wait.max(SETTLE) && complete_since.is_none() {
-                return Err(Failure::start(roster.shortage(&self.choice, self.wait, &self.access.address.url)));
+                return Err(Failure::start(roster.missing_agents_message(
+                    &self.choice,
+                    self.wait,
+                    &self.access.address.url,
+                )));
             }
         }
     }
@@ -277,7 +286,7 @@ impl BusWorker {
         let (begun, mut asked) = (Instant::now(), None::<Instant>);
         let mut waiting: Vec<&(String, String)> = agents.iter().collect();
         while !waiting.is_empty() {
-            if asked.is_none_or(|asked| asked.elapsed() >= ASK_AGAIN) {
+            if asked.is_none_or(|asked| asked.elapsed() >= REQUEST_REPEAT_INTERVAL) {
                 asked = Some(Instant::now());
                 for (name, boot) in &waiting {
                     let claim = Claim { boot: boot.clone(), run: self.run.clone() };
@@ -291,18 +300,19 @@ impl BusWorker {
                     }
                     Some(_) if waiting.iter().any(|agent| agent.0 == name) => {
                         return Err(Failure::start(format!(
-                            "agent {name} works for another coordinator: wait for its end, or name further agents with --agents"
+                            "agent {name} works for another coordinator: wait until the agent is free, or name \
+                             further agents with --agents"
                         )));
                     }
                     _ => {}
                 }
             }
-            if begun.elapsed() >= CLAIM_PATIENCE
+            if begun.elapsed() >= CLAIM_TIMEOUT
                 && let Some((name, _)) = waiting.first()
             {
                 return Err(Failure::start(format!(
                     "agent {name} did not accept this run within {}: see its output, or name further agents with --agents",
-                    exact_duration(CLAIM_PATIENCE.as_nanos() as u64)
+                    exact_duration(CLAIM_TIMEOUT.as_nanos() as u64)
                 )));
             }
             if signal::interrupted() {
@@ -322,7 +332,7 @@ impl BusWorker {
     /// Carries messages between the agents and the coordinator until the connection ends.
     async fn carry(self, open: OpenBus, mut queue: UnboundedReceiver<BusOrder>) {
         let OpenBus { client, stream, names, mut messages, mut frames, mut echoes, mut events } = open;
-        let mut hearing = Hearing::new(&names, self.sender.clone());
+        let mut hearing = MessageAssembler::new(&names, self.sender.clone());
         let (replay, mut replayed) = unbounded_channel::<(String, Vec<u8>)>();
         let mut echo_timer = tokio::time::interval(ECHO_EVERY);
         // Older stored messages do not belong to this run.
@@ -349,7 +359,7 @@ impl BusWorker {
                         tokio::spawn(store_run(client.clone(), self.run.clone(), path, reply));
                     }
                     Some(BusOrder::End) | None => {
-                        let _ = tokio::time::timeout(FLUSH_PATIENCE, client.flush()).await;
+                        let _ = tokio::time::timeout(FLUSH_TIMEOUT, client.flush()).await;
                         return;
                     }
                 },
@@ -385,20 +395,20 @@ impl BusWorker {
 }
 
 /// Assembles received pieces to messages and passes them to the coordinator.
-struct Hearing {
+struct MessageAssembler {
     agents: Vec<(String, Assembly)>,
     sender: Sender<(usize, u64, BusEvent)>,
 }
 
-impl Hearing {
-    fn new(names: &[String], sender: Sender<(usize, u64, BusEvent)>) -> Hearing {
+impl MessageAssembler {
+    fn new(names: &[String], sender: Sender<(usize, u64, BusEvent)>) -> MessageAssembler {
         let assembly = || Assembly::new(2 * TO_COORDINATOR_BYTES_MAX);
-        Hearing { agents: names.iter().map(|name| (name.clone(), assembly())).collect(), sender }
+        MessageAssembler { agents: names.iter().map(|name| (name.clone(), assembly())).collect(), sender }
     }
 
     fn take(&mut self, subject: &str, piece: &[u8]) {
         let came_ns = monotonic_ns();
-        let name = agent_of(subject);
+        let name = agent_in_subject(subject);
         let Some(agent) = self.agents.iter().position(|agent| agent.0 == name) else { return };
         let Some(message) = self.agents[agent].1.take(piece) else { return };
         let arrived = match decode_alone::<ToCoordinator>(message) {
@@ -417,10 +427,10 @@ impl Hearing {
 
 async fn next_presence(heard: &mut Subscriber, patience: Duration) -> Option<(String, Presence)> {
     let message: Message = tokio::time::timeout(patience, heard.next()).await.ok()??;
-    Some((agent_of(&message.subject).to_owned(), Presence::read(&message.payload)?))
+    Some((agent_in_subject(&message.subject).to_owned(), Presence::read(&message.payload)?))
 }
 
-/// Stores the pieces of a message in the stream, each until the bus acknowledges it.
+/// Stores the pieces of a message in the stream. Each piece is sent until the bus acknowledges it.
 async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
     let context = jetstream(&client);
     for piece in pieces {
@@ -438,7 +448,7 @@ async fn store_pieces(client: Client, subject: String, pieces: Vec<Vec<u8>>) {
 /// Deletes the stored frames of a run, because they are recorded in a run file.
 async fn purge(stream: &Stream, run: &str) {
     for subject in [presence::frames(run, "*"), presence::load(run)] {
-        let _ = tokio::time::timeout(PURGE_PATIENCE, stream.purge().filter(subject)).await;
+        let _ = tokio::time::timeout(PURGE_TIMEOUT, stream.purge().filter(subject)).await;
     }
 }
 
@@ -477,7 +487,7 @@ async fn replay_frames(stream: Stream, run: String, from_sequence: u64, sender: 
     .await;
 }
 
-/// The object store for run files; `None` if it does not exist.
+/// Returns the object store for run files; `None` if it does not exist.
 pub async fn run_store(client: &Client) -> Option<ObjectStore> {
     async_nats::jetstream::new(client.clone()).get_object_store(STORE).await.ok()
 }

@@ -19,23 +19,24 @@ use std::path::Path;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The name of the stream that stores intervals, and how long it keeps them.
+/// The name of the stream that stores intervals.
 const STREAM: &str = "PLIMSOLL_FRAMES";
+/// The time for which the stream keeps intervals.
 const STREAM_AGE_MAX: Duration = Duration::from_secs(24 * 3_600);
-/// Size limits of the stream, bytes. The first one that the server accepts is used.
+/// Size limits for the stream, bytes. The stream gets the first limit that the server accepts.
 const STREAM_BYTES_MAX: [i64; 2] = [1 << 30, 64 << 20];
 /// Fill level of the stream in percent above which no new run starts.
 const STREAM_FULL_PERCENT: u64 = 90;
-const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
-/// Time after which a published interval without an acknowledgement is sent again.
-const ACKNOWLEDGE_PATIENCE: Duration = Duration::from_millis(500);
-const REQUEST_PATIENCE: Duration = Duration::from_secs(2);
-/// Interval between pings to the server.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// The time after which a published interval without an acknowledgement is sent again.
+const ACKNOWLEDGE_TIMEOUT: Duration = Duration::from_millis(500);
+const BUS_REQUEST_TIMEOUT: Duration = Duration::from_secs(2);
+/// The interval between pings to the server.
 const PING_EVERY: Duration = Duration::from_secs(2);
 const TRY_AGAIN: Duration = Duration::from_millis(250);
 /// The longest piece of a message, bytes. Pieces are shorter if the server's limit is lower.
 const PIECE_BYTES: usize = 192 << 10;
-/// Room for the overhead of a message besides its piece, bytes.
+/// The bytes reserved in a message for overhead besides its piece.
 const SPARE_BYTES: usize = 512;
 /// The largest plan that can be sent over a bus, bytes (64 MiB).
 pub const PLAN_BYTES_MAX: usize = 64 << 20;
@@ -52,19 +53,19 @@ pub struct BusAccess {
     pub ca: Option<String>,
 }
 
-/// Environment variable with the path of a coordinator's credentials.
+/// The environment variable with the path of a coordinator's credentials.
 pub const CREDS_VARIABLE: &str = "PLIMSOLL_CREDS";
-/// Environment variable with the path of the certificates of the bus's authority.
+/// The environment variable with the path of the certificates of the bus's authority.
 pub const CA_VARIABLE: &str = "PLIMSOLL_BUS_CA";
 
 impl BusAccess {
-    /// The access data of this process's user, from environment variables.
+    /// Reads the credentials of the bus's user from environment variables.
     pub fn from_environment(address: BusAddress) -> BusAccess {
         let variable = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
         BusAccess { address, creds: variable(CREDS_VARIABLE), ca: variable(CA_VARIABLE) }
     }
 
-    /// The IP addresses and ports of the bus, as this machine resolves its name.
+    /// Returns the IP addresses and ports of the bus, as this machine resolves its name.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         (self.address.host.as_str(), self.address.port).to_socket_addrs().map(Iterator::collect).unwrap_or_default()
     }
@@ -108,7 +109,7 @@ pub async fn connect(
     }
 }
 
-/// The message of the innermost error in a chain of causes.
+/// Returns the message of the innermost error in a chain of causes.
 fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -129,8 +130,8 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
         .name(format!("plimsoll {who}"))
         // With its own inbox prefix, a client cannot see the replies to other clients.
         .custom_inbox_prefix(format!("_I.{who}"))
-        .connection_timeout(CONNECT_PATIENCE)
-        .request_timeout(Some(REQUEST_PATIENCE))
+        .connection_timeout(CONNECT_TIMEOUT)
+        .request_timeout(Some(BUS_REQUEST_TIMEOUT))
         .ping_interval(PING_EVERY)
         .reconnect_delay_callback(|tries| Duration::from_millis(50 * (tries as u64).min(10)));
     if let Some(ca) = &access.ca {
@@ -158,24 +159,26 @@ fn options(access: &BusAccess, who: &str) -> Result<ConnectOptions, Failure> {
     Ok(options.nkey(seed.to_owned()))
 }
 
-/// The failure for a connection that could not be made, with a way to correct it.
+/// Returns the failure for a connection that could not be made, with a way to correct it.
 fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure {
     let url = &access.address.url;
     let creds = access.creds.as_deref();
     let said = match kind {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => match creds {
             None => format!(
-                "the bus at {url} requires credentials: name their file in ${CREDS_VARIABLE} (an agent: --creds)"
+                "the bus at {url} requires credentials: name the file of the credentials in ${CREDS_VARIABLE} (an \
+                 agent: --creds)"
             ),
             Some(creds) => {
                 format!(
-                    "the bus at {url} does not accept the credentials in '{creds}': ask its owner for new credentials"
+                    "the bus at {url} does not accept the credentials in '{creds}': ask the owner of the bus for \
+                     new credentials"
                 )
             }
         },
         ConnectErrorKind::Tls => unverified(url, detail),
         _ if is_about_certificates(detail) => unverified(url, detail),
-        ConnectErrorKind::Dns => format!("the name of the bus at {url} has no address: check it"),
+        ConnectErrorKind::Dns => format!("the name of the bus at {url} has no address: check the name"),
         ConnectErrorKind::TimedOut => {
             format!("the bus at {url} does not respond: check the address and the network")
         }
@@ -186,11 +189,12 @@ fn refusal(access: &BusAccess, kind: ConnectErrorKind, detail: &str) -> Failure 
 
 fn unverified(url: &str, detail: &str) -> String {
     format!(
-        "the certificate of the bus at {url} is not trusted ({detail}): name the file of its authority in ${CA_VARIABLE} (an agent: --bus-ca)"
+        "the certificate of the bus at {url} is not trusted ({detail}): name the file with the certificate of the \
+         authority in ${CA_VARIABLE} (an agent: --bus-ca)"
     )
 }
 
-/// The failure for a connection whose thread ended without a reason.
+/// Returns the failure for a connection whose thread ended without a reason.
 pub fn connection_ended() -> Failure {
     Failure::start("the connection to the bus ended by itself")
 }
@@ -203,18 +207,18 @@ pub async fn subscribe(client: &Client, access: &BusAccess, subject: String) -> 
     })
 }
 
-/// The JetStream context of this connection, with the timeout for acknowledgements.
+/// Returns the JetStream context of this connection, with the timeout for acknowledgements.
 pub fn jetstream(client: &Client) -> Context {
     let mut context = async_nats::jetstream::new(client.clone());
-    context.set_timeout(ACKNOWLEDGE_PATIENCE);
+    context.set_timeout(ACKNOWLEDGE_TIMEOUT);
     context
 }
 
-/// The stream that stores intervals. A missing stream is created.
+/// Returns the stream that stores intervals. A missing stream is created.
 pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream, Failure> {
     // This timeout is for responses, not for acknowledgements of intervals.
     let mut context = async_nats::jetstream::new(client.clone());
-    context.set_timeout(REQUEST_PATIENCE);
+    context.set_timeout(BUS_REQUEST_TIMEOUT);
     let url = &access.address.url;
     let none = || {
         Failure::start(format!("the bus at {url} stores nothing: start nats-server with --jetstream and a store_dir"))
@@ -227,7 +231,9 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
             }
             GetStreamErrorKind::JetStream(error) if is_off(error.error_code()) => return Err(none()),
             GetStreamErrorKind::JetStream(error) => {
-                return Err(Failure::start(format!("the bus at {url} refuses its stream: {error}")));
+                return Err(Failure::start(format!(
+                    "the bus at {url} refuses to create the stream of plimsoll: {error}"
+                )));
             }
             _ => return Err(none()),
         },
@@ -236,8 +242,8 @@ pub async fn frames_stream(client: &Client, access: &BusAccess) -> Result<Stream
     let (used, most) = (info.state.bytes, u64::try_from(info.config.max_bytes).unwrap_or(0));
     if most > 0 && used.saturating_mul(100) > most.saturating_mul(STREAM_FULL_PERCENT) {
         return Err(Failure::start(format!(
-            "the stream of the bus at {url} is full ({used} of {most} bytes). Fetch or remove its runs, \
-             or wait until they are a day old"
+            "the stream of the bus at {url} is full ({used} of {most} bytes). Fetch or remove the runs of the \
+             stream, or wait until these runs are a day old"
         )));
     }
     Ok(stream)
@@ -269,23 +275,23 @@ async fn create_stream(context: &Context, url: &str) -> Result<Stream, Failure> 
         }
     }
     Err(Failure::start(format!(
-        "the bus at {url} makes no stream for intervals ({refused}): give its JetStream more room"
+        "the bus at {url} makes no stream for intervals ({refused}): give JetStream more storage"
     )))
 }
 
-/// The longest piece of a message that this server accepts, bytes.
+/// Returns the longest piece of a message that this server accepts, bytes.
 pub fn piece_bytes(client: &Client) -> usize {
     client.max_payload().saturating_sub(SPARE_BYTES).clamp(1_024, PIECE_BYTES)
 }
 
-/// The reason why an event ends the work. `None` if it does not.
+/// Returns why an event of the connection ends the work; `None` if the work continues.
 pub fn fatal(event: &Event, access: &BusAccess) -> Option<String> {
     let url = &access.address.url;
     let Event::ServerError(error) = event else { return None };
     let said = error.to_string();
     let said = said.trim_start_matches("nats: ");
     if said.to_lowercase().contains("permissions violation") {
-        return Some(format!("the bus at {url} does not permit this: {said}; ask its owner for the right"));
+        return Some(format!("the bus at {url} does not permit this: {said}; ask the owner of the bus for this right"));
     }
     None
 }

@@ -6,8 +6,8 @@
 
 use std::collections::BTreeMap;
 
-/// Length of the header of a piece, bytes: message number (u64 LE), index of the piece and number
-/// of pieces (u32 LE each).
+/// The length of the header of a piece, bytes: message number (u64 LE), index of the piece and
+/// number of pieces (u32 LE each).
 const HEAD_BYTES: usize = 16;
 /// The largest number of incomplete messages that are kept.
 const OPEN_MAX: usize = 8;
@@ -92,7 +92,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_message_comes_back_whatever_the_order_of_its_pieces(
+        fn a_message_is_assembled_from_pieces_in_any_order(
             length in 0usize..2_000, piece_bytes in 17usize..300, seed in any::<u64>()
         ) {
             let message: Vec<u8> = (0..length).map(|at| (at * 7) as u8).collect();
@@ -111,7 +111,7 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_hold_no_more_memory_than_allowed(pieces in prop::collection::vec(
+        fn any_pieces_use_bounded_memory(pieces in prop::collection::vec(
             (0u64..20, 0u32..5, 0u32..5, 0usize..90), 0..200)
         ) {
             let mut assembly = Assembly::new(300);
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn an_incomplete_message_gives_way_to_later_ones() {
+    fn an_incomplete_message_is_dropped_for_later_messages() {
         let mut assembly = Assembly::new(1 << 20);
         let first = split_message(1, &[1; 100], 60);
         assert!(assembly.take(&first[0]).is_none() && assembly.take(b"short").is_none());

@@ -1,6 +1,6 @@
-//! Pipes to processes as a carrier ([`PipeBus`]). Each agent's messages travel over the standard
-//! input and output of a process, usually `ssh`. The last lines of its standard error explain why
-//! it ended.
+//! Carries messages over pipes to processes ([`PipeBus`]). Each agent's messages travel over the
+//! standard input and output of a process, usually `ssh`. The last lines of the standard error
+//! explain why the process ended.
 //!
 //! Not here: the processes, and the meaning of their last lines (`ssh_login`).
 
@@ -18,14 +18,14 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The time that a process has to end by itself before it is killed.
-const END_PATIENCE: Duration = Duration::from_millis(500);
+/// The time that a process gets to end by itself before it is killed.
+const END_TIMEOUT: Duration = Duration::from_millis(500);
 const LOOK: Duration = Duration::from_millis(5);
 /// The number of last bytes of standard error that are kept.
 const LAST_BYTES: usize = 4_096;
 
-/// Explains why a process ended. Its input is the last lines of standard error, and an error in the
-/// messages, if any. Its result is a sentence about "it", the agent.
+/// A function that explains why an agent's process ended. Its input is the last lines of standard
+/// error, and an error in the messages, if any. Its result is a sentence that calls the agent "it".
 pub type ExitFormatter = Box<dyn Fn(&str, Option<String>) -> String + Send>;
 
 /// A process to start for one agent.
@@ -123,9 +123,9 @@ fn listen(
         StreamEnd::Unreadable(why) => Some(why),
         StreamEnd::Invalid(error) => Some(error.to_string()),
     };
-    // Standard error usually ends together with the process. If it does not, its text is not
-    // awaited.
-    let deadline = Instant::now() + END_PATIENCE;
+    // Standard error usually ends together with the process. If it stays open, this function
+    // does not wait for its text.
+    let deadline = Instant::now() + END_TIMEOUT;
     while !last_words.is_finished() && Instant::now() < deadline {
         std::thread::sleep(LOOK);
     }
@@ -160,7 +160,7 @@ impl Drop for PipeBus {
     fn drop(&mut self) {
         // The processes end by themselves when their pipes close.
         self.ends.iter_mut().for_each(|end| end.outgoing = None);
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         for end in &mut self.ends {
             while !matches!(end.child.try_wait(), Ok(Some(_))) && Instant::now() < deadline {
                 std::thread::sleep(LOOK);

@@ -52,7 +52,7 @@ impl Place {
             Some(("ssh", hosts)) => ssh_hosts(hosts.trim_end_matches('/')).map(Place::Ssh),
             Some(("nats" | "tls", _)) => BusAddress::parse(text).map(Place::Bus),
             Some((scheme, _)) => {
-                Err(format!("'{scheme}://' does not lead to a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
+                Err(format!("'{scheme}://' is not a scheme for a fleet; write ssh://HOST,HOST or nats://HOST:PORT"))
             }
             None => Err(format!("'{text}' has no scheme; write ssh://{text}")),
         }
@@ -63,7 +63,7 @@ fn ssh_hosts(hosts: &str) -> Result<Vec<SshHost>, String> {
     let hosts = hosts.split(',').map(|host| SshHost::parse(host.trim())).collect::<Result<Vec<_>, _>>()?;
     for (number, host) in hosts.iter().enumerate() {
         if hosts[..number].iter().any(|before| before.name == host.name) {
-            return Err(format!("two agents have the name {}: name each machine once", host.name));
+            return Err(format!("two agents have the name {}: give each machine only once", host.name));
         }
     }
     match hosts.len() {
@@ -80,10 +80,9 @@ impl BusAddress {
         let rest = rest.trim_end_matches('/');
         if rest.contains('@') {
             // Credentials are refused in the address, because run files contain it.
-            return Err(
-                "the address of a bus cannot contain credentials: name their file in $PLIMSOLL_CREDS (an agent: --creds)"
-                    .to_owned(),
-            );
+            return Err("the address of a bus cannot contain credentials: name the file of the credentials in \
+                 $PLIMSOLL_CREDS (an agent: --creds)"
+                .to_owned());
         }
         let SshHost { destination: host, port, .. } = SshHost::parse(rest).map_err(|_| error())?;
         let port = port.unwrap_or(BUS_PORT);
@@ -122,7 +121,7 @@ impl SshHost {
     }
 }
 
-/// A host as it may appear in messages, without a password.
+/// Returns a host as it may appear in messages, without a password.
 fn without_secrets(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.rsplit_once('@').map(|(user, host)| (user.split_once(':'), host)) {
@@ -136,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_are_read_or_refused() {
+    fn join_places_are_parsed_or_refused() {
         for (text, expect) in [
             ("ssh://load1", Ok("load1|load1|")),
             ("ssh://load1,load2/", Ok("load1|load1| load2|load2|")),
@@ -158,7 +157,7 @@ mod tests {
             ("nats://a,b", Err("not the address of a bus")),
             ("nats://ann:s3cret@bus", Err("--creds")),
             ("nats://", Err("not the address of a bus")),
-            ("http://bus", Err("'http://' does not lead")),
+            ("http://bus", Err("'http://' is not a scheme")),
         ] {
             let read = Place::parse(text).map(|place| match place {
                 Place::Ssh(hosts) => {

@@ -21,58 +21,58 @@ use plimsoll_model::redact;
 use serde::{Deserialize, Serialize};
 
 /// The subject on which coordinators ask all agents for their presence.
-pub const WHO: &str = "pl.who";
+pub const PRESENCE_REQUEST_SUBJECT: &str = "pl.who";
 /// The subject pattern of the presences of all agents.
-pub const HERE_ALL: &str = "pl.here.*";
+pub const PRESENCE_SUBJECT_PATTERN: &str = "pl.here.*";
 /// The longest name of an agent on a bus, bytes.
 const NAME_BYTES_MAX: usize = 64;
 /// The number of hexadecimal digits in the name of a run.
 const RUN_DIGITS: usize = 32;
 const VERSION_CHARS_MAX: usize = 40;
 
-/// The subject on which an agent announces its presence.
+/// Returns the subject on which an agent announces its presence.
 pub fn presence_subject(agent: &str) -> String {
     format!("pl.here.{agent}")
 }
 
-/// The subject on which coordinators claim an agent.
+/// Returns the subject on which coordinators claim an agent.
 pub fn claim_subject(agent: &str) -> String {
     format!("pl.claim.{agent}")
 }
 
-/// The subject of messages from the coordinator of a run to an agent. `*` as the run matches any
-/// run.
+/// Returns the subject of messages from the coordinator of a run to an agent. `*` as the run
+/// matches any run.
 pub fn to_agent(run: &str, agent: &str) -> String {
     format!("pl.{run}.to.{agent}")
 }
 
-/// The subject of messages from an agent to the coordinator of a run. `*` as the agent matches all
-/// agents.
+/// Returns the subject of messages from an agent to the coordinator of a run. `*` as the agent
+/// matches all agents.
 pub fn from_agent(run: &str, agent: &str) -> String {
     format!("pl.{run}.from.{agent}")
 }
 
-/// The subject of an agent's stored intervals. `*` as the agent matches all agents.
+/// Returns the subject of an agent's stored intervals. `*` as the agent matches all agents.
 pub fn frames(run: &str, agent: &str) -> String {
     format!("pl.{run}.f.{agent}")
 }
 
-/// The subject of the stored records of a run's loads.
+/// Returns the subject of the stored records of a run's loads.
 pub fn load(run: &str) -> String {
     format!("pl.{run}.load")
 }
 
-/// The subject of a coordinator's echo messages to itself.
+/// Returns the subject of a coordinator's echo messages to itself.
 pub fn echo_subject(run: &str) -> String {
     format!("pl.{run}.echo")
 }
 
-/// The name of the agent in a subject.
-pub fn agent_of(subject: &str) -> &str {
+/// Returns the name of the agent in a subject.
+pub fn agent_in_subject(subject: &str) -> &str {
     subject.rsplit('.').next().unwrap_or_default()
 }
 
-/// The name of the run in a subject; meaningless for subjects without a run.
+/// Returns the name of the run in a subject; meaningless for subjects without a run.
 pub fn run_of(subject: &str) -> &str {
     subject.split('.').nth(1).unwrap_or_default()
 }
@@ -91,7 +91,8 @@ pub fn agent_name(text: &str) -> Result<String, String> {
     }
 }
 
-/// The default name of an agent: the host name of its machine, with `-` for other characters.
+/// Returns the default name of an agent: the host name of its machine, with `-` for other
+/// characters.
 pub fn own_name() -> String {
     let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let name: String = host.trim().chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect();
@@ -105,9 +106,9 @@ pub struct Presence {
     pub protocol: u8,
     /// The start id: a random text that differs for each start of an agent.
     pub boot: String,
-    /// The facts with which the agent introduces itself.
+    /// The facts that the agent reports about itself.
     pub hello: Hello,
-    /// The run that the agent works for. `None` if it is free.
+    /// The run that the agent works for. `None` if the agent is free.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<String>,
     /// Whether the agent has just started and does not know yet whether another agent has its name.
@@ -130,12 +131,16 @@ impl Presence {
         serde_json::to_vec(self).unwrap_or_default()
     }
 
-    /// The reason why this plimsoll cannot work with the agent `name`, if versions differ.
+    /// Returns why this plimsoll cannot work with the agent `name`; `None` if the versions match.
     pub fn refuse(&self, name: &str) -> Option<String> {
         let (own, theirs) = (env!("CARGO_PKG_VERSION"), self.hello.plimsoll.as_str());
         let differs = self.protocol != GREETING[GREETING.len() - 1] || theirs != own;
-        differs
-            .then(|| format!("agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same on both"))
+        differs.then(|| {
+            format!(
+                "agent {name} is plimsoll {theirs}, and this is plimsoll {own}: install the same \
+                version on both machines"
+            )
+        })
     }
 }
 
@@ -165,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_tokens_of_a_subject() {
+    fn agent_names_are_valid_subject_tokens() {
         for text in ["a1", "load-1_x"] {
             assert_eq!(agent_name(text).as_deref(), Ok(text));
         }
@@ -176,11 +181,11 @@ mod tests {
         let run = "0123456789abcdef".repeat(2);
         assert!(is_run(&run) && !is_run("../x") && !is_run(&run.to_uppercase()));
         let subject = frames(&run, "a1");
-        assert_eq!((run_of(&subject), agent_of(&subject)), (run.as_str(), "a1"));
+        assert_eq!((run_of(&subject), agent_in_subject(&subject)), (run.as_str(), "a1"));
     }
 
     #[test]
-    fn a_presence_comes_back_harmless_or_not_at_all() {
+    fn a_presence_decodes_sanitized_or_not_at_all() {
         let run = "0123456789abcdef".repeat(2);
         let hello = Hello { plimsoll: "0.0.9\u{1b}[31m".to_owned(), cores: 4, ..Hello::default() };
         let presence = Presence { protocol: 1, boot: run.clone(), hello, run: None, is_new: true };

@@ -1,7 +1,7 @@
-//! Connects a study to its agents ([`reach`]) over any carrier, reports the status of agents
+//! Connects a study to its agents ([`reach`]) over any transport, reports the status of agents
 //! without a study ([`status`]), and calibrates agents ([`calibrate`]).
 //!
-//! Not here: the carriers (`ssh_login`, `nats_bus`).
+//! Not here: the transports (`ssh_login`, `nats_bus`).
 
 use crate::allow::AllowList;
 use crate::bus::Bus;
@@ -28,11 +28,14 @@ pub fn refuse(plan: &Plan, terms: &Terms<String>) -> Result<(), Failure> {
     let refused = [
         (terms.script.is_some(), "--lua: a script runs on one machine only"),
         (plan.carriage.unix.is_some(), "--unix: other machines do not have this machine's socket"),
-        (plan.carriage.resolve.is_some(), "--resolve-every: agents load only addresses that they checked before"),
+        (
+            plan.carriage.resolve.is_some(),
+            "--resolve-every: agents send load only to addresses that they checked before the load",
+        ),
         (!terms.injector.sources.is_empty(), "--source-ip: other machines do not have this machine's addresses"),
     ];
     match refused.iter().find(|(is_asked, _)| *is_asked) {
-        Some((_, why)) => Err(Failure::usage(format!("{why}; leave it out, or leave --fleet out"))),
+        Some((_, why)) => Err(Failure::usage(format!("{why}; leave this flag out, or leave --fleet out"))),
         None => Ok(()),
     }
 }
@@ -53,10 +56,12 @@ pub fn check(fleet: &FleetTerms) -> Result<(), String> {
         known.map_err(|why| format!("--weights: {why}"))?;
     }
     let of_a_bus = [("--agents", fleet.agents.is_some()), ("--wait", fleet.wait_ns.is_some())];
-    match of_a_bus.iter().find(|(_, is_said)| *is_said && !is_bus) {
-        Some((flag, _)) => Err(format!("{flag}: it belongs to --fleet nats://HOST:PORT; over ssh, name the hosts")),
+    match of_a_bus.iter().find(|(_, is_stated)| *is_stated && !is_bus) {
+        Some((flag, _)) => Err(format!("{flag}: this flag needs --fleet nats://HOST:PORT; over ssh, name the hosts")),
         None if is_bus && fleet.copied => {
-            Err("--fleet-copy: nothing is copied over a bus; install the same plimsoll where the agents are".to_owned())
+            Err("--fleet-copy: plimsoll cannot be copied over a bus; install the same plimsoll on the agents' \
+                machines"
+                .to_owned())
         }
         None => Ok(()),
     }
@@ -79,7 +84,7 @@ fn weights(fleet: &FleetTerms) -> Result<Option<Weights>, String> {
 }
 
 /// Sets the shares of the agents: the user's weights, or weights from stored calibrations.
-fn set_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
+fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> Result<(), Failure> {
     let agents = load.status();
     let refused = |why: String| Failure::usage(format!("--weights: {why}"));
     let (shares, note) = match weights(fleet).map_err(refused)? {
@@ -103,7 +108,7 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
     targets.sort_unstable();
     targets.dedup();
-    let key = TaskKey::of_environment()?.map(Arc::new);
+    let key = TaskKey::key_from_environment()?.map(Arc::new);
     let wishes = FleetOptions {
         workers: terms.injector.workers,
         spin: terms.injector.spin,
@@ -119,7 +124,8 @@ pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn Re
                 .map(Some)
         }
         Place::Bus(address) => {
-            checked_load(meet_on_bus(&BusAccess::from_environment(address), fleet, wishes)?, fleet, &targets).map(Some)
+            checked_load(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?, fleet, &targets)
+                .map(Some)
         }
     }
 }
@@ -132,43 +138,43 @@ fn checked_load<B: Bus + 'static>(
 ) -> Result<Box<dyn RemoteLoad>, Failure> {
     load.refuse_unfit()?;
     load.refuse_own_addresses(targets)?;
-    set_shares(&mut load, fleet)?;
+    choose_agent_shares(&mut load, fleet)?;
     Ok(Box::new(load))
 }
 
-fn meet_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> Result<FleetLoad<NatsBus>, Failure> {
+fn connect_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) -> Result<FleetLoad<NatsBus>, Failure> {
     let choice = fleet.agents.as_deref().map_or(Ok(AgentChoice::All), AgentChoice::parse);
     let choice = choice.map_err(|why| Failure::usage(format!("--agents: {why}")))?;
     let (bus, names) = NatsBus::open(access, &choice, fleet.wait_ns.map(Duration::from_nanos))?;
     FleetLoad::meet(bus, &names, wishes)
 }
 
-/// The status of the agents of a fleet, without running a load.
+/// Returns the status of the agents of a fleet, without running a load.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = without_load(None);
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
         Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
-        Place::Bus(address) => Ok(meet_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status()),
+        Place::Bus(address) => Ok(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status()),
     }
 }
 
-/// Fleet options for connecting to agents without running a load.
+/// Returns the fleet options for a connection to agents without a load.
 fn without_load(key: Option<Arc<TaskKey>>) -> FleetOptions {
     let (workers, spin, system) = (None, Spin::Auto, system());
     let (preflight, on_loss, skew_ns_max) = (false, AgentLossPolicy::Stop, u64::MAX);
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max, system, key }
 }
 
-/// The calibration of each agent. An error has the name of the agent and the reason, a sentence
-/// about "it".
+/// The calibration of each agent. An error contains the agent's name, and the reason as a sentence
+/// that calls the agent "it".
 pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 
 /// Calibrates the agents of a fleet and stores the results.
 pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
-    let wishes = without_load(TaskKey::of_environment()?.map(Arc::new));
+    let wishes = without_load(TaskKey::key_from_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => calibrate_all(ssh::meet(&hosts, fleet.copied, "", wishes)?),
-        Place::Bus(address) => calibrate_all(meet_on_bus(&BusAccess::from_environment(address), fleet, wishes)?),
+        Place::Ssh(hosts) => calibrate_agents(ssh::meet(&hosts, fleet.copied, "", wishes)?),
+        Place::Bus(address) => calibrate_agents(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?),
     }?;
     let new: Vec<AgentCalibration> = found.iter().flatten().cloned().collect();
     if !new.is_empty() {
@@ -177,7 +183,7 @@ pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     Ok(found)
 }
 
-fn calibrate_all<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Failure> {
+fn calibrate_agents<B: Bus>(mut load: FleetLoad<B>) -> Result<AgentCalibrations, Failure> {
     load.refuse_unfit()?;
     let measured = load.calibrate()?;
     let unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();

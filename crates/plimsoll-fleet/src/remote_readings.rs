@@ -15,7 +15,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// The longest wait for a requested sample. A late sample must not delay the load.
+/// The longest wait for a requested sample of readings, because a late sample must not delay the
+/// load.
 const SAMPLE_WAIT: Duration = Duration::from_millis(500);
 
 /// A source of readings from another machine.
@@ -40,11 +41,12 @@ struct LinkState {
     seen: Probes,
     /// All series received so far: kind and unit by name.
     known: BTreeMap<String, (SeriesKind, String)>,
-    /// The number of the last requested sample. `came` is the number of the last one received.
+    /// The number of the last requested sample.
     asked: u32,
+    /// The number of the last received sample.
     came: u32,
-    /// The reason why there are no more readings, and the time from which the gap is not reported
-    /// yet, ns.
+    /// The reason why there are no more readings, and the start in ns of the gap that is not yet
+    /// reported.
     lost: Option<(String, u64)>,
     news: Vec<String>,
     stop: bool,
@@ -70,13 +72,13 @@ impl LinkShared {
         self.changed.notify_all();
     }
 
-    /// Notes that the agent is lost; `why` is a sentence about "it".
+    /// Records that the agent is lost; `why` is a sentence that calls the agent "it".
     fn lose(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
         let reason = format!("{} is not observed since {seconds} s after the beginning: {why}", self.host);
         let mut state = self.lock();
-        state.news.push(format!("{reason}; the study goes on, and what is missing stays unknown"));
+        state.news.push(format!("{reason}; the study continues without these measurements"));
         state.lost = Some((reason, now_ns));
         self.changed.notify_all();
     }
@@ -140,8 +142,8 @@ impl ReadingSource for RemoteReadings {
         self.shared.live.clone()
     }
 
-    fn watch_as_ours(&self, pid: u32) {
-        self.generator.watch_as_ours(pid);
+    fn count_as_plimsoll(&self, pid: u32) {
+        self.generator.count_as_plimsoll(pid);
     }
 
     fn sample_now(&self) {
@@ -159,7 +161,7 @@ impl ReadingSource for RemoteReadings {
 
     fn take(&self) -> Probes {
         let mut probes = self.shared.take(monotonic_ns());
-        probes.merge(&self.generator.take().of_generator());
+        probes.merge(&self.generator.take().into_generator_series());
         probes
     }
 
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_lost_is_a_gap_and_never_zero() {
+    fn lost_readings_are_gaps_and_never_zero() {
         let shared = LinkShared {
             host: "server1".to_owned(),
             begun_ns: S,

@@ -14,9 +14,9 @@ const AGENTS_MAX: usize = 1_000;
 /// The agents that the user wants.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum AgentChoice {
-    /// All agents that are present.
+    /// All agents that are present on the bus.
     All,
-    /// This number of free agents.
+    /// Any free agents; the value is their number.
     Count(usize),
     /// The agents with these names.
     Named(Vec<String>),
@@ -68,7 +68,7 @@ impl Roster {
         }
     }
 
-    /// The presence of the agent with this name.
+    /// Returns the presence of the agent with this name.
     pub fn presence(&self, name: &str) -> Option<&Presence> {
         self.agents.get(name)?.values().next()
     }
@@ -95,7 +95,8 @@ impl Roster {
             let Some((boot, presence)) = starts.first_key_value() else { continue };
             if starts.len() > 1 {
                 return RosterState::Refused(format!(
-                    "{} agents on the bus have the name {name}: give each its own with --name, or name further agents with --agents",
+                    "{} agents on the bus have the name {name}: give each agent its own name with --name, or name \
+                     further agents with --agents",
                     starts.len()
                 ));
             }
@@ -104,7 +105,8 @@ impl Roster {
             }
             if presence.run.is_some() {
                 return RosterState::Refused(format!(
-                    "agent {name} works for another coordinator: wait for its end, or name further agents with --agents"
+                    "agent {name} works for another coordinator: wait until the agent is free, or name further \
+                     agents with --agents"
                 ));
             }
             complete.push((name.clone(), boot.clone()));
@@ -113,29 +115,30 @@ impl Roster {
         RosterState::Complete(complete)
     }
 
-    /// The message after the wait for the wanted agents has failed.
-    pub fn shortage(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
+    /// Returns the error message for agents that are missing after the wait.
+    pub fn missing_agents_message(&self, choice: &AgentChoice, wait: Duration, bus: &str) -> String {
         let wait = exact_duration(wait.as_nanos() as u64);
         let names: Vec<&str> = self.agents.keys().map(String::as_str).collect();
         let there = if names.is_empty() { "none is there".to_owned() } else { format!("there: {}", names.join(", ")) };
         match choice {
             AgentChoice::All => format!(
-                "no agent has joined the bus at {bus} within {wait}: start one with plimsoll agent --join {bus}, or wait longer with --wait"
+                "no agent has joined the bus at {bus} within {wait}: start an agent with plimsoll agent --join \
+                 {bus}, or wait longer with --wait"
             ),
             AgentChoice::Count(count) => {
                 let free =
                     self.agents.values().flat_map(|starts| starts.values()).filter(|it| it.run.is_none()).count();
                 format!(
-                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}). Start more, \
-                     request fewer with --agents, or wait longer with --wait"
+                    "{free} of {count} agents were free on the bus at {bus} within {wait} ({there}). Start more \
+                     agents, request fewer agents with --agents, or wait longer with --wait"
                 )
             }
             AgentChoice::Named(wanted) => {
                 let missing: Vec<&str> =
                     wanted.iter().filter(|name| !self.agents.contains_key(*name)).map(String::as_str).collect();
                 format!(
-                    "agent {} has not joined the bus at {bus} within {wait} ({there}): start it, name further agents with --agents, \
-                     or wait longer with --wait",
+                    "agent {} has not joined the bus at {bus} within {wait} ({there}): start this agent, name \
+                     further agents with --agents, or wait longer with --wait",
                     missing.join(", ")
                 )
             }
@@ -165,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn agents_are_chosen_or_refused_by_name() {
+    fn agents_are_selected_or_refused_by_name() {
         for (there, choice, expect) in [
             ("", "", "incomplete"),
             ("b a", "", "a b"),
@@ -195,10 +198,10 @@ mod tests {
     }
 
     #[test]
-    fn a_shortage_names_who_is_there_and_who_is_missing() {
+    fn a_shortage_names_present_and_missing_agents() {
         let said = |choice: &str, there: &str| {
             let choice = if choice.is_empty() { AgentChoice::All } else { AgentChoice::parse(choice).expect(choice) };
-            roster(there).shortage(&choice, Duration::from_secs(30), "nats://b:4222")
+            roster(there).missing_agents_message(&choice, Duration::from_secs(30), "nats://b:4222")
         };
         assert!(said("", "").contains("no agent has joined the bus at nats://b:4222 within 30s"));
         assert!(said("3", "a !b").starts_with("1 of 3 agents were free"), "{}", said("3", "a !b"));

@@ -1,10 +1,10 @@
-//! Runs an agent on this machine ([`serve_session`]): it runs loads for one coordinator with this
-//! program's engine, only on permitted addresses. Over standard input and output ([`serve`]), the
-//! agent ends when its coordinator is gone.
+//! Runs an agent on this machine ([`serve_session`]). The agent runs loads for one coordinator with
+//! this program's engine, only on permitted addresses. Over standard input and output ([`serve`]),
+//! the agent ends when its coordinator is gone.
 //!
 //! Not here: the protocol (`agent`), the permitted addresses (`allow`), and the bus (`nats_agent`).
 
-use crate::agent::{Agent, AgentAct};
+use crate::agent::{Agent, AgentAction};
 use crate::allow::{AllowList, is_on_this_machine};
 use crate::message::{CalibrationTask, Hello, PartTask, Seal, ToAgent, ToCoordinator};
 use crate::stdio_link::{StdioEvent, StdioLink};
@@ -28,10 +28,10 @@ use std::time::{Duration, Instant};
 
 /// The longest wait in one turn of the session loop.
 const LOOK: Duration = Duration::from_millis(20);
-/// Timeout of the test connection before a load.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(3);
+/// The timeout of the test connection before a load.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The longest wait for a load to end after its coordinator is gone.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// An event for the session of an agent.
 pub enum ServiceEvent {
@@ -53,13 +53,13 @@ pub enum ServiceEvent {
     Ended(u64, Seal),
 }
 
-/// Carries the messages of an agent.
-pub trait AgentCarrier {
+/// The message transport of an agent.
+pub trait AgentTransport {
     /// Sends a message to the coordinator of the session.
     fn send(&mut self, message: &ToCoordinator);
 
-    /// Whether the agent keeps running without its coordinator and waits for the next one.
-    fn outlives_coordinator(&self) -> bool;
+    /// Whether the agent keeps running without its coordinator and waits for another coordinator.
+    fn survives_coordinator(&self) -> bool;
 }
 
 /// The restrictions of an agent: permitted addresses, and trusted coordinators.
@@ -89,7 +89,7 @@ struct LoadHandle {
     thread: JoinHandle<()>,
 }
 
-/// The facts with which an agent on this machine introduces itself.
+/// Collects the facts that an agent on this machine reports about itself in its first message.
 pub fn own_hello() -> Hello {
     Hello {
         plimsoll: env!("CARGO_PKG_VERSION").to_owned(),
@@ -109,12 +109,12 @@ impl From<StdioEvent> for ServiceEvent {
     }
 }
 
-impl AgentCarrier for StdioLink {
+impl AgentTransport for StdioLink {
     fn send(&mut self, message: &ToCoordinator) {
         StdioLink::send(self, message);
     }
 
-    fn outlives_coordinator(&self) -> bool {
+    fn survives_coordinator(&self) -> bool {
         false
     }
 }
@@ -131,12 +131,12 @@ pub fn serve(permissions: Permissions) -> Result<(), Failure> {
 }
 
 /// Serves one coordinator until its session ends. `run` is the name of the coordinator's run, or
-/// empty on a carrier for a single run.
+/// empty on a transport for a single run.
 pub fn serve_session(
     run: &str,
     events: &Receiver<ServiceEvent>,
     sender: &Sender<ServiceEvent>,
-    carrier: &mut dyn AgentCarrier,
+    carrier: &mut dyn AgentTransport,
     permissions: &Arc<Permissions>,
 ) -> SessionEnd {
     let (mut agent, mut load) = (Agent::new(own_hello(), monotonic_ns()), None::<LoadHandle>);
@@ -160,39 +160,39 @@ pub fn serve_session(
                 seal.died = seal.died.or_else(|| unstored.clone());
                 agent.take_end(monotonic_ns(), epoch, seal, &mut acts);
             }
-            // A claim for another run, which the carrier has already refused.
+            // The transport has already refused a claim for another run.
             Some(ServiceEvent::Claimed(_)) | None => {}
         }
         agent.poll(monotonic_ns(), &mut acts);
         for act in acts {
             match act {
-                AgentAct::Send(message) => carrier.send(&message),
-                AgentAct::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
-                AgentAct::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
-                AgentAct::Begin { origin_ns } => {
+                AgentAction::Send(message) => carrier.send(&message),
+                AgentAction::Prepare(task) => load = Some(LoadHandle::begin(run, *task, permissions, sender)),
+                AgentAction::Calibrate(task) => calibration = Some(calibrate(run, task, permissions, sender)),
+                AgentAction::Begin { origin_ns } => {
                     // A load that has ended reports its end itself.
                     let _ = load.as_ref().map(|load| load.start.send(origin_ns));
                 }
-                AgentAct::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
-                AgentAct::Leave => break 'session SessionEnd::Left,
+                AgentAction::End => load.iter().for_each(|load| load.stop.store(true, Ordering::Relaxed)),
+                AgentAction::Leave => break 'session SessionEnd::Left,
             }
         }
-        if carrier.outlives_coordinator() && agent.is_deserted(monotonic_ns()) {
+        if carrier.survives_coordinator() && agent.is_deserted(monotonic_ns()) {
             break SessionEnd::Deserted;
         }
     };
-    if let Some(load) = load.filter(|_| carrier.outlives_coordinator()) {
+    if let Some(load) = load.filter(|_| carrier.survives_coordinator()) {
         load.end();
     }
-    if let Some(thread) = calibration.filter(|_| carrier.outlives_coordinator()) {
+    if let Some(thread) = calibration.filter(|_| carrier.survives_coordinator()) {
         // The calibration ends by itself. A panic has printed its own message.
         let _ = thread.join();
     }
     end
 }
 
-/// An identifier of this machine and its namespace of process ids. Process ids of two agents are
-/// comparable only if it is equal. Empty if unknown.
+/// Returns an identifier of this machine and its namespace of process ids; empty if unknown.
+/// Process ids of two agents are comparable only if both agents have the same identifier.
 pub fn system() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     let processes = std::fs::read_link("/proc/self/ns/pid");
@@ -202,8 +202,8 @@ pub fn system() -> String {
     }
 }
 
-/// A fingerprint of this machine. Another machine, number of cores or processor model gives another
-/// fingerprint.
+/// Returns a fingerprint of this machine. Another machine, number of cores or processor model gives
+/// another fingerprint.
 fn machine() -> String {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
     let (id, name) = (read("/etc/machine-id"), read("/proc/sys/kernel/hostname"));
@@ -225,7 +225,7 @@ fn calibrate(
             permissions.verifier.as_ref().map_or(Ok(()), |verifier| verifier.check_calibration(&run, &task));
         let result = permitted.and_then(|()| {
             let measured = self_measurement::measure();
-            measured.map_err(|failure| format!("it cannot be calibrated: {failure}"))
+            measured.map_err(|failure| format!("the agent cannot be calibrated: {failure}"))
         });
         let _ = events.send(ServiceEvent::Calibrated(task.number, result));
     })
@@ -251,7 +251,7 @@ impl LoadHandle {
     /// Ends the load, so that it does not overlap the load of the next coordinator.
     fn end(self) {
         self.stop.store(true, Ordering::Relaxed);
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         while !self.thread.is_finished() && Instant::now() < deadline {
             std::thread::sleep(LOOK);
         }
@@ -275,8 +275,8 @@ impl Drop for PanicReporter {
     }
 }
 
-/// Prepares and runs a task. An error says why the task cannot be prepared, as a sentence about
-/// "it", the agent.
+/// Prepares and runs a task. An error says why the task cannot be prepared, in a sentence that
+/// calls the agent "it".
 fn carry_out(
     run: &str,
     task: &PartTask,
@@ -296,13 +296,13 @@ fn carry_out(
     let stripe = task.stripe().ok_or("the agent has no part of the load")?;
     let (injector, fitted) = fit(&mut plan, task, stripe)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let aids = LoadHelpers { authors: Vec::new(), texts };
+    let load_helpers = LoadHelpers { authors: Vec::new(), texts };
     let flow = || match stopped.load(Ordering::Relaxed) {
         true => ControlFlow::Break(Stop::Interrupted),
         false => ControlFlow::Continue(()),
     };
-    let prepared =
-        prepare_with_helpers(&plan, &injector, stripe, aids, &mut |_| flow()).map_err(|error| error.to_string())?;
+    let prepared = prepare_with_helpers(&plan, &injector, stripe, load_helpers, &mut |_| flow())
+        .map_err(|error| error.to_string())?;
     let _ = events.send(ServiceEvent::Prepared(task.epoch, Ok((injector, fitted))));
     let origin_ns = loop {
         match started.recv_timeout(LOOK) {
@@ -338,7 +338,7 @@ fn carry_out(
 /// Checks that every address of the target accepts connections from this machine.
 fn reach(plan: &Plan) -> Result<(), String> {
     for address in &plan.carriage.addresses {
-        TcpStream::connect_timeout(address, CONNECT_PATIENCE)
+        TcpStream::connect_timeout(address, CONNECT_TIMEOUT)
             .map_err(|error| format!("the agent cannot connect to {address}: {}", system_text(&error)))?;
     }
     Ok(())
@@ -355,16 +355,16 @@ fn fit(plan: &mut Plan, task: &PartTask, stripe: Stripe) -> Result<(Injector, Ve
     match &mut part.load.shape {
         LoadShape::Closed { users } => {
             *users = users.times(stripe.share());
-            injector = injector.at_most(stripe.most_of(plan.load.shape.curve().max() as u64));
+            injector = injector.at_most(stripe.max_items(plan.load.shape.curve().max() as u64));
         }
         LoadShape::Open { .. } | LoadShape::Given { .. } => {
-            part.carriage.connections_max = stripe.most_of(u64::from(plan.carriage.connections_max)) as u32;
+            part.carriage.connections_max = stripe.max_items(u64::from(plan.carriage.connections_max)) as u32;
         }
     }
     let fixed = FixedSettings { threads: task.workers.is_some(), connections: false };
-    let fitted = capacity::fit(&mut part, &mut injector, fixed, is_local, &Limits::of_machine())?;
+    let fitted = capacity::fit(&mut part, &mut injector, fixed, is_local, &Limits::limits_of_machine())?;
     if matches!(plan.load.shape, LoadShape::Open { .. } | LoadShape::Given { .. }) {
-        let whole = stripe.whole_of(u64::from(part.carriage.connections_max));
+        let whole = stripe.total_items(u64::from(part.carriage.connections_max));
         plan.carriage.connections_max = u32::try_from(whole).unwrap_or(u32::MAX).min(plan.carriage.connections_max);
     }
     Ok((injector, fitted))

@@ -8,8 +8,8 @@ use crate::fleet_load::AgentStatus;
 use plimsoll_model::AgentCalibration;
 use plimsoll_model::stripe::{UNITS_MAX, reduced_weights};
 
-/// The largest accepted relative error of a share from rounding to small weights. Two calibrations
-/// of one machine differ by more.
+/// The largest accepted relative error (0 to 1) from rounding an agent's share to small weights.
+/// Two calibrations of one machine differ by more.
 const SHARE_ERROR_MAX: f64 = 0.05;
 
 /// The weights of agents as the user writes them.
@@ -26,7 +26,8 @@ impl Weights {
     pub fn parse(text: &str) -> Result<Weights, String> {
         let words: Vec<&str> = text.split(',').map(str::trim).collect();
         let weight = |word: &str| match word.parse::<u32>() {
-            Ok(0) => Err("an agent of weight 0 makes no load: give it 1 or more, or leave the agent out".to_owned()),
+            Ok(0) => Err("an agent of weight 0 generates no load: write a weight of 1 or more, or leave the agent out"
+                .to_owned()),
             Ok(weight) => Ok(weight),
             Err(_) => Err(format!("'{word}' is not a whole number; write weights such as 2,1,1 or a1=2,a2=1")),
         };
@@ -38,7 +39,7 @@ impl Weights {
             let all = words.iter().map(named).collect::<Result<Vec<_>, _>>()?;
             if let Some((_, (name, _))) = all.iter().enumerate().find(|(at, it)| all[..*at].iter().any(|b| b.0 == it.0))
             {
-                return Err(format!("agent {name} has two weights: give it one"));
+                return Err(format!("agent {name} has two weights: write one weight for each agent"));
             }
             (all.iter().map(|(_, weight)| *weight).collect::<Vec<u32>>(), Weights::Named(all))
         } else {
@@ -53,25 +54,25 @@ impl Weights {
         }
     }
 
-    /// The weight of each agent, in the order of `names`.
+    /// Returns the weight of each agent, in the order of `names`.
     pub fn for_agents(&self, names: &[String]) -> Result<Vec<u32>, String> {
         let all = names.join(", ");
         match self {
             Weights::Ordered(weights) if weights.len() == names.len() => Ok(weights.clone()),
             Weights::Ordered(weights) => Err(format!(
-                "the number of weights is {}, and the number of agents {} ({all}): write one weight for each",
+                "the number of weights is {}, and the number of agents {} ({all}): write one weight for each agent",
                 weights.len(),
                 names.len()
             )),
             Weights::Named(weights) => {
                 if let Some((name, _)) = weights.iter().find(|(name, _)| !names.contains(name)) {
                     return Err(format!(
-                        "agent {name} is not in this fleet ({all}): correct its name, or leave it out"
+                        "agent {name} is not in this fleet ({all}): correct the name, or leave the agent out"
                     ));
                 }
                 let weight = |name: &String| match weights.iter().find(|(of, _)| of == name) {
                     Some((_, weight)) => Ok(*weight),
-                    None => Err(format!("agent {name} has no weight: write one for each of {all}")),
+                    None => Err(format!("agent {name} has no weight: write a weight for each of {all}")),
                 };
                 names.iter().map(weight).collect()
             }
@@ -79,13 +80,13 @@ impl Weights {
     }
 }
 
-/// The weights that follow from calibrations of all agents. Empty if the shares are equal.
-pub fn weights_of_agents(agents: &[AgentCalibration]) -> Vec<u32> {
-    weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
+/// Returns the weights that follow from calibrations of all agents. Empty if the shares are equal.
+pub fn agent_weights_from_calibrations(agents: &[AgentCalibration]) -> Vec<u32> {
+    integer_weights_of_rates(&agents.iter().map(AgentCalibration::capacity_rps).collect::<Vec<f64>>())
 }
 
-/// The weights that follow from stored calibrations, and a note. The weights are empty if the
-/// shares are equal. The note says why existing calibrations are not used.
+/// Returns the weights that follow from stored calibrations, and a note. The weights are empty if
+/// the shares are equal. The note says why existing calibrations are not used.
 pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) -> (Vec<u32>, Option<String>) {
     let find = |agent: &AgentStatus| {
         let is_of = |it: &&AgentCalibration| {
@@ -97,11 +98,14 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
     let found: Vec<Option<&AgentCalibration>> = agents.iter().map(find).collect();
     let missing = agents.iter().zip(&found).find(|(_, found)| found.is_none());
     match missing {
-        None => (weights_of_rates(&found.iter().flatten().map(|it| it.capacity_rps()).collect::<Vec<_>>()), None),
+        None => {
+            (integer_weights_of_rates(&found.iter().flatten().map(|it| it.capacity_rps()).collect::<Vec<_>>()), None)
+        }
         Some(_) if found.iter().all(Option::is_none) => (Vec::new(), None),
         Some((agent, _)) => {
             let why = format!(
-                "shares are equal: agent {} is not calibrated as it is now. Run plimsoll fleet calibrate, or set --weights",
+                "shares are equal: agent {} has no calibration for its current state. Run plimsoll fleet calibrate, \
+                 or set --weights",
                 agent.name
             );
             (Vec::new(), Some(why))
@@ -109,9 +113,9 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
     }
 }
 
-/// The smallest weights that approximate shares in proportion to these rates. Empty if the shares
-/// are equal, or if no valid weights exist.
-fn weights_of_rates(rates: &[f64]) -> Vec<u32> {
+/// Returns the smallest weights that approximate shares in proportion to these rates. Empty if the
+/// shares are equal, or if no valid weights exist.
+fn integer_weights_of_rates(rates: &[f64]) -> Vec<u32> {
     let sum: f64 = rates.iter().sum();
     let count = rates.len() as u64;
     let are_rates = rates.iter().all(|rate| *rate > 0.0) && sum.is_finite();
@@ -148,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_are_read_for_agents_or_refused() {
+    fn agent_weights_are_parsed_or_refused() {
         for (text, agents, expect) in [
             ("2,1,1", "a b c", Ok(vec![2, 1, 1])),
             ("b=2, a=1", "a b", Ok(vec![1, 2])),
@@ -199,14 +203,16 @@ mod tests {
         assert_eq!(weights(&[agent("a", "m1"), agent("b", "m2")]), (vec![2, 1], None));
         assert_eq!(weights(&[agent("b", "m2"), agent("a", "m1")]).0, [1, 2]);
         let (none, why) = weights(&[agent("a", "m1"), agent("b", "m3")]);
-        assert!(none.is_empty() && why.is_some_and(|why| why.contains("agent b is not calibrated as it is now")));
+        assert!(
+            none.is_empty() && why.is_some_and(|why| why.contains("agent b has no calibration for its current state"))
+        );
         assert_eq!(weights(&[agent("c", "m1"), agent("b", "m3")]), (Vec::new(), None), "none was calibrated");
         let newer = AgentStatus { plimsoll: "2".to_owned(), ..agent("a", "m1") };
         assert!(weights(&[newer, agent("b", "m2")]).1.is_some(), "of another version");
     }
 
     #[test]
-    fn weights_of_rates_are_small_and_close() {
+    fn integer_weights_are_small_and_close_to_the_rates() {
         for (rates, expect) in [
             (&[1.0, 1.03][..], &[][..]),
             (&[2.0, 1.0, 1.0], &[2, 1, 1]),
@@ -218,15 +224,15 @@ mod tests {
             (&[f64::NAN, 1.0], &[]),
             (&[7.0; 1], &[]),
         ] {
-            assert_eq!(weights_of_rates(rates), expect, "{rates:?}");
+            assert_eq!(integer_weights_of_rates(rates), expect, "{rates:?}");
         }
-        assert!(weights_of_rates(&[1.0; 100]).is_empty());
+        assert!(integer_weights_of_rates(&[1.0; 100]).is_empty());
     }
 
     proptest! {
         #[test]
-        fn every_machine_gets_a_part(rates in prop::collection::vec(1.0..1e6f64, 1..64)) {
-            let weights = weights_of_rates(&rates);
+        fn every_machine_gets_a_share(rates in prop::collection::vec(1.0..1e6f64, 1..64)) {
+            let weights = integer_weights_of_rates(&rates);
             for index in 0..weights.len() {
                 prop_assert!(Stripe::weighted(index, &weights).is_some(), "{weights:?}");
             }

@@ -1,8 +1,8 @@
-//! A carrier on simulated time with simulated agents and servers, for tests ([`SimBus`]). Messages
-//! are lost, delayed, repeated and reordered, and agents are killed and cut off. All of that is
-//! determined by a seed.
+//! Carries messages in simulated time between simulated agents and servers, for tests ([`SimBus`]).
+//! Messages are lost, delayed, repeated and reordered; agents are killed and cut off. A seed
+//! determines all these faults.
 
-use crate::agent::{Agent, AgentAct};
+use crate::agent::{Agent, AgentAction};
 use crate::bus::{Bus, BusEvent};
 use crate::frame::{FleetMessage, decode_alone, encode_alone};
 use crate::message::{Hello, PartTask, Seal, ToAgent, ToCoordinator};
@@ -17,19 +17,21 @@ use std::time::Duration;
 pub const MS: u64 = 1_000_000;
 pub const S: u64 = 1_000 * MS;
 
-/// The faults of messages on a simulated carrier.
+/// The faults of messages on a simulated transport.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct MessageFaults {
-    /// The shares of messages that are lost and that are repeated, 0 to 1.
+    /// The share of messages that are lost, 0 to 1.
     pub lost: f64,
+    /// The share of messages that arrive twice, 0 to 1.
     pub doubled: f64,
-    /// The smallest delay of a message, and the largest additional random delay, ns.
+    /// The smallest delay of a message, ns.
     pub delay_ns: u64,
+    /// The largest additional random delay of a message, ns.
     pub jitter_ns: u64,
 }
 
-/// A message that is being carried.
-struct Mail {
+/// A message that is on its way.
+struct MessageInTransit {
     agent: usize,
     is_to_agent: bool,
     bytes: Vec<u8>,
@@ -38,12 +40,12 @@ struct Mail {
 pub struct SimBus {
     pub now_ns: u64,
     pub message_faults: MessageFaults,
-    /// Time of the user's interrupt, ns.
+    /// The time at which the simulated user interrupts, ns.
     pub interrupted_at_ns: u64,
     pub agents: Vec<SimAgent>,
     rng: Rng,
-    /// Messages that are being carried, by arrival time and number.
-    mail: BTreeMap<(u64, u64), Mail>,
+    /// The messages that are on their way, by arrival time and number.
+    mail: BTreeMap<(u64, u64), MessageInTransit>,
     mails: u64,
     arrived: VecDeque<(usize, u64, BusEvent)>,
 }
@@ -54,9 +56,10 @@ pub struct SimAgent {
     load: Option<SimLoad>,
     /// Time range in which the agent has no connection, ns.
     pub cut_ns: (u64, u64),
-    /// Time at which the agent is killed, and whether the carrier reports that.
+    /// The time at which the agent is killed, and whether the transport reports that.
     pub killed_ns: Option<(u64, bool)>,
-    /// Time from which the agent's disk is full, ns. The agent then ends its load and reports that.
+    /// The time from which the agent's disk is full, ns. The agent then ends its load and reports
+    /// that.
     pub full_ns: u64,
     left: bool,
     /// The last time at which the agent's load was running, ns.
@@ -64,7 +67,7 @@ pub struct SimAgent {
 }
 
 impl SimBus {
-    /// A bus with this number of agents, whose clocks differ by days.
+    /// Returns a bus with this number of agents, whose clocks differ by days.
     pub fn new(agents: usize, weather: MessageFaults, seed: u64) -> SimBus {
         let agent = |number: usize| {
             let clock_offset_ns = (number as u64 + 2) * 86_400 * S;
@@ -96,7 +99,7 @@ impl SimBus {
         (0..self.agents.len()).map(|number| format!("load{number}")).collect()
     }
 
-    /// Sends a message to an agent (`is_to_agent`) or from it, with the faults of the carrier.
+    /// Sends a message to an agent (`is_to_agent`) or from it, with the faults of the transport.
     fn post(&mut self, is_to_agent: bool, agent: usize, bytes: Vec<u8>) {
         let copies = 1 + usize::from(self.rng.next_f64() < self.message_faults.doubled);
         for _ in 0..copies {
@@ -106,7 +109,7 @@ impl SimBus {
             let jitter_ns = (self.rng.next_f64() * self.message_faults.jitter_ns as f64) as u64;
             self.mails += 1;
             let at = (self.now_ns + self.message_faults.delay_ns + jitter_ns, self.mails);
-            self.mail.insert(at, Mail { agent, is_to_agent, bytes: bytes.clone() });
+            self.mail.insert(at, MessageInTransit { agent, is_to_agent, bytes: bytes.clone() });
         }
     }
 
@@ -116,7 +119,7 @@ impl SimBus {
         while let Some(first) = self.mail.first_entry()
             && first.key().0 <= self.now_ns
         {
-            let Mail { agent, is_to_agent, bytes } = first.remove();
+            let MessageInTransit { agent, is_to_agent, bytes } = first.remove();
             let there = &mut self.agents[agent];
             if there.is_cut(self.now_ns) || there.is_dead(self.now_ns) {
                 continue;
@@ -154,7 +157,7 @@ impl SimBus {
                 && load.has_begun()
                 && self.now_ns >= there.full_ns
             {
-                (load.is_to_end, load.died) = (true, Some("its spool cannot be written".to_owned()));
+                (load.is_to_end, load.died) = (true, Some("the agent's spool cannot be written".to_owned()));
             }
             if let Some(load) = &mut there.load
                 && load.advance(there_ns, &mut there.agent, &mut acts)
@@ -165,29 +168,29 @@ impl SimBus {
         }
     }
 
-    fn act(&mut self, agent: usize, acts: Vec<AgentAct>) {
+    fn act(&mut self, agent: usize, acts: Vec<AgentAction>) {
         let mut more = Vec::new();
         for act in acts {
             let there = &mut self.agents[agent];
             match act {
-                AgentAct::Send(message) => {
+                AgentAction::Send(message) => {
                     self.post(false, agent, encode_alone(|out| message.encode(out)));
                 }
-                AgentAct::Prepare(task) => {
+                AgentAction::Prepare(task) => {
                     there.load = Some(SimLoad::new(&task));
                     there.agent.take_preparation(task.epoch, Ok((Injector::default(), Vec::new())), &mut more);
                 }
-                AgentAct::Begin { origin_ns } => {
+                AgentAction::Begin { origin_ns } => {
                     there.load.iter_mut().for_each(|load| load.origin_ns = Some(origin_ns));
                 }
-                AgentAct::End => match &mut there.load {
+                AgentAction::End => match &mut there.load {
                     Some(load) if load.has_begun() => load.is_to_end = true,
                     _ => there.load = None,
                 },
-                AgentAct::Calibrate(task) => {
+                AgentAction::Calibrate(task) => {
                     there.agent.take_calibration(task.number, Ok(calibration(agent)), &mut more);
                 }
-                AgentAct::Leave => (there.left, there.load) = (true, None),
+                AgentAction::Leave => (there.left, there.load) = (true, None),
             }
         }
         if !more.is_empty() {
@@ -242,7 +245,7 @@ pub struct SimLoad {
     is_to_end: bool,
     /// The reason if the load ends by itself.
     died: Option<String>,
-    /// The sums of the ledgers by route, to find the requests in flight.
+    /// The sum of the ledgers for each route, from which the requests in flight follow.
     under_way: BTreeMap<u16, Ledger>,
 }
 
@@ -261,7 +264,7 @@ impl SimLoad {
     }
 
     /// Advances the load to a time. Returns whether the load has ended.
-    fn advance(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAct>) -> bool {
+    fn advance(&mut self, now_ns: u64, agent: &mut Agent, acts: &mut Vec<AgentAction>) -> bool {
         let Some(origin_ns) = self.origin_ns else { return false };
         while now_ns >= origin_ns + u64::from(self.next + 1) * Plan::TICK_NS
             && let Some(interval) = self.ticks.pop_front()
@@ -275,7 +278,7 @@ impl SimLoad {
         if self.is_to_end && !self.ticks.is_empty() {
             let mut last = Interval::default();
             for (route, ledger) in &self.under_way {
-                last.routes.of_mut(*route).ledger.in_flight = ledger.without_end();
+                last.routes.of_mut(*route).ledger.in_flight = ledger.without_outcome();
             }
             agent.tick(now_ns, self.epoch, self.next, last, acts);
             self.window_end_ns = u64::from(self.next) * Plan::TICK_NS;
@@ -289,21 +292,21 @@ impl SimLoad {
     }
 }
 
-/// The calibrated capacity of an agent's machine; it grows with the agent's number.
+/// Returns the calibrated capacity of an agent's machine; it grows with the agent's number.
 pub fn calibration(agent: usize) -> SelfMeasurement {
     let highest_rps = 10_000.0 * (agent + 1) as f64;
     SelfMeasurement { highest_rps, cpu_us: 9.0, rate_rps: 5_000.0, lag_p99_ns: 90_000, disturbance: None }
 }
 
-/// The seal of a part whose measured window ended at this time.
+/// Returns the seal of a part whose measured window ended at this time.
 pub fn seal_at(window_end_ns: u64) -> Seal {
     let (ledger, failed_answers) = (Ledger::default(), Vec::new());
     Seal { ticks: 0, ledger, window_end_ns, failed_answers, used_up: false, died: None }
 }
 
-/// The ticks of a stripe of an open loop on a simulated server. Response times are 1 to 250 ms, and
-/// about one request in 50 fails. The outcome of a request depends only on its number, so the
-/// stripes are independent of each other.
+/// Returns the ticks of a stripe of an open loop on a simulated server. Response times are 1 to 250
+/// ms, and about one request in 50 fails. The outcome of a request depends only on its number, so
+/// the stripes are independent of each other.
 pub fn simulated_ticks(plan: &Plan, stripe: Stripe) -> Vec<Interval> {
     let schedule = Arc::new(Schedule::compile(&plan.load));
     let mut ticks: Vec<(Interval, BTreeMap<u16, Histogram>, Histogram)> = Vec::new();

@@ -22,7 +22,7 @@ fn fleet_options(on_loss: AgentLossPolicy) -> FleetOptions {
     FleetOptions { workers, spin, preflight, on_loss, skew_ns_max: 60 * MS, system: String::new(), key: None }
 }
 
-/// A load of 400 requests a second for 3 s without a warm-up, on two routes.
+/// Returns a load of 400 requests a second for 3 s without a warm-up, on two routes.
 fn plan(seed: u64) -> Plan {
     let addresses = vec![([127, 0, 0, 1], 80).into()];
     let rate = Curve::constant(400.0);
@@ -42,13 +42,13 @@ fn on_tick(_: &Tick) -> ControlFlow<Stop> {
 }
 
 /// Runs one load of a fleet. The load starts 3 s after all agents are ready.
-fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, goes_on: bool) -> Run {
-    fleet.connect(plan, goes_on, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
+fn run(fleet: &mut FleetLoad<SimBus>, plan: &Plan, may_continue: bool) -> Run {
+    fleet.connect(plan, may_continue, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"));
     let origin_ns = fleet.bus().now_ns() + 3 * S;
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The bytes that a run has in a run file.
+/// Returns the bytes that a run has in a run file.
 fn bytes(run: &Run) -> Vec<u8> {
     let mut out = Vec::new();
     let (plan, injectors) = (Box::new(run.plan.clone()), run.injectors.clone());
@@ -62,13 +62,13 @@ fn bytes(run: &Run) -> Vec<u8> {
     out
 }
 
-/// The run of one process with this number of equal stripes.
+/// Returns the run of one process with this number of equal stripes.
 fn one_process(plan: &Plan, stripes: u64) -> Run {
-    one_process_of(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
+    one_process_with_stripes(plan, &(0..stripes).map(|part| Stripe::new(part, stripes)).collect::<Vec<_>>())
 }
 
-/// The run of one process with these stripes.
-fn one_process_of(plan: &Plan, stripes: &[Stripe]) -> Run {
+/// Returns the run of one process with these stripes.
+fn one_process_with_stripes(plan: &Plan, stripes: &[Stripe]) -> Run {
     let schedule = Schedule::compile(&plan.load);
     let injectors = vec![Injector::default(); stripes.len()];
     let mut collector = Collector::new(plan.record(), injectors, stripes.len(), &schedule);
@@ -84,7 +84,7 @@ fn one_process_of(plan: &Plan, stripes: &[Stripe]) -> Run {
 }
 
 #[test]
-fn three_agents_are_one_process_with_three_stripes_byte_for_byte() {
+fn three_agents_equal_one_process_with_three_stripes() {
     for seed in 0..20 {
         let weather = if seed == 0 { MessageFaults::default() } else { STORM };
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
@@ -110,14 +110,14 @@ fn weighted(weights: &[u32]) -> Vec<Stripe> {
 }
 
 #[test]
-fn agents_with_unequal_shares_are_one_process_with_these_stripes_byte_for_byte() {
+fn unequal_agents_equal_one_process_with_unequal_stripes() {
     for (seed, weights) in [(0, vec![2, 1, 1]), (1, vec![1, 2, 7]), (2, vec![61, 13, 54]), (3, vec![5, 5, 5])] {
         let weather = if seed == 0 { MessageFaults::default() } else { STORM };
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         fleet.set_weights(weights.clone(), None);
         let plan = plan(seed);
         let run = run(&mut fleet, &plan, true);
-        assert_eq!(bytes(&run), bytes(&one_process_of(&plan, &weighted(&weights))), "{weights:?}");
+        assert_eq!(bytes(&run), bytes(&one_process_with_stripes(&plan, &weighted(&weights))), "{weights:?}");
         let whole = run.totals().routes_sum.ledger;
         assert_eq!(
             whole.scheduled,
@@ -133,7 +133,7 @@ fn agents_with_unequal_shares_are_one_process_with_these_stripes_byte_for_byte()
 }
 
 #[test]
-fn the_others_keep_their_proportions_when_an_agent_is_lost() {
+fn remaining_agents_keep_their_proportions_after_a_loss() {
     let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
     fleet.set_weights(vec![4, 2, 1], None);
     fleet.bus_mut().agents[1].killed_ns = Some((6 * S, true));
@@ -142,13 +142,13 @@ fn the_others_keep_their_proportions_when_an_agent_is_lost() {
     let whole = one_process(&plan, 1).totals().routes_sum.ledger.scheduled;
     assert_eq!((lost.totals().routes_sum.ledger.scheduled, lost.agents[1].loss_reason.is_some()), (whole, true));
     let next = run(&mut fleet, &plan, true);
-    assert_eq!(bytes(&next), bytes(&one_process_of(&plan, &weighted(&[4, 1]))));
+    assert_eq!(bytes(&next), bytes(&one_process_with_stripes(&plan, &weighted(&[4, 1]))));
 }
 
-/// An agent with a full disk ends its load with all results delivered, and the other agents
-/// continue.
+/// Checks that an agent with a full disk ends its load and delivers all results, and that the other
+/// agents continue.
 #[test]
-fn full_disk_loses_agent_but_keeps_its_results() {
+fn a_full_disk_loses_the_agent_but_keeps_its_results() {
     for seed in 0..10 {
         let weather = if seed < 5 { MessageFaults::default() } else { STORM };
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
@@ -162,7 +162,7 @@ fn full_disk_loses_agent_but_keeps_its_results() {
         let (ledger, whole) = (run.totals().routes_sum.ledger, one_process(&plan, 3).totals().routes_sum.ledger);
         assert!(ledger.closes() && ledger.scheduled == whole.scheduled, "seed {seed}: {ledger:?} of {whole:?}");
         let full = &run.agents[2];
-        assert_eq!(full.loss_reason.as_deref(), Some("its spool cannot be written"), "seed {seed}");
+        assert_eq!(full.loss_reason.as_deref(), Some("the agent's spool cannot be written"), "seed {seed}");
         assert!(full.ledger.closes() && full.ledger.unsent > 0, "seed {seed}: {full:?}");
         // All ticks of the agent have arrived, and its seal.
         assert!((full_ms / 100 + 1..=full_ms / 100 + 3).contains(&full.frames), "seed {seed}: {full:?}");
@@ -170,7 +170,7 @@ fn full_disk_loses_agent_but_keeps_its_results() {
             run.agents[..2].iter().all(|agent| agent.loss_reason.is_none() && agent.ledger.unsent == 0),
             "seed {seed}"
         );
-        assert_eq!(fleet.take_warnings(), ["agent load2 was lost: its spool cannot be written"]);
+        assert_eq!(fleet.take_warnings(), ["agent load2 was lost: the agent's spool cannot be written"]);
     }
 }
 
@@ -188,7 +188,7 @@ fn agents_are_calibrated_despite_message_faults() {
 }
 
 #[test]
-fn requests_of_lost_agent_count_as_unsent() {
+fn requests_of_a_lost_agent_count_as_unsent() {
     for seed in 0..20 {
         let (tells, weather) = (seed % 2 == 0, if seed < 10 { MessageFaults::default() } else { STORM });
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
@@ -204,9 +204,9 @@ fn requests_of_lost_agent_count_as_unsent() {
         let [first, lost, third] = run.agents.as_slice() else { panic!("{:?}", run.agents) };
         assert!(first.loss_reason.is_none() && third.loss_reason.is_none() && first.ledger.unsent == 0, "seed {seed}");
         let why = lost.loss_reason.as_deref().unwrap_or_default();
-        assert_eq!(why, if tells { "its ssh ended" } else { "it sent nothing for 4 s" }, "seed {seed}");
+        assert_eq!(why, if tells { "its ssh ended" } else { "the agent sent nothing for 4 s" }, "seed {seed}");
         assert_eq!((lost.ledger.unsent, lost.ledger.closes()), (ledger.unsent, true), "seed {seed}");
-        // The messages of the agent before its end count, except those that were being carried.
+        // The agent's messages before its end count, except messages that had not yet arrived.
         let part = plan.load.duration_ns.expect("a length") - seed * 150 * MS;
         let expect = 400.0 / 3.0 * part as f64 / 1e9;
         assert!((lost.ledger.unsent as f64 - expect).abs() < 90.0, "seed {seed}: {} of {expect}", lost.ledger.unsent);
@@ -214,7 +214,7 @@ fn requests_of_lost_agent_count_as_unsent() {
 }
 
 #[test]
-fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
+fn a_study_continues_with_new_shares_after_an_agent_is_lost() {
     let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 7), AgentLossPolicy::Go);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
     let plan = plan(1);
@@ -228,7 +228,7 @@ fn a_study_goes_on_with_other_shares_after_an_agent_is_lost() {
 }
 
 #[test]
-fn policy_stop_ends_load_and_study_on_loss() {
+fn the_stop_policy_ends_load_and_study_after_a_loss() {
     let mut fleet = fleet(SimBus::new(2, MessageFaults::default(), 7), AgentLossPolicy::Stop);
     fleet.bus_mut().agents[0].killed_ns = Some((6 * S, true));
     let run = run(&mut fleet, &plan(1), true);
@@ -238,7 +238,7 @@ fn policy_stop_ends_load_and_study_on_loss() {
 }
 
 #[test]
-fn all_loads_end_within_a_second_when_the_user_wants_that() {
+fn an_interrupt_ends_all_loads_within_a_second() {
     for (seed, weather) in [(1, MessageFaults::default()), (2, STORM)] {
         let mut fleet = fleet(SimBus::new(3, weather, seed), AgentLossPolicy::Go);
         let plan = plan(seed);
@@ -261,7 +261,7 @@ fn all_loads_end_within_a_second_when_the_user_wants_that() {
 }
 
 #[test]
-fn no_load_runs_without_a_coordinator_for_longer_than_its_lease() {
+fn a_load_without_a_coordinator_ends_with_its_lease() {
     let mut fleet = fleet(SimBus::new(3, MessageFaults::default(), 3), AgentLossPolicy::Go);
     let mut plan = plan(3);
     plan.load.duration_ns = Some(60 * S);
@@ -282,7 +282,7 @@ fn no_load_runs_without_a_coordinator_for_longer_than_its_lease() {
 }
 
 #[test]
-fn a_clock_that_cannot_be_known_well_enough_is_refused() {
+fn a_clock_with_an_uncertain_offset_is_refused() {
     let far = MessageFaults { delay_ns: 100 * MS, ..MessageFaults::default() };
     let bus = SimBus::new(2, far, 1);
     let names = bus.names();
@@ -295,19 +295,19 @@ fn a_clock_that_cannot_be_known_well_enough_is_refused() {
     silent.agents[1].cut_ns = (0, u64::MAX);
     let failure =
         FleetLoad::meet(silent, &names, fleet_options(AgentLossPolicy::Go)).err().expect("nobody").to_string();
-    assert!(failure.contains("agent load1: it did not respond within 60 s"), "{failure}");
+    assert!(failure.contains("agent load1 did not respond within 60 s"), "{failure}");
 }
 
 #[test]
-fn a_carrier_takes_its_time() {
+fn a_bus_delays_messages() {
     let mut bus = SimBus::new(1, MessageFaults { delay_ns: 5 * MS, ..MessageFaults::default() }, 1);
     assert!(bus.receive(Duration::from_millis(3)).is_none());
     assert!(bus.receive(Duration::from_millis(9)).is_some_and(|(agent, at_ns, _)| agent == 0 && at_ns == 6 * MS));
 }
 
-/// Agents are killed and cut off at random times, with reliable and unreliable messages. Delivered
-/// results count once, and every ledger closes. A load without a lost agent is exact, and no load
-/// outlives its lease.
+/// Checks the results when agents are killed and cut off at random times, with reliable and
+/// unreliable messages. Delivered results must count once, and every ledger must close. A load
+/// without a lost agent must be exact, and no load may outlive its lease.
 #[test]
 fn ledgers_close_under_random_agent_faults() {
     let (mut losses, mut exact) = (0, 0);
@@ -344,18 +344,18 @@ fn ledgers_close_under_random_agent_faults() {
             assert!(agent.loss_reason.is_some() || agent.ledger.unsent == 0, "seed {seed}: {agent:?}");
         }
         let bus = fleet.bus_mut();
-        let over_ns = bus.now_ns + 11 * S;
-        while bus.now_ns < over_ns {
+        let finish_ns = bus.now_ns + 11 * S;
+        while bus.now_ns < finish_ns {
             bus.step();
         }
         let last_ns = bus.agents.iter().map(|agent| agent.loading_ns).max().expect("agents");
-        assert!(last_ns < over_ns - 500 * MS, "seed {seed}: a load runs on");
+        assert!(last_ns < finish_ns - 500 * MS, "seed {seed}: a load runs on");
     }
     assert!(losses > 50 && exact > 50, "{losses} losses, {exact} exact");
 }
 
 #[test]
-fn a_hundred_agents_are_one_load() {
+fn a_hundred_agents_make_one_load() {
     let mut fleet = fleet(SimBus::new(100, STORM, 5), AgentLossPolicy::Go);
     let mut plan = plan(5);
     plan.traffic.routes.push(plan.traffic.routes[0].clone());

@@ -28,7 +28,7 @@ const TAIL_BYTES: usize = 4;
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// The largest file of one run, bytes (4 GiB).
 const FILE_BYTES_MAX: u64 = 4 << 30;
-/// Time after which entries that are not recorded are removed. The bus drops them after the same
+/// The time after which unrecorded entries are removed. The bus drops intervals after the same
 /// time.
 const KEPT: Duration = Duration::from_secs(24 * 3_600);
 const EXTENSION: &str = "spool";
@@ -82,12 +82,12 @@ impl Spool {
         };
         let lock = lock(folder).map_err(cannot)?.ok_or_else(|| {
             Failure::usage(format!(
-                "the spool '{}' belongs to a running agent: name another with --spool",
+                "the spool '{}' belongs to a running agent: name another folder with --spool",
                 folder.display()
             ))
         })?;
         let mut files = BTreeMap::new();
-        for (run, file, entries) in read_left_entries(folder, SystemTime::now()).map_err(cannot)? {
+        for (run, file, entries) in read_earlier_entries(folder, SystemTime::now()).map_err(cannot)? {
             entries.into_iter().for_each(&mut outlet.stored);
             files.insert(run, file);
         }
@@ -102,13 +102,13 @@ impl Spool {
         let _ = self.orders.send(SpoolOrder::Append(entry));
     }
 
-    /// Notes that all entries of a run up to this key are recorded.
+    /// Tells the writing thread that all entries of a run up to this key are recorded.
     pub fn commit(&self, run: &str, key: (u64, u64)) {
         let _ = self.orders.send(SpoolOrder::Commit(run.to_owned(), key));
     }
 
-    /// Notes that the session of a run has ended. The file of the run is removed once all its
-    /// entries are recorded.
+    /// Tells the writing thread that the session of a run has ended. The run's file is removed once
+    /// all its entries are recorded.
     pub fn close(&self, run: &str) {
         let _ = self.orders.send(SpoolOrder::Close(run.to_owned()));
     }
@@ -125,20 +125,20 @@ fn lock(folder: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The spool file of one run.
+/// The spool file of one run, which stores intervals until they are recorded.
 #[derive(Debug)]
 struct SpoolFile {
     path: PathBuf,
     file: File,
     bytes: u64,
-    /// The keys of the entries that are not recorded yet.
+    /// The keys of the entries that no coordinator has recorded yet.
     open: BTreeSet<(u64, u64)>,
     last: (u64, u64),
     is_closed: bool,
 }
 
 /// Reads the entries that earlier agents left. Files that are too old are removed.
-fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
+fn read_earlier_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, SpoolFile, Vec<SpoolEntry>)>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -165,8 +165,8 @@ fn read_left_entries(folder: &Path, now: SystemTime) -> io::Result<Vec<(String, 
     Ok(found)
 }
 
-/// Parses the complete entries of a file. Returns them and the length of the file up to the last of
-/// them. Empty if the file is not a spool.
+/// Parses the complete entries of a file. Returns the entries, and the length of the file in bytes
+/// up to the last entry. The list is empty if the file is not a spool.
 fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     let (mut entries, mut at) = (Vec::new(), MAGIC.len());
     if !bytes.starts_with(&MAGIC) {
@@ -185,8 +185,8 @@ fn entries(run: &str, bytes: &[u8]) -> (Vec<SpoolEntry>, u64) {
     (entries, at as u64)
 }
 
-/// The key of an entry, and the length of its message in bytes. `None` if the header is incomplete
-/// or the length is too large.
+/// Returns the key of an entry, and the length of its message in bytes. `None` if the header is
+/// incomplete or the length is too large.
 fn entry_head(bytes: &[u8]) -> Option<((u64, u64), usize)> {
     let number = |from: usize| Some(u64::from_le_bytes(bytes.get(from..from + 8)?.try_into().ok()?));
     let length = u32::from_le_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn entries_of_killed_agent_return_until_recorded() {
+    fn spool_entries_of_a_killed_agent_are_resent_until_recorded() {
         let folder = folder();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
@@ -405,7 +405,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spool_that_cannot_be_written_says_so_once_and_hands_on() {
+    fn an_unwritable_spool_reports_once_and_forwards_frames() {
         let folder = folder();
         let (spool, stored, failures) = open(&folder);
         let spool = spool.expect("opens");
@@ -423,22 +423,22 @@ mod tests {
     }
 
     #[test]
-    fn old_entries_are_removed() {
+    fn old_spool_entries_are_removed() {
         let folder = folder();
         fs::create_dir_all(&folder).expect("made");
         let mut file = SpoolFile::create(&folder, "r1").expect("made");
         file.append(&entry("r1", 1)).expect("written");
         let later = |seconds| SystemTime::now() + Duration::from_secs(seconds);
-        assert_eq!(read_left_entries(&folder, later(3_600)).expect("read").len(), 1);
+        assert_eq!(read_earlier_entries(&folder, later(3_600)).expect("read").len(), 1);
         assert!(
-            read_left_entries(&folder, later(90_000)).expect("read").is_empty() && !folder.join("r1.spool").exists()
+            read_earlier_entries(&folder, later(90_000)).expect("read").is_empty() && !folder.join("r1.spool").exists()
         );
         let _ = fs::remove_dir_all(&folder);
     }
 
     proptest! {
         #[test]
-        fn any_bytes_are_entries_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..250) {
+        fn any_spool_bytes_are_entries_or_ignored(bytes in prop::collection::vec(any::<u8>(), 0..200), cut in 0usize..250) {
             let mut whole = MAGIC.to_vec();
             whole.extend_from_slice(&bytes);
             whole.truncate(cut);

@@ -3,9 +3,9 @@
 //! --stdio`, and the pipe of `ssh` carries the messages. Nothing stays on the machine: the agent
 //! ends with the pipe.
 //!
-//! `ssh` runs in batch mode, because possibly nobody is there to answer a question. The shell
-//! command in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments except the options. Not
-//! here: the messages over the pipe, and the choice of machines (`ssh`, `watching`).
+//! `ssh` runs in batch mode, because nobody may be present to answer a question. The shell command
+//! in `$PLIMSOLL_SSH` replaces `ssh` and gets the same arguments, except the options. Not here: the
+//! messages over the pipe, and the choice of machines (`ssh`, `watching`).
 
 use crate::pipe_bus::{ExitFormatter, PipeCommand};
 use crate::place::SshHost;
@@ -14,7 +14,7 @@ use plimsoll_model::redact;
 use plimsoll_sys::system_text;
 use std::process::Command;
 
-/// Environment variable with a shell command that replaces `ssh`.
+/// The environment variable with a shell command that replaces `ssh`.
 const SSH_VARIABLE: &str = "PLIMSOLL_SSH";
 /// Options for `ssh`: it asks no questions, and notices within seconds that the connection is lost.
 const SSH_OPTIONS: [&str; 8] = [
@@ -35,9 +35,9 @@ pub fn own_program(copy_flag: &str) -> Result<Vec<u8>, Failure> {
         .map_err(|error| Failure::start(format!("{copy_flag}: this program cannot be read: {}", system_text(&error))))
 }
 
-/// The command that starts an agent on a host: `plimsoll agent --stdio` with the arguments `words`.
-/// If `program` is given, a copy of it runs instead. `copy_flag` is the option that requests a
-/// copy, for messages.
+/// Returns the command that starts an agent on a host: `plimsoll agent --stdio` with the arguments
+/// `words`. If `program` is given, a copy of it runs instead. `copy_flag` is the option that
+/// requests a copy, for messages.
 pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_flag: &'static str) -> PipeCommand {
     let command = command(host, &remote_line(words, program.as_ref().map(Vec::len)));
     let of = host.clone();
@@ -45,8 +45,8 @@ pub fn pipe_command(host: &SshHost, words: &str, program: Option<Vec<u8>>, copy_
     PipeCommand { name: host.name.clone(), command, first: program, last_words }
 }
 
-/// The line that the remote shell runs. If the program is copied, it arrives first over the same
-/// pipe, and is removed when the agent ends.
+/// Returns the line that the remote shell runs. If the program is copied, it arrives first over the
+/// same pipe, and is removed when the agent ends.
 fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     match copied_bytes {
         // The version is printed first, so that the error for an old plimsoll can name it.
@@ -58,7 +58,7 @@ fn remote_line(words: &str, copied_bytes: Option<usize>) -> String {
     }
 }
 
-/// The local command that runs a line on a host.
+/// Returns the local command that runs a line on a host.
 fn command(host: &SshHost, line: &str) -> Command {
     let mut command = match std::env::var_os(SSH_VARIABLE).filter(|it| !it.is_empty()) {
         None => {
@@ -81,8 +81,8 @@ fn command(host: &SshHost, line: &str) -> Command {
     command
 }
 
-/// Explains why an agent ended, as a sentence about "it". The sentence says how to correct the
-/// problem if that is known. `words` are the last lines of standard error.
+/// Explains why an agent ended, in a sentence that calls the agent "it". The sentence also says how
+/// to correct the problem, if that is known. `words` are the last lines of standard error.
 fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &str) -> String {
     let SshHost { destination, .. } = host;
     let has = |part: &str| words.contains(part);
@@ -90,33 +90,36 @@ fn explanation(host: &SshHost, words: &str, wrong: Option<String>, copy_flag: &s
     let lines = || words.lines().map(str::trim).filter(|line| !line.is_empty());
     if has("REMOTE HOST IDENTIFICATION HAS CHANGED") {
         return format!(
-            "its host key differs from the key that ssh knows. If the change is right, run ssh-keygen -R \
-            {destination} and log in once"
+            "the machine's host key differs from the key that ssh knows. If the new key is correct, run ssh-keygen \
+             -R {destination} and log in once"
         );
     }
     if has("Host key verification failed") {
-        return format!("ssh does not know its host key: log in once by hand (ssh {destination})");
+        return format!("ssh does not know the machine's host key: log in once by hand (ssh {destination})");
     }
     if has("Permission denied") || has("Too many authentication failures") {
         return format!(
-            "ssh needs a password there, and plimsoll cannot type one: set up a key (ssh-copy-id {destination})"
+            "ssh needs a password for this machine, and plimsoll cannot type passwords: set up a key (ssh-copy-id \
+             {destination})"
         );
     }
     if has("plimsoll: not found") || has("plimsoll: command not found") || has("Unknown command: plimsoll") {
-        return format!("it has no plimsoll in its PATH: install the same version there, or add {copy_flag}");
+        return format!("the machine has no plimsoll in its PATH: install the same version there, or add {copy_flag}");
     }
     if has("unexpected argument '--") || has("unrecognized subcommand 'agent'") {
         let theirs = lines().find(is_version).unwrap_or("an older plimsoll");
         let own = env!("CARGO_PKG_VERSION");
         return format!(
-            "it has {theirs}, which cannot do this, and this is plimsoll {own}: install the same there, or add {copy_flag}"
+            "the machine has {theirs}, which cannot do this, and this is plimsoll {own}: install the same version \
+             there, or add {copy_flag}"
         );
     }
     let last = lines().rfind(|line| !is_version(line)).map(redact::line).unwrap_or_default();
     let last: String = last.chars().filter(|c| !c.is_control()).take(200).collect();
     if last.starts_with("ssh: ") {
         return format!(
-            "it cannot be reached ({last}): check its name and port, and log in once by hand (ssh {destination})"
+            "the machine cannot be reached ({last}): check the host name and port, and log in once by hand (ssh \
+             {destination})"
         );
     }
     match (wrong, last.as_str()) {
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn last_words_are_told_with_the_way_out() {
+    fn ssh_errors_are_reported_with_a_remedy() {
         let host = host("ssh://ann@load1:22");
         for (words, wrong, part) in [
             ("ann@load1: Permission denied (publickey,password).", None, "ssh-copy-id ann@load1"),
@@ -150,10 +153,22 @@ mod tests {
                 "ssh-keygen -R",
             ),
             ("Host key verification failed.", None, "log in once"),
-            ("bash: line 1: plimsoll: command not found", Some("it is no agent"), "--fleet-copy"),
+            (
+                "bash: line 1: plimsoll: command not found",
+                Some("the program there is not a plimsoll agent"),
+                "--fleet-copy",
+            ),
             ("sh: 1: exec: plimsoll: not found", None, "--fleet-copy"),
-            ("ssh: connect to host load1 port 22: Connection refused\n", None, "Connection refused): check its name"),
-            ("plimsoll 0.0.7\nerror: unexpected argument '--watch-only' found", None, "it has plimsoll 0.0.7, which"),
+            (
+                "ssh: connect to host load1 port 22: Connection refused\n",
+                None,
+                "Connection refused): check the host name",
+            ),
+            (
+                "plimsoll 0.0.7\nerror: unexpected argument '--watch-only' found",
+                None,
+                "the machine has plimsoll 0.0.7, which",
+            ),
             ("plimsoll 0.0.7\n", None, "the ssh connection ended"),
             ("", None, "the ssh connection ended"),
             ("", Some("a message is damaged"), "a message is damaged"),
@@ -165,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_for_another_shell_runs_there() {
+    fn remote_command_lines_are_quoted_for_the_remote_shell() {
         assert_eq!(
             remote_line("--allow '10.0.0.1:80,[::1]:80'", None),
             "plimsoll --version >&2 && exec plimsoll agent --stdio --allow '10.0.0.1:80,[::1]:80'"

@@ -32,7 +32,7 @@ impl StdioLink {
         StdioLink { outgoing }
     }
 
-    /// Sends a message. If the coordinator is gone, the end of standard input reports that.
+    /// Sends a message. If the coordinator is gone, the end of standard input reports the loss.
     pub fn send(&self, message: &ToCoordinator) {
         let mut bytes = Vec::new();
         message.encode(&mut bytes);

@@ -1,5 +1,5 @@
-//! Keys with which a coordinator signs tasks ([`TaskKey`]) and an agent verifies them
-//! ([`TaskVerifier`]). With them, access to the bus alone is not enough to start a load.
+//! Keys with which a coordinator signs tasks ([`TaskKey`]) and an agent verifies tasks
+//! ([`TaskVerifier`]). With these keys, access to the bus alone is not enough to start a load.
 //!
 //! The signature covers the task, its plan, the name of the run and an expiry time. A recorded task
 //! cannot be used again, because another run has another name. Not here: the addresses that agents
@@ -15,18 +15,20 @@ use std::io::ErrorKind;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Environment variable with the path of a coordinator's key file.
+/// The environment variable with the path of a coordinator's key file.
 const KEY_VARIABLE: &str = "PLIMSOLL_FLEET_KEY";
-/// Prefixes of the text lines with a secret key and with a public key.
+/// The prefix of a text line with a secret key.
 const SECRET_PREFIX: &str = "ed25519-secret:";
+/// The prefix of a text line with a public key.
 const PUBLIC_PREFIX: &str = "ed25519:";
 const KEY_BYTES: usize = 32;
-/// Validity of a task after its signature, s. The calendar clocks of the two machines may differ by
-/// as much.
+/// The time after its signature for which a task is valid, s. The calendar clocks of the two
+/// machines may differ by the same time.
 const VALID_S: u64 = 600;
-/// Prefixes of the signed bytes of tasks and of calibrations. A signature for one purpose is
-/// therefore invalid for any other.
+/// The prefix of the signed bytes of a task. Because of the prefix, the signature is invalid for
+/// any other purpose.
 const PURPOSE: &[u8] = b"plimsoll fleet task 1\0";
+/// The prefix of the signed bytes of a calibration request.
 const CALIBRATION_PURPOSE: &[u8] = b"plimsoll fleet calibration 1\0";
 
 /// A coordinator's secret key, which signs tasks.
@@ -61,7 +63,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
 pub fn random<const N: usize>() -> Result<[u8; N], Failure> {
     let mut bytes = [0; N];
     let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Failure::start("the operating system gives no random numbers: nothing can be signed"))?;
+    filled.map_err(|_| Failure::start("the operating system provides no random numbers, so plimsoll cannot sign"))?;
     Ok(bytes)
 }
 
@@ -69,7 +71,7 @@ fn unix_s() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
 }
 
-/// The bytes of a task that are signed.
+/// Returns the bytes of a task that are signed.
 fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = PURPOSE.to_vec();
     let workers = task.workers.map_or(0, |workers| u64::from(workers) + 1);
@@ -84,7 +86,7 @@ fn signed_bytes(run: &str, task: &PartTask, expires_unix_s: u64) -> Vec<u8> {
     bytes
 }
 
-/// The bytes of a calibration request that are signed.
+/// Returns the bytes of a calibration request that are signed.
 fn signed_calibration_bytes(run: &str, number: u32, expires_unix_s: u64) -> Vec<u8> {
     let mut bytes = CALIBRATION_PURPOSE.to_vec();
     bytes.extend_from_slice(&number.to_le_bytes());
@@ -98,11 +100,11 @@ impl TaskKey {
     /// with the public key, for agents.
     pub fn create(path: &Path) -> Result<String, Failure> {
         let seed: [u8; KEY_BYTES] = random()?;
-        let key = TaskKey::of_seed(&seed).map_err(Failure::start)?;
+        let key = TaskKey::key_from_seed(&seed).map_err(Failure::start)?;
         let line = format!("{SECRET_PREFIX}{}\n", hex(&seed));
         output_file::create_private(path, line.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::AlreadyExists => Failure::usage(format!(
-                "'{}' exists, and agents may trust a key in it: give another name",
+                "'{}' exists, and agents may trust a key in it: give another file name",
                 path.display()
             )),
             _ => Failure::start(format!("the key '{}' cannot be written: {}", path.display(), system_text(&error))),
@@ -110,7 +112,7 @@ impl TaskKey {
         Ok(key.public())
     }
 
-    fn of_seed(seed: &[u8]) -> Result<TaskKey, String> {
+    fn key_from_seed(seed: &[u8]) -> Result<TaskKey, String> {
         let pair = Ed25519KeyPair::from_seed_unchecked(seed).map_err(|_| "the key is no ed25519 key".to_owned())?;
         Ok(TaskKey { pair })
     }
@@ -120,17 +122,17 @@ impl TaskKey {
         let text = std::fs::read_to_string(path)
             .map_err(|error| format!("'{path}' cannot be read: {}", system_text(&error)))?;
         let seed = text.trim().strip_prefix(SECRET_PREFIX).and_then(from_hex);
-        let key = seed.and_then(|seed| TaskKey::of_seed(&seed).ok());
-        key.ok_or_else(|| format!("'{path}' holds no key of a fleet: make one with plimsoll fleet key FILE"))
+        let key = seed.and_then(|seed| TaskKey::key_from_seed(&seed).ok());
+        key.ok_or_else(|| format!("'{path}' contains no fleet key: make a key with plimsoll fleet key FILE"))
     }
 
-    /// The line with the public key, for agents.
+    /// Returns the line with the public key, for agents.
     pub fn public(&self) -> String {
         format!("{PUBLIC_PREFIX}{}", hex(self.pair.public_key().as_ref()))
     }
 
-    /// The key that the environment variable names; `None` if it is not set.
-    pub fn of_environment() -> Result<Option<TaskKey>, Failure> {
+    /// Returns the key that the environment variable names; `None` if it is not set.
+    pub fn key_from_environment() -> Result<Option<TaskKey>, Failure> {
         let path = std::env::var(KEY_VARIABLE).ok().filter(|path| !path.is_empty());
         let key = path.as_deref().map(TaskKey::read).transpose();
         key.map_err(|why| Failure::usage(format!("${KEY_VARIABLE}: {why}")))
@@ -163,13 +165,14 @@ impl TaskVerifier {
             .ok_or_else(|| "the key is not the line that plimsoll fleet key prints: ed25519: and 64 digits".to_owned())
     }
 
-    /// Checks the signature of a task of the run named `run`. An error is a sentence about "it",
-    /// the agent.
+    /// Checks the signature of a task of the run named `run`. An error is a sentence that calls the
+    /// agent "it".
     pub fn check(&self, run: &str, task: &PartTask) -> Result<(), String> {
         self.check_at(run, task, unix_s())
     }
 
-    /// Checks the signature of a calibration request. An error is a sentence about "it", the agent.
+    /// Checks the signature of a calibration request. An error is a sentence that calls the agent
+    /// "it".
     pub fn check_calibration(&self, run: &str, task: &CalibrationTask) -> Result<(), String> {
         let bytes = |expires_unix_s| signed_calibration_bytes(run, task.number, expires_unix_s);
         self.check_bytes(task.signature.as_ref(), bytes, unix_s())
@@ -199,9 +202,8 @@ impl TaskVerifier {
                 .to_owned());
         }
         if !(now_unix_s..=now_unix_s + 2 * VALID_S).contains(expires_unix_s) {
-            return Err(
-                "the plan was signed at another time than its clock shows: set the clocks of both machines".to_owned()
-            );
+            return Err("the signing time of the plan differs from the agent's clock: set the clocks of both machines"
+                .to_owned());
         }
         Ok(())
     }
@@ -220,7 +222,7 @@ mod tests {
 
     #[test]
     fn only_the_signed_task_of_the_run_is_accepted() {
-        let key = TaskKey::of_seed(&[7; 32]).expect("a key");
+        let key = TaskKey::key_from_seed(&[7; 32]).expect("a key");
         let verifier = TaskVerifier::parse(&key.public()).expect("a line");
         let unsigned = task();
         assert!(verifier.check("r1", &unsigned).is_err_and(|said| said.contains("$PLIMSOLL_FLEET_KEY")));
@@ -249,7 +251,7 @@ mod tests {
         ] {
             assert!(refuses("r1", &changed), "{changed:?}");
         }
-        let other = TaskKey::of_seed(&[8; 32]).expect("a key");
+        let other = TaskKey::key_from_seed(&[8; 32]).expect("a key");
         let foreign = PartTask { signature: Some(other.sign("r1", &signed)), ..signed.clone() };
         assert!(refuses("r1", &foreign));
         for at_s in [0, expires_unix_s + 2 * VALID_S, expires_unix_s - 3 * VALID_S] {
@@ -259,7 +261,7 @@ mod tests {
 
     #[test]
     fn only_the_signed_calibration_of_the_run_is_accepted() {
-        let key = TaskKey::of_seed(&[7; 32]).expect("a key");
+        let key = TaskKey::key_from_seed(&[7; 32]).expect("a key");
         let verifier = TaskVerifier::parse(&key.public()).expect("a line");
         let signed = CalibrationTask { number: 3, signature: Some(key.sign_calibration("r1", 3)) };
         assert_eq!(verifier.check_calibration("r1", &signed), Ok(()));
@@ -274,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_key_is_refused() {
+    fn invalid_task_keys_are_refused() {
         for text in
             ["", "ed25519:", "ed25519:0", "ed25519:zz", "ed25519-secret:00", &format!("ed25519:{}", "0".repeat(62))]
         {

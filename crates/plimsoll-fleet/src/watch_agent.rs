@@ -9,10 +9,10 @@ use crate::message::{AgentPhase, CalibrationTask, Hello, ToAgent, ToCoordinator,
 
 /// An action that the owner of a [`WatchAgent`] must carry out.
 #[derive(Debug, Clone, PartialEq)]
-pub enum WatchAct {
+pub enum WatchAgentAction {
     /// Send this message to the coordinator.
     Send(ToCoordinator),
-    /// Measure this server instead of any earlier one.
+    /// Measure this server instead of any earlier server.
     Begin(WatchTask),
     /// Take a sample of readings now, and send it with this number.
     Sample(u32),
@@ -24,7 +24,7 @@ pub enum WatchAct {
 #[derive(Debug)]
 pub struct WatchAgent {
     hello: Hello,
-    /// The current task, and the reply to it, kept to be repeated if it was lost.
+    /// The current task, and its reply, which the agent sends again if the reply was lost.
     task: Option<(WatchTask, Option<ToCoordinator>)>,
     heard_ns: u64,
     beat_ns: Option<u64>,
@@ -37,28 +37,30 @@ impl WatchAgent {
     }
 
     /// Handles a message of the coordinator, and appends the resulting actions.
-    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAct>) {
+    pub fn take(&mut self, now_ns: u64, message: ToAgent, acts: &mut Vec<WatchAgentAction>) {
         self.heard_ns = now_ns;
         match message {
-            ToAgent::Ping { number } => acts.push(WatchAct::Send(ToCoordinator::Pong { number, agent_ns: now_ns })),
+            ToAgent::Ping { number } => {
+                acts.push(WatchAgentAction::Send(ToCoordinator::Pong { number, agent_ns: now_ns }))
+            }
             ToAgent::Watch(task) => match &self.task {
-                Some((known, answer)) if *known == task => acts.extend(answer.clone().map(WatchAct::Send)),
+                Some((known, answer)) if *known == task => acts.extend(answer.clone().map(WatchAgentAction::Send)),
                 _ => {
                     self.task = Some((task.clone(), None));
-                    acts.push(WatchAct::Begin(task));
+                    acts.push(WatchAgentAction::Begin(task));
                 }
             },
-            ToAgent::Sample { number } => acts.push(WatchAct::Sample(number)),
+            ToAgent::Sample { number } => acts.push(WatchAgentAction::Sample(number)),
             ToAgent::Prepare(task) => {
-                let reason = "the agent only observes a server (--watch-only), and makes no load".to_owned();
-                acts.push(WatchAct::Send(ToCoordinator::Refused { epoch: task.epoch, reason }));
+                let reason = "the agent only observes a server (--watch-only), and generates no load".to_owned();
+                acts.push(WatchAgentAction::Send(ToCoordinator::Refused { epoch: task.epoch, reason }));
             }
             ToAgent::Calibrate(CalibrationTask { number, .. }) => {
-                let result = Err("the agent only observes a server (--watch-only), and makes no load".to_owned());
-                acts.push(WatchAct::Send(ToCoordinator::Calibrated { number, result }));
+                let result = Err("the agent only observes a server (--watch-only), and generates no load".to_owned());
+                acts.push(WatchAgentAction::Send(ToCoordinator::Calibrated { number, result }));
             }
-            ToAgent::Leave => acts.push(WatchAct::Leave),
-            // A message about loads, or a heartbeat, which needs no action.
+            ToAgent::Leave => acts.push(WatchAgentAction::Leave),
+            // A message about loads or a heartbeat needs no action.
             ToAgent::Start { .. } | ToAgent::Commit { .. } | ToAgent::Stop { .. } | ToAgent::Lease => {}
         }
     }
@@ -73,18 +75,18 @@ impl WatchAgent {
     }
 
     /// Appends the actions that are due now: heartbeats, and the end of the session.
-    pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAct>) {
+    pub fn poll(&mut self, now_ns: u64, acts: &mut Vec<WatchAgentAction>) {
         if now_ns.saturating_sub(self.heard_ns) >= LEASE_NS {
-            acts.push(WatchAct::Leave);
+            acts.push(WatchAgentAction::Leave);
         }
         if self.beat_ns.is_none_or(|beat_ns| now_ns >= beat_ns + BEAT_NS) {
             self.beat_ns = Some(now_ns);
             // Until the first task, the coordinator may not know the agent, so the agent introduces
             // itself.
             if self.task.is_none() {
-                acts.push(WatchAct::Send(ToCoordinator::Hello(self.hello.clone())));
+                acts.push(WatchAgentAction::Send(ToCoordinator::Hello(self.hello.clone())));
             }
-            acts.push(WatchAct::Send(ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }));
+            acts.push(WatchAgentAction::Send(ToCoordinator::Beat { epoch: 0, phase: AgentPhase::Idle }));
         }
     }
 }
@@ -102,26 +104,26 @@ mod tests {
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
-    /// One letter for each action.
-    fn letters(act: impl FnOnce(&mut Vec<WatchAct>)) -> String {
+    /// Returns a text with one letter for each action.
+    fn letters(act: impl FnOnce(&mut Vec<WatchAgentAction>)) -> String {
         let mut acts = Vec::new();
         act(&mut acts);
-        let letter = |act: &WatchAct| match act {
-            WatchAct::Send(ToCoordinator::Hello(_)) => 'h',
-            WatchAct::Send(ToCoordinator::Pong { .. }) => 'o',
-            WatchAct::Send(ToCoordinator::Beat { .. }) => 'b',
-            WatchAct::Send(ToCoordinator::Watching(Ok(()))) => 'y',
-            WatchAct::Send(ToCoordinator::Watching(Err(_)) | ToCoordinator::Refused { .. }) => 'n',
-            WatchAct::Send(_) => '?',
-            WatchAct::Begin(_) => 'B',
-            WatchAct::Sample(_) => 'S',
-            WatchAct::Leave => 'L',
+        let letter = |act: &WatchAgentAction| match act {
+            WatchAgentAction::Send(ToCoordinator::Hello(_)) => 'h',
+            WatchAgentAction::Send(ToCoordinator::Pong { .. }) => 'o',
+            WatchAgentAction::Send(ToCoordinator::Beat { .. }) => 'b',
+            WatchAgentAction::Send(ToCoordinator::Watching(Ok(()))) => 'y',
+            WatchAgentAction::Send(ToCoordinator::Watching(Err(_)) | ToCoordinator::Refused { .. }) => 'n',
+            WatchAgentAction::Send(_) => '?',
+            WatchAgentAction::Begin(_) => 'B',
+            WatchAgentAction::Sample(_) => 'S',
+            WatchAgentAction::Leave => 'L',
         };
         acts.iter().map(letter).collect()
     }
 
     #[test]
-    fn a_server_is_watched_once_and_the_answer_comes_again() {
+    fn a_repeated_watch_request_gets_the_same_reply() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         assert_eq!(letters(|acts| agent.poll(0, acts)), "hb");
         assert_eq!(letters(|acts| agent.take(0, ToAgent::Ping { number: 1 }, acts)), "o");
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn watch_agent_refuses_loads_and_ends_alone() {
+    fn a_watch_agent_refuses_loads_and_ends_without_a_coordinator() {
         let mut agent = WatchAgent::new(Hello::default(), 0);
         let (workers, spin, preflight, plan) = (None, Spin::Auto, false, vec![1]);
         let weights = Vec::new();

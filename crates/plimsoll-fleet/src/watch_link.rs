@@ -13,11 +13,12 @@ use std::time::Duration;
 
 /// The number of the only agent.
 const AGENT: usize = 0;
-/// The longest waits for the agent's hello message, and until the agent has found the server, ns.
+/// The longest wait for the agent's hello message, ns.
 const HELLO_NS_MAX: u64 = 60_000_000_000;
+/// The longest wait until the agent has found the server, ns.
 const WATCHING_NS_MAX: u64 = 20_000_000_000;
-/// Time after which the request to measure is repeated, ns.
-const WATCH_AGAIN_NS: u64 = 2_000_000_000;
+/// The time after which the request to measure is repeated, ns.
+const WATCH_REPEAT_NS: u64 = 2_000_000_000;
 /// The longest wait for a message before due messages are sent.
 pub const LOOK: Duration = Duration::from_millis(20);
 /// The largest number of messages that are handled at once.
@@ -41,8 +42,8 @@ pub struct WatchLink<B: Bus> {
 }
 
 impl<B: Bus> WatchLink<B> {
-    /// Waits until the agent on the bus is present and its clock is known. Errors of a link are
-    /// sentences about "it", the agent, whose name the caller adds.
+    /// Waits until the agent on the bus is present and its clock is known. All errors of a link are
+    /// sentences that call the agent "it"; the caller adds the agent's name.
     pub fn meet(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
@@ -61,7 +62,7 @@ impl<B: Bus> WatchLink<B> {
         let mut asked_ns = None::<u64>;
         loop {
             let now_ns = self.bus.now_ns();
-            if asked_ns.is_none_or(|asked_ns| now_ns >= asked_ns + WATCH_AGAIN_NS) {
+            if asked_ns.is_none_or(|asked_ns| now_ns >= asked_ns + WATCH_REPEAT_NS) {
                 asked_ns = Some(now_ns);
                 self.bus.send(AGENT, &ToAgent::Watch(task.clone()));
             }
@@ -75,7 +76,7 @@ impl<B: Bus> WatchLink<B> {
         }
     }
 
-    /// The hello message of the agent, once it has arrived.
+    /// Returns the hello message of the agent, once it has arrived.
     pub fn hello(&self) -> Option<&Hello> {
         self.coordinator.hello(AGENT)
     }
@@ -85,16 +86,16 @@ impl<B: Bus> WatchLink<B> {
         self.bus.send(AGENT, &ToAgent::Sample { number });
     }
 
-    /// Returns readings that have arrived, or that arrive within `patience`. After the last
-    /// readings, an error says why there are no more.
+    /// Returns the readings that have arrived, or that arrive within `patience`. After the last
+    /// readings, an error says why no more readings come.
     pub fn receive(&mut self, patience: Duration) -> Result<Vec<ReadingBatch>, String> {
         let said = self.pump(patience);
         let are_readings = |message: &ToCoordinator| matches!(message, ToCoordinator::Readings { .. });
         if let Some(why) = self.coordinator.loss(AGENT).filter(|_| !said.iter().any(are_readings)) {
             return Err(why.to_owned());
         }
-        // All readings of one message belong to one tick, in which the clock hardly drifts. So one
-        // offset fits all.
+        // All readings of one message belong to one tick, in which the clock hardly drifts. One
+        // offset is therefore right for all readings.
         let offset_ns = self.coordinator.clock(AGENT).offset_ns();
         let came = said.into_iter().filter_map(|message| match message {
             ToCoordinator::Readings { sample, live_milli, probes } => {
@@ -111,14 +112,15 @@ impl<B: Bus> WatchLink<B> {
         match self.hello().filter(|hello| hello.plimsoll != own) {
             None => Ok(()),
             Some(hello) => Err(format!(
-                "it is plimsoll {}, and this is plimsoll {own}: install the same there, or add --watch-copy",
+                "the agent there is plimsoll {}, and this is plimsoll {own}: install the same version there, or add \
+                 --watch-copy",
                 hello.plimsoll
             )),
         }
     }
 
-    /// Receives messages once and returns those about the measurement. From `until_ns` on it fails;
-    /// `what` names the missing action of the agent.
+    /// Receives messages once and returns the messages about the measurement. Returns an error
+    /// after `until_ns`; `what` then names what the agent has not done.
     fn wait_until(&mut self, until_ns: u64, what: &str) -> Result<Vec<ToCoordinator>, String> {
         let said = self.pump(LOOK);
         if let Some(why) = self.coordinator.loss(AGENT) {
@@ -128,12 +130,12 @@ impl<B: Bus> WatchLink<B> {
             return Err("interrupted".to_owned());
         }
         match self.bus.now_ns() >= until_ns {
-            true => Err(format!("it {what} in time: log in by hand and look for what takes it so long")),
+            true => Err(format!("the agent there {what} in time: log in by hand and look for the reason of the delay")),
             false => Ok(said),
         }
     }
 
-    /// Receives waiting messages and sends those that are due. Returns the messages about the
+    /// Receives waiting messages and sends due messages. Returns the received messages about the
     /// measurement.
     fn pump(&mut self, patience: Duration) -> Vec<ToCoordinator> {
         let (mut said, mut events, mut patience) = (Vec::new(), Vec::new(), patience);
@@ -170,14 +172,14 @@ impl<B: Bus> Drop for WatchLink<B> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::watch_agent::{WatchAct, WatchAgent};
+    use crate::watch_agent::{WatchAgent, WatchAgentAction};
     use plimsoll_model::{Series, SeriesKind, SeriesSample};
     use std::collections::VecDeque;
 
     const MS: u64 = 1_000_000;
     const DAY_NS: u64 = 86_400_000_000_000;
 
-    /// An agent on simulated time, whose clock is a day ahead, behind a carrier with latency.
+    /// An agent on simulated time, whose clock is a day ahead, behind a transport with latency.
     struct WatchedBus {
         now_ns: u64,
         way_ns: u64,
@@ -186,10 +188,11 @@ mod tests {
         answer: Result<(), String>,
         to_agent: VecDeque<(u64, ToAgent)>,
         to_us: VecDeque<(u64, ToCoordinator)>,
-        /// Time at which the agent dies. `tells` says whether the carrier reports that after the
-        /// agent's messages, and `last_words` whether that report is next.
+        /// The time at which the agent dies, ns.
         dies_ns: u64,
+        /// Whether the transport reports the agent's death after the agent's messages.
         tells: bool,
+        /// Whether the report of the agent's death comes next.
         last_words: bool,
     }
 
@@ -223,16 +226,16 @@ mod tests {
             self.agent.poll(there_ns, &mut acts);
             for act in acts {
                 let message = match act {
-                    WatchAct::Send(message) => message,
-                    WatchAct::Begin(_) => self.agent.take_watch_result(self.answer.clone()),
-                    WatchAct::Sample(sample) => {
+                    WatchAgentAction::Send(message) => message,
+                    WatchAgentAction::Begin(_) => self.agent.take_watch_result(self.answer.clone()),
+                    WatchAgentAction::Sample(sample) => {
                         let mut series = Series::new(SeriesKind::Counter, "ns");
                         series.push(SeriesSample { at_ns: there_ns as i64, value: 1.0 });
                         let mut probes = Probes::default();
                         probes.series.insert("server.cpu".to_owned(), series);
                         ToCoordinator::Readings { sample, live_milli: Some(250), probes: Box::new(probes) }
                     }
-                    WatchAct::Leave => continue,
+                    WatchAgentAction::Leave => continue,
                 };
                 self.to_us.push_back((self.now_ns + self.way_ns, message));
             }
@@ -260,7 +263,7 @@ mod tests {
                 self.step();
             }
             let (at_ns, message) = self.to_us.pop_front()?;
-            // If the carrier reports the end of the agent, it is the last event.
+            // If the transport reports the end of the agent, it is the last event.
             if self.now_ns >= self.dies_ns && self.tells && self.to_us.is_empty() {
                 self.last_words = true;
             }
@@ -277,13 +280,13 @@ mod tests {
         WatchTask { addresses, pid: None, process: None, cgroup: None, thorough: false }
     }
 
-    fn own_bus() -> WatchedBus {
+    fn coordinator_bus() -> WatchedBus {
         bus(env!("CARGO_PKG_VERSION"))
     }
 
     #[test]
-    fn readings_come_on_our_clock() {
-        let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
+    fn readings_are_converted_to_the_local_clock() {
+        let mut link = WatchLink::meet(coordinator_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         let asked_ns = link.bus.now_ns();
         link.sample(1);
@@ -296,8 +299,8 @@ mod tests {
     }
 
     #[test]
-    fn one_that_falls_silent_is_lost() {
-        let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
+    fn a_silent_watch_agent_is_lost() {
+        let mut link = WatchLink::meet(coordinator_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         link.bus.dies_ns = link.bus.now_ns + 1_000 * MS;
         let why = loop {
@@ -310,8 +313,8 @@ mod tests {
     }
 
     #[test]
-    fn the_last_readings_of_one_that_dies_come_before_its_loss() {
-        let mut link = WatchLink::meet(own_bus(), "server1").expect("met");
+    fn readings_of_a_dead_agent_precede_its_loss() {
+        let mut link = WatchLink::meet(coordinator_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         link.sample(7);
         // The agent had replied when it died, so all messages arrive together and its end arrives
@@ -327,12 +330,12 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_watch_says_why() {
+    fn a_watch_agent_reports_why_watching_fails() {
         let older = WatchLink::meet(bus("0.0.1"), "server1").err().expect("refused");
         assert!(older.contains("plimsoll 0.0.1") && older.contains(env!("CARGO_PKG_VERSION")), "{older}");
-        let dead = WatchedBus { dies_ns: 0, ..own_bus() };
+        let dead = WatchedBus { dies_ns: 0, ..coordinator_bus() };
         assert!(WatchLink::meet(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
-        let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..own_bus() };
+        let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..coordinator_bus() };
         let mut link = WatchLink::meet(blind, "server1").expect("met");
         assert_eq!(link.watch(&task()), Err("no process listens".to_owned()));
     }

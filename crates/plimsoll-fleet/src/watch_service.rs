@@ -7,7 +7,7 @@
 use crate::message::{ToCoordinator, WatchTask};
 use crate::service::own_hello;
 use crate::stdio_link::{StdioEvent, StdioLink};
-use crate::watch_agent::{WatchAct, WatchAgent};
+use crate::watch_agent::{WatchAgent, WatchAgentAction};
 use plimsoll_model::Probes;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProbesTerms;
@@ -16,7 +16,7 @@ use plimsoll_sys::clock::monotonic_ns;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Interval at which readings are sent, ns. A load's tick has the same length.
+/// The interval at which readings are sent, ns. A tick of a load has the same length.
 const TICK_NS: u64 = 100_000_000;
 
 /// Serves a coordinator over standard input and output until the coordinator is gone. The error is
@@ -38,16 +38,16 @@ pub fn serve_watch() -> Result<(), Failure> {
         agent.poll(monotonic_ns(), &mut acts);
         for act in acts {
             match act {
-                WatchAct::Send(message) => send(&message),
-                WatchAct::Begin(task) => {
+                WatchAgentAction::Send(message) => send(&message),
+                WatchAgentAction::Begin(task) => {
                     // The previous measurement ends first.
                     drop(watcher.take());
                     let begun = begin(&task);
                     send(&agent.take_watch_result(begun.as_ref().map(|_| ()).map_err(Clone::clone)));
                     watcher = begun.ok();
                 }
-                WatchAct::Sample(number) => sample = Some(number),
-                WatchAct::Leave => return Ok(()),
+                WatchAgentAction::Sample(number) => sample = Some(number),
+                WatchAgentAction::Leave => return Ok(()),
             }
         }
         let is_tick = monotonic_ns() >= next_ns;
@@ -72,10 +72,10 @@ fn send_readings(watcher: &Watcher, sample: Option<u32>, send: &dyn Fn(&ToCoordi
     }
 }
 
-/// Starts to measure a server. An error is a sentence about "it", the agent.
+/// Starts to measure a server. An error is a sentence that calls the agent "it".
 fn begin(task: &WatchTask) -> Result<Watcher, String> {
     let (pid, process, cgroup) = (task.pid, task.process.clone(), task.cgroup.clone());
     let terms = ProbesTerms { none: false, pid, process, metrics: None, cgroup, watch: None };
     let effort = if task.thorough { Effort::Thorough } else { Effort::Little };
-    Watcher::begin_for_others(&terms, &task.addresses, effort).map_err(|failure| failure.to_string())
+    Watcher::begin_remote_server_probes(&terms, &task.addresses, effort).map_err(|failure| failure.to_string())
 }

@@ -22,15 +22,15 @@ const COPY_FLAG: &str = "--watch-copy";
 /// Parses the place of a server, which must be exactly one machine.
 pub fn watched_host(text: &str) -> Result<SshHost, String> {
     let Place::Ssh(hosts) = Place::parse(text)? else {
-        return Err("a bus is named: name the machine that the server runs on, such as ssh://server1".to_owned());
+        return Err("the address is a bus: name the machine of the server, such as ssh://server1".to_owned());
     };
     match hosts.as_slice() {
         [host] => Ok(host.clone()),
-        hosts => Err(format!("{} machines are named: name the one that the server runs on", hosts.len())),
+        hosts => Err(format!("{} machines are named: name only the machine of the server", hosts.len())),
     }
 }
 
-/// The source of a target's readings. `None` if nothing is measured.
+/// Returns the source of a target's readings. `None` if nothing is measured.
 pub fn reading_source(
     base: &Base,
     terms: &Terms<String>,
@@ -47,7 +47,8 @@ pub fn reading_source(
     }
 }
 
-/// A remote source for each of several targets, if `--watch` is set; otherwise an empty list.
+/// Returns a remote source for each of several targets, if `--watch` is set; otherwise an empty
+/// list.
 pub fn remote_sources<'a>(
     bases: impl Iterator<Item = &'a Base>,
     terms: &Terms<String>,
@@ -86,7 +87,7 @@ fn remote(
     };
     link.watch(&task).map_err(failed)?;
     let is_here = link.hello().is_some_and(|hello| is_this_machine(&hello.system));
-    let generator = Watcher::begin_at_generator(terms, watched, is_here)?;
+    let generator = Watcher::begin_generator_probes(terms, watched, is_here)?;
     Ok(RemoteReadings::follow(link, &host.name, generator))
 }
 
@@ -101,17 +102,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_machine_is_watched() {
+    fn exactly_one_machine_is_watched() {
         assert_eq!(watched_host("ssh://ann@server1:2222").map(|host| host.name), Ok("ann@server1:2222".to_owned()));
         for (text, part) in
-            [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "a bus is named")]
+            [("ssh://a,b", "2 machines"), ("server1", "ssh://server1"), ("nats://bus", "the address is a bus")]
         {
             assert!(watched_host(text).is_err_and(|why| why.contains(part)), "{text}");
         }
     }
 
     #[test]
-    fn a_machine_is_known_by_its_boot() {
+    fn a_machine_is_identified_by_its_boot() {
         let own = system();
         if let Some((boot, _)) = own.split_once(' ') {
             assert!(is_this_machine(&own) && is_this_machine(&format!("{boot} pid:[1]")), "{own}");

@@ -44,7 +44,7 @@ struct Nats {
 }
 
 impl Nats {
-    /// Starts the server. `None` if there is no `nats-server` on this machine; a message says so.
+    /// Starts the server. Returns `None` and prints a message if this machine has no `nats-server`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start() -> Option<Nats> {
         if Command::new("nats-server").arg("--version").output().is_err() {
@@ -142,7 +142,7 @@ impl Drop for Nats {
     }
 }
 
-/// A server that counts its responses.
+/// Starts a server that counts its responses.
 fn server() -> (SocketAddr, Arc<AtomicU64>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let (address, count) = (listener.local_addr().expect("bound"), Arc::new(AtomicU64::new(0)));
@@ -188,7 +188,7 @@ fn run(fleet: &mut FleetLoad<NatsBus>, plan: &Plan) -> Run {
     fleet.run(plan, origin_ns, &mut on_tick).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
-/// The files with intervals in a spool folder.
+/// Returns the files with intervals in a spool folder.
 fn spooled(spool: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(spool).expect("a folder").flatten().map(|entry| entry.path());
     paths.filter(|path| path.extension().is_some_and(|extension| extension == "spool")).collect()
@@ -265,7 +265,7 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
 }
 
 #[test]
-fn finished_work_survives_coordinator_loss() {
+fn finished_work_survives_a_lost_coordinator() {
     let Some(nats) = Nats::start() else { return };
     let (address, responses) = server();
     let spools = ["c1", "c2"].map(|name| nats.agent(name));

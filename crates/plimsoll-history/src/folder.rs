@@ -17,7 +17,7 @@ pub const MARKS_SUFFIX: &str = ".marks";
 /// The size, time and inode of a run file. The file is read again when any of them changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileStamp {
-    /// Length of the run file and its marks file, in bytes.
+    /// The length of the run file and its marks file, in bytes.
     pub bytes: i64,
     /// The later of the last changes of the run file and its marks file, in ns since 1970.
     pub modified_ns: i64,

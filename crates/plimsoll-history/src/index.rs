@@ -23,24 +23,24 @@ const LOCK_WAIT_MAX: Duration = Duration::from_secs(10);
 pub struct Index {
     /// The SQLite database of the index.
     pub connection: Connection,
-    /// Path of the database file; `None`: the database is in memory.
+    /// The path of the database file; `None` if the database is in memory.
     path: Option<PathBuf>,
 }
 
 impl Index {
-    /// Opens the index of a store's folder. Creates nothing if the folder does not exist, and then
+    /// Opens the index of a store's folder. If the folder does not exist, creates no file and
     /// returns an empty index in memory.
     pub fn open(folder: &Path) -> Result<Index, Error> {
         // SQLite follows no links, so the path must not contain a link to the folder.
         let Ok(folder) = fs::canonicalize(folder) else { return Index::in_memory() };
         let path = folder.join(INDEX_FILE_NAME);
-        // A file with several hard links may belong to a copy of the store. It must not be written.
+        // A file with several hard links may belong to a copy of the store, so it is not written.
         if database_files(&path).any(|file| fs::symlink_metadata(file).is_ok_and(|it| it.is_file() && it.nlink() > 1)) {
-            return Index::recreate(path);
+            return Index::recreate_index(path);
         }
         match open_file(&path) {
             Ok(connection) => Ok(Index { connection, path: Some(path) }),
-            Err(error) if is_damage(&error) => Index::recreate(path),
+            Err(error) if is_damage(&error) => Index::recreate_index(path),
             Err(_) => Index::in_memory(),
         }
     }
@@ -52,9 +52,9 @@ impl Index {
         Ok(Index { connection, path: None })
     }
 
-    /// Deletes a damaged index and creates an empty one. The new index is in memory if no file can
-    /// be created.
-    fn recreate(path: PathBuf) -> Result<Index, Error> {
+    /// Deletes a damaged index and creates an empty index. The new index is in memory if no file
+    /// can be created.
+    fn recreate_index(path: PathBuf) -> Result<Index, Error> {
         for beside in database_files(&path) {
             // A missing file needs no removal. A file that cannot be removed fails when it is
             // opened.
@@ -72,7 +72,7 @@ impl Index {
     pub fn run<T>(&mut self, mut work: impl FnMut(&mut Connection) -> Result<T, Error>) -> Result<T, Error> {
         let first = work(&mut self.connection);
         let (Err(error), Some(path)) = (&first, self.path.clone()) else { return first };
-        *self = if is_damage(error) { Index::recreate(path)? } else { Index::in_memory()? };
+        *self = if is_damage(error) { Index::recreate_index(path)? } else { Index::in_memory()? };
         let again = work(&mut self.connection);
         if again.is_err() && self.path.is_some() {
             *self = Index::in_memory()?;
@@ -116,8 +116,8 @@ fn open_file(path: &Path) -> Result<Connection, Error> {
     }
 }
 
-/// Returns whether the content of the index is unusable, as opposed to its place or its
-/// permissions.
+/// Returns whether an error means that the content of the index is damaged. Errors about its place
+/// or its permissions are no damage.
 fn is_damage(error: &Error) -> bool {
     match error {
         Error::SqliteFailure(failure, _) => matches!(

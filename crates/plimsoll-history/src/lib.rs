@@ -1,10 +1,10 @@
-//! Run files in a folder ([`Store`]): lists the runs, reads the list entry of each, and finds the
-//! run that a name means. The run files are the source of truth. The index next to the run files is
-//! derived from their heads and ends. A missing or damaged index is created again, and no run file
-//! needs it to be read.
+//! Lists the run files in a folder ([`Store`]), reads the list entry of each run, and finds the run
+//! that a name means. The run files are the source of truth. The index next to the run files is
+//! derived from their heads and ends. A missing or damaged index is created again, and run files
+//! can be read without the index.
 //!
-//! What must never be known here: which runs may be compared and where a series changed
-//! (`plimsoll-analysis`), how anything looks, and who makes runs.
+//! This crate must not depend on the comparison of runs or the detection of changes
+//! (`plimsoll-analysis`), on presentation, or on the code that makes runs.
 
 #![forbid(unsafe_code)]
 

@@ -1,6 +1,6 @@
-//! Marks that a user gave a run after it was made ([`RunMarks`]): tags and a pin. The marks are in
-//! a small file next to the run file, because a run file is never changed. A copy of the run file
-//! alone therefore has no marks.
+//! Stores the marks that a user gives a run afterwards ([`RunMarks`]): tags and a pin. The marks
+//! are in a small file next to the run file, because a run file is never changed. A copy of the run
+//! file alone therefore has no marks.
 //!
 //! Not here: tags that were given when the run was made; the run file contains them.
 
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const BYTES_MAX: u64 = 64 << 10;
 /// The maximum number of tags of a run.
 const TAGS_MAX: usize = 50;
-/// The maximum number of characters of a tag `key=value`, for the key and for the value each.
+/// The maximum number of characters in the key, and in the value, of a tag `key=value`.
 const TAG_CHARS_MAX: usize = 200;
 
 /// The marks that a user gave a finished run.
@@ -55,7 +55,7 @@ impl RunMarks {
         };
         self.tags.retain(|(known, _)| *known != key);
         if self.tags.len() >= TAGS_MAX {
-            return Err(Failure::usage(format!("tag: a run has at most {TAGS_MAX}: remove one")));
+            return Err(Failure::usage(format!("tag: a run has at most {TAGS_MAX} tags: remove a tag")));
         }
         self.tags.push((key, value));
         Ok(self)
@@ -91,7 +91,7 @@ fn remove_if_there(path: &Path) -> io::Result<()> {
 pub fn remove_run(folder: &Path, name: &str) -> Result<(), Failure> {
     let run_file = folder.join(name);
     if RunMarks::read(&run_file).is_pinned {
-        return Err(Failure::usage(format!("{name} is pinned: unpin it first")));
+        return Err(Failure::usage(format!("{name} is pinned: unpin this run first")));
     }
     let stem = name.strip_suffix(SUFFIX).unwrap_or(name);
     let is_beside = |other: &str| {

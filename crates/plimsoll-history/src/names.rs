@@ -1,5 +1,5 @@
-//! Names of runs on a command line ([`RunName`]): `@latest`, `@2`, `@main`, `@3f2c1ab`, or the path
-//! of a file.
+//! Parses the names of runs on a command line ([`RunName`]): `@latest`, `@2`, `@main`, `@3f2c1ab`,
+//! or the path of a file.
 //!
 //! Not here: the list of runs (`store`).
 
@@ -28,8 +28,8 @@ impl std::fmt::Display for NameError {
     }
 }
 
-/// The minimum number of letters that identify a commit. Shorter numbers count runs from the
-/// latest.
+/// The minimum number of characters that identify a commit. A shorter number is the position of a
+/// run, counted from the latest.
 const COMMIT_CHARS_MIN: usize = 4;
 
 impl RunName {

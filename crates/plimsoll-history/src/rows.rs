@@ -1,5 +1,4 @@
-//! The rows of the index: the layout of its tables, and every SQL statement that reads or writes
-//! them.
+//! Reads and writes the rows of the index: the layout of its tables, and all SQL statements.
 //!
 //! Not here: where the index is, and what happens when it is damaged (`index`).
 
@@ -49,8 +48,8 @@ fn read_stamp(row: &Row) -> Result<(String, FileStamp), Error> {
     Ok((row.get(0)?, FileStamp { bytes: row.get(1)?, modified_ns: row.get(2)?, inode: row.get(3)? }))
 }
 
-/// Returns the stamps of all files in the index, readable or not. A stamp that differs from the
-/// file's means that the file must be read again.
+/// Returns the stamps (size, time, inode) of all files in the index, readable or not. If the stamp
+/// differs from that of the file, the file must be read again.
 pub fn stamps(connection: &Connection) -> Result<BTreeMap<String, FileStamp>, Error> {
     let mut statement = connection.prepare_cached(
         "SELECT file, bytes, modified_ns, inode FROM runs \
@@ -95,7 +94,8 @@ pub fn write_run(
     Ok(())
 }
 
-/// Writes a run whose summary was computed. The stamp stays, because the run file did not change.
+/// Writes the newly computed summary of a run to the index. The stamp stays the same, because the
+/// run file did not change.
 pub fn write_summary(connection: &Connection, run: &HistoryRun) -> Result<(), Error> {
     connection
         .prepare_cached("UPDATE runs SET run = ?2, summary_pending = 0 WHERE file = ?1")?

@@ -12,7 +12,7 @@ use plimsoll_sys::system_text;
 use std::fs::{File, TryLockError};
 use std::path::Path;
 
-/// The length of the first read in bytes: most heads are shorter.
+/// The length of the first read in bytes. Most heads of run files are shorter.
 const FIRST_READ_BYTES: usize = 16 << 10;
 
 /// Reads the list entry of the run file at `path`; `name` is its file name in the store. An error

@@ -1,4 +1,4 @@
-//! A folder of run files with its index ([`Store`]): gives the entries for a list of runs.
+//! Lists the runs in a folder of run files, with the help of an index ([`Store`]).
 //!
 //! Not here: the file of the index (`index`), and names of runs on the command line (`names`).
 
@@ -14,16 +14,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 /// The maximum time that one refresh spends on computing missing summaries. The next refresh
-/// computes more of them.
+/// computes further summaries.
 const SUMMARY_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// The conditions that a list of runs must meet.
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
-    /// Only runs of this service, or of a target whose URL is at or below this URL. `None`: any
-    /// service.
+    /// Select only runs of this service, or of targets whose URL is at or below this URL. `None`
+    /// selects all services.
     pub service: Option<String>,
-    /// Only runs that were made at this branch. `None`: any branch.
+    /// Select only runs of this branch. `None` selects all branches.
     pub branch: Option<String>,
 }
 
@@ -94,8 +94,8 @@ impl Store {
         self.compute_summaries()
     }
 
-    /// Computes summaries for files of older versions, which contain none. Each summary is computed
-    /// once.
+    /// Computes summaries for files of older versions, which contain no summary. Each summary is
+    /// computed once.
     fn compute_summaries(&mut self) -> Result<(), Failure> {
         let until = Instant::now() + SUMMARY_TIME_MAX;
         let pending = self

@@ -23,25 +23,25 @@ pub fn decode_experiment(path: &Path, bytes: &[u8], warn: &mut dyn FnMut(String)
     let RunFileContents { experiment, damage, frames_unknown, figures_unknown } =
         codec::decode(bytes).map_err(|e| Failure::start(format!("'{shown}': {e}")))?;
     if experiment.trials.is_empty() && matches!(experiment.spec, ExperimentSpec::Run(_)) {
-        return Err(Failure::start(format!("'{shown}' was cut off before its run began: it contains no load")));
+        return Err(Failure::start(format!("'{shown}' was cut off before its run began: the file contains no load")));
     }
     let mut warn = |text: String| warn(format!("{shown}: {text}"));
     if let Some(damage) = damage {
         warn(format!(
-            "read up to byte {}; the {} bytes after it are damaged and were left out",
+            "read up to byte {}; the last {} bytes are damaged and were left out",
             damage.good_bytes, damage.lost_bytes
         ));
     } else if experiment.elapsed_ns.is_none() {
         match experiment.broken() {
-            Some(reason) => warn(format!("the run broke off: {reason}; the results are those until then")),
-            None => warn("the recording was cut off; the results are those until then".into()),
+            Some(reason) => warn(format!("the run ended early: {reason}; the results cover only the recorded part")),
+            None => warn("the recording was cut off; the results cover only the recorded part".into()),
         }
     }
     if figures_unknown > 0 {
-        warn(format!("{figures_unknown} figures were written by a newer plimsoll and were passed over"));
+        warn(format!("{figures_unknown} figures were written by a newer plimsoll and were skipped"));
     }
     if frames_unknown > 0 {
-        warn(format!("{frames_unknown} entries were written by a newer plimsoll and were passed over"));
+        warn(format!("{frames_unknown} entries were written by a newer plimsoll and were skipped"));
     }
     Ok(experiment)
 }

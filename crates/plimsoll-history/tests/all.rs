@@ -20,7 +20,7 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-/// Returns the bytes of a `find` run. `number` sets its start time, commit and tag. `filler`: the
+/// Returns the bytes of a `find` run. `number` sets its start time, commit and tag. `filler` is the
 /// number of bytes between head and end, where a real run has its trials.
 fn run_file(number: u64, rps: f64, filler: usize, summary: Option<StudySummary>) -> Vec<u8> {
     let plan = Plan::get("127.0.0.1", 8080, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
@@ -81,7 +81,7 @@ fn count(store: &mut Store) -> usize {
 }
 
 #[test]
-fn the_index_follows_the_files() {
+fn the_index_matches_the_run_files() {
     let folder = folder("follows");
     let names: Vec<String> = (0..5).map(|number| write(&folder, number, 2000.0)).collect();
     fs::write(folder.join("other.plimsoll"), "no run file").expect("written");
@@ -90,7 +90,7 @@ fn the_index_follows_the_files() {
     assert_eq!(count(&mut store), 5);
     let unreadable = store.unreadable().expect("listed");
     assert!(unreadable.len() == 1 && unreadable[0].1.contains("not a plimsoll run file"), "{unreadable:?}");
-    // One file is removed, one is changed, and one is new.
+    // One file is removed, another file is changed, and a third file is new.
     fs::remove_file(folder.join(&names[0])).expect("removed");
     fs::write(folder.join(&names[1]), run_file(1, 1500.0, 10, None)).expect("written");
     write(&folder, 9, 2000.0);
@@ -103,7 +103,7 @@ fn the_index_follows_the_files() {
 }
 
 #[test]
-fn a_damaged_index_is_made_anew() {
+fn a_damaged_index_is_rebuilt() {
     let folder = folder("damaged");
     (0..20).for_each(|number| _ = write(&folder, number, 2000.0));
     assert_eq!(count(&mut refreshed_store(&folder)), 20);
@@ -121,7 +121,7 @@ fn a_damaged_index_is_made_anew() {
         let mut store = refreshed_store(&folder);
         assert_eq!(count(&mut store), 20, "{damage}");
     }
-    // A store that is open while its index is damaged recovers, too.
+    // A store also recovers if its index is damaged while the store is open.
     let mut store = refreshed_store(&folder);
     fs::write(&index, b"damaged while it was open, and longer than nothing").expect("written");
     write(&folder, 30, 2000.0);
@@ -131,7 +131,7 @@ fn a_damaged_index_is_made_anew() {
 }
 
 #[test]
-fn a_store_that_cannot_be_written_is_read() {
+fn a_read_only_store_is_read() {
     let folder = folder("read-only");
     (0..3).for_each(|number| _ = write(&folder, number, 2000.0));
     // The test puts a folder in the place of the index, because root ignores file permissions.
@@ -265,9 +265,10 @@ fn run_names_resolve_to_runs() {
     fs::remove_dir_all(&folder).expect("removed");
 }
 
-/// Reading a list entry reads only the head and the end of a file, so a long file costs no more.
+/// Checks that a list entry is read only from the head and the end of a file, so that a long file
+/// costs no more time.
 #[test]
-fn listing_reads_only_head_and_end() {
+fn listing_reads_only_start_and_end_of_files() {
     let folder = folder("ends");
     let path = folder.join("find-1-1.plimsoll");
     fs::write(&path, run_file(1, 2000.0, 8 << 20, None)).expect("written");
@@ -286,7 +287,7 @@ fn listing_reads_only_head_and_end() {
 /// --ignored --nocapture`.
 #[test]
 #[ignore = "writes 10 000 files"]
-fn ten_thousand_runs() {
+fn ten_thousand_runs_are_listed_quickly() {
     let folder = folder("many");
     for number in 0..10_000 {
         let name = format!("find-{}-4194999.plimsoll", 1_700_000_000 + number);

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Addresses from `first` to `last`, both included and of one family.
+/// The addresses from `first` to `last`, which are both included and of one family (IPv4 or IPv6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct AddressRange {
     first: IpAddr,
@@ -26,14 +26,15 @@ fn number(address: IpAddr) -> u128 {
 }
 
 impl AddressRange {
-    /// Creates the range from `first` to `last`. `None`: they are of two families or in the wrong
-    /// order.
+    /// Creates the range from `first` to `last`. `None` means that the two addresses are of
+    /// different families or in the wrong order.
     pub fn new(first: IpAddr, last: IpAddr) -> Option<AddressRange> {
         (first.is_ipv4() == last.is_ipv4() && first <= last).then_some(AddressRange { first, last })
     }
 
-    /// Parses an address, `FIRST-LAST`, `ADDRESS/BITS`, or a list of these. In `ADDRESS/BITS` the
-    /// network's own address and the IPv4 broadcast address are left out if other addresses remain.
+    /// Parses a list whose items are an address, `FIRST-LAST` or `ADDRESS/BITS`. In `ADDRESS/BITS`
+    /// the network's own address and the IPv4 broadcast address are left out if other addresses
+    /// remain.
     pub fn parse_list(text: &str) -> Result<Vec<AddressRange>, AddressRangeError> {
         text.split(',').map(|part| AddressRange::parse(part.trim())).collect()
     }
@@ -49,7 +50,7 @@ impl AddressRange {
             return Ok(AddressRange { first: one, last: one });
         };
         let base = address(base)?;
-        // `+24` would parse as a number.
+        // Only digits are accepted, because `+24` would parse as a number.
         let bits: u32 = bits.parse().ok().filter(|_| bits.bytes().all(|b| b.is_ascii_digit())).ok_or_else(error)?;
         let width = if base.is_ipv4() { 32 } else { 128 };
         let host_bits = u32::checked_sub(width, bits).ok_or_else(error)?;
@@ -60,40 +61,40 @@ impl AddressRange {
             last -= u128::from(base.is_ipv4());
         }
         let range = AddressRange { first: base, last: base };
-        Ok(AddressRange { first: range.of_number(first), last: range.of_number(last) })
+        Ok(AddressRange { first: range.for_number(first), last: range.for_number(last) })
     }
 
-    fn of_number(&self, number: u128) -> IpAddr {
+    fn for_number(&self, number: u128) -> IpAddr {
         match self.first {
             IpAddr::V4(_) => Ipv4Addr::from(number as u32).into(),
             IpAddr::V6(_) => Ipv6Addr::from(number).into(),
         }
     }
 
-    /// Whether an address lies in this range. An IPv4-mapped IPv6 address counts as IPv4.
+    /// Returns whether an address lies in this range. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         let address = address.to_canonical();
         address.is_ipv4() == self.is_ipv4() && self.first <= address && address <= self.last
     }
 
-    /// Whether the range has IPv4 addresses.
+    /// Returns whether the range has IPv4 addresses.
     pub fn is_ipv4(&self) -> bool {
         self.first.is_ipv4()
     }
 
-    /// Number of addresses, at least 1 (u64::MAX if there are more).
+    /// Returns the number of addresses, at least 1 (u64::MAX if there are more).
     pub fn count(&self) -> u64 {
         u64::try_from(number(self.last) - number(self.first)).unwrap_or(u64::MAX).saturating_add(1)
     }
 
-    /// Address number `index` of `0..count()`; larger numbers wrap around.
+    /// Returns address number `index` of `0..count()`; larger numbers wrap around.
     pub fn nth(&self, index: u64) -> IpAddr {
-        self.of_number(number(self.first) + u128::from(index % self.count()))
+        self.for_number(number(self.first) + u128::from(index % self.count()))
     }
 
-    /// Address number `index` over several ranges, taken from each range in turn; `None` without
-    /// ranges.
-    pub fn nth_of(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
+    /// Returns address number `index` over several ranges, taken from each range in turn; `None`
+    /// without ranges.
+    pub fn nth_address(ranges: &[AddressRange], index: u64) -> Option<IpAddr> {
         let total = ranges.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         let mut index = index.checked_rem(total)?;
         for range in ranges {
@@ -125,9 +126,9 @@ const METADATA_V6: [Ipv6Addr; 6] = [
     Ipv6Addr::new(0xfe80, 0, 0, 0, 0, 0, 0xa9fe, 0xa9fe),
 ];
 
-/// Whether an address is a cloud metadata service, which offers keys and configuration to the
-/// machine: link-local over IPv4, a few known addresses over IPv6. Such an address is private, yet
-/// must never be loaded.
+/// Returns whether an address is a cloud metadata service, which offers keys and configuration to
+/// the machine. Such an address is link-local over IPv4, or one of a few known addresses over IPv6.
+/// It is private, yet must never be loaded.
 pub fn is_metadata(address: &IpAddr) -> bool {
     match address.to_canonical() {
         IpAddr::V4(v4) => v4.is_link_local(),
@@ -135,8 +136,8 @@ pub fn is_metadata(address: &IpAddr) -> bool {
     }
 }
 
-/// Whether a load may target an address without `--allow-public`. True for this machine, private
-/// and link-local addresses, except cloud metadata services.
+/// Returns whether a load may target an address without `--allow-public`. True for this machine,
+/// private and link-local addresses, except cloud metadata services.
 pub fn is_private(address: &IpAddr) -> bool {
     if is_metadata(address) {
         return false;
@@ -147,7 +148,7 @@ pub fn is_private(address: &IpAddr) -> bool {
     }
 }
 
-/// The address that a connection reaches: 0.0.0.0 and [::] become loopback.
+/// Returns the address that a connection to `address` reaches: 0.0.0.0 and [::] become loopback.
 pub fn reached(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(v4) if v4.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -162,7 +163,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ranges_are_read_or_refused() {
+    fn address_ranges_are_parsed_or_refused() {
         for (text, expect) in [
             ("10.0.0.5", Some((1, "10.0.0.5", "10.0.0.5"))),
             ("10.0.0.5-10.0.0.9", Some((5, "10.0.0.5", "10.0.0.9"))),
@@ -199,9 +200,10 @@ mod tests {
             }
         }
         let list = AddressRange::parse_list("10.0.0.1, 10.0.1.0/30").expect("a list");
-        let turn: Vec<String> = (0..4).filter_map(|i| AddressRange::nth_of(&list, i)).map(|a| a.to_string()).collect();
+        let turn: Vec<String> =
+            (0..4).filter_map(|i| AddressRange::nth_address(&list, i)).map(|a| a.to_string()).collect();
         assert_eq!(turn, ["10.0.0.1", "10.0.1.1", "10.0.1.2", "10.0.0.1"]);
-        assert_eq!(AddressRange::nth_of(&[], 3), None);
+        assert_eq!(AddressRange::nth_address(&[], 3), None);
     }
 
     #[test]
@@ -245,7 +247,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_address_of_a_range_lies_in_it(a: u32, b: u32, index: u64) {
+        fn an_address_range_contains_each_of_its_addresses(a: u32, b: u32, index: u64) {
             let (first, last) = (Ipv4Addr::from(a.min(b)), Ipv4Addr::from(a.max(b)));
             let range = AddressRange::parse(&format!("{first}-{last}")).expect("a range");
             prop_assert_eq!(range.count(), u64::from(a.max(b) - a.min(b)) + 1);
@@ -254,7 +256,7 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_read_or_refused(text in "[0-9a-f.:/, -]{0,40}") {
+        fn any_range_text_is_parsed_or_refused(text in "[0-9a-f.:/, -]{0,40}") {
             let _ = AddressRange::parse_list(&text);
         }
     }

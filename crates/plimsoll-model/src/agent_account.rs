@@ -1,5 +1,5 @@
 //! What one agent of a fleet did in one load ([`AgentAccount`]): its requests, its busy share, its
-//! lag, its clock error, and why it was lost.
+//! lag and its clock error. If the agent was lost, the account has the reason.
 //!
 //! Not here: how agents are reached and controlled, and whether an agent was the limit.
 
@@ -25,14 +25,14 @@ pub struct AgentAccount {
     pub lag_p99_ns: Option<u64>,
     /// Share of the measured window that the agent's busiest worker spent working, 0..=1.
     pub work_share: f64,
-    /// Largest possible clock error, ns: half of the shortest round trip.
+    /// Largest possible clock error of the agent, ns: half of the shortest round trip.
     pub skew_ns_max: u64,
     /// Number of intervals recorded from this agent.
     pub frames: u64,
-    /// Repeated intervals from the agent, which were dropped.
+    /// Number of repeated intervals from the agent, which were dropped.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub frames_repeated: u64,
-    /// Why the agent was lost before the end of its part; `None`: the agent finished.
+    /// Why the agent was lost before the end of its part; `None` means that the agent finished.
     #[serde(rename = "lost", default, skip_serializing_if = "Option::is_none")]
     pub loss_reason: Option<String>,
 }
@@ -70,7 +70,7 @@ impl AgentAccount {
         self.loss_reason = self.loss_reason.take().max(other.loss_reason.clone());
     }
 
-    /// Whether every figure is in its valid range.
+    /// Returns whether every figure is in its valid range.
     pub fn is_bounded(&self) -> bool {
         let Ledger { scheduled, succeeded, failed, unsent, in_flight } = &self.ledger;
         let counts = [*scheduled, *succeeded, *unsent, *in_flight, self.frames, self.frames_repeated, self.skew_ns_max];
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_add_up_and_of_the_rest_the_worst_is_kept() {
+    fn merging_accounts_sums_counts_and_keeps_the_worst_values() {
         let mut sum = AgentAccount::new("a", 1);
         let ledger = Ledger { scheduled: 3, succeeded: 2, unsent: 1, ..Ledger::default() };
         let one = AgentAccount { ledger, lag_p99_ns: Some(5), work_share: 0.5, frames: 2, ..sum.clone() };

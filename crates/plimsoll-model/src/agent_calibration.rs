@@ -33,12 +33,12 @@ pub struct AgentCalibration {
 }
 
 impl AgentCalibration {
-    /// The expected rate on all cores, 1/s: the one-thread measurement times the cores.
+    /// Returns the expected rate on all cores, 1/s: the one-thread measurement times the cores.
     pub fn capacity_rps(&self) -> f64 {
         self.measurement.highest_rps * f64::from(self.cores.max(1))
     }
 
-    /// Whether every figure is in its valid range.
+    /// Returns whether every figure is in its valid range.
     pub fn is_bounded(&self) -> bool {
         self.name.len() <= AGENT_NAME_BYTES_MAX
             && self.machine.len() <= FINGERPRINT_BYTES_MAX
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn impossible_figures_are_out_of_bounds() {
+    fn impossible_calibration_figures_are_rejected() {
         let measured = SelfMeasurement {
             highest_rps: 50_000.0,
             cpu_us: 11.0,

@@ -1,5 +1,6 @@
 //! The intended start of every request of a load, one by one ([`ArrivalTimes`]), from a log. A plan
-//! contains the whole list. Its record contains the number of times, their span and a digest.
+//! contains the whole list. The record of a plan contains the number of times, their span and a
+//! digest.
 //!
 //! Not here: the source of these times, and the request at each time ([`crate::request_list`]).
 
@@ -23,8 +24,9 @@ pub struct ArrivalTimes {
 }
 
 impl ArrivalTimes {
-    /// Requests with these intended starts, ns of schedule time. The part from `measured_from_ns`
-    /// to `end_ns` is measured. `None`: the starts are out of order, or the measured part is empty.
+    /// Creates the arrival times from these intended starts, ns of schedule time. The part from
+    /// `measured_from_ns` to `end_ns` is measured. `None` means that the starts are out of order,
+    /// or that the measured part is empty.
     pub fn new(starts_ns: Vec<u64>, measured_from_ns: u64, end_ns: u64) -> Option<ArrivalTimes> {
         let before = |ns: u64| starts_ns.partition_point(|start| *start < ns) as u64;
         let measured = before(end_ns).saturating_sub(before(measured_from_ns));
@@ -35,7 +37,7 @@ impl ArrivalTimes {
         Some(ArrivalTimes {
             count: starts_ns.len() as u64,
             digest: digest(&starts_ns),
-            rate: Curve::constant_for(measured as f64 * 1e9 / span_ns as f64, span_ns),
+            rate: Curve::constant_for_duration(measured as f64 * 1e9 / span_ns as f64, span_ns),
             starts_ns: starts_ns.into(),
         })
     }
@@ -45,17 +47,18 @@ impl ArrivalTimes {
         ArrivalTimes { starts_ns: Arc::default(), ..self.clone() }
     }
 
-    /// Whether the list of starts is present.
+    /// Returns whether the list of starts is present.
     pub fn is_whole(&self) -> bool {
         self.starts_ns.len() as u64 == self.count
     }
 
-    /// Whether both have the same starts. Either may be a record, since digests are compared.
+    /// Returns whether both lists have the same starts. Each list may be a record without starts,
+    /// because digests are compared.
     pub fn is_of(&self, other: &ArrivalTimes) -> bool {
         self.record() == other.record()
     }
 
-    /// Number of starts.
+    /// Returns the number of starts.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -80,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn moments_are_in_order_and_some_are_measured() {
+    fn arrival_times_are_ordered_and_partly_measured() {
         for (starts, from, end, rate) in [
             (vec![0, 1, 1, 4], 0, 5, Some(0.8e9)),
             (vec![0, 1, 1, 4], 1, 4, Some(2e9 / 3.0)),
@@ -102,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_has_no_list_and_knows_its_own() {
+    fn an_arrival_record_omits_the_list_and_recognises_the_original() {
         let given = ArrivalTimes::new(vec![1, 2, 3], 0, 10).expect("moments");
         let other = ArrivalTimes::new(vec![1, 2, 4], 0, 10).expect("moments");
         let json = serde_json::to_string(&given).expect("serialises");

@@ -22,19 +22,20 @@ use crate::terms::{RedactedText, Terms};
 use crate::traffic::{Choice, OneOffRoute, SetupTeardown, Traffic};
 use crate::units::TIME_NS_MAX;
 
-/// Most intervals of one load. This is 11 days of 100 ms intervals, or 115 days of 1 s intervals.
+/// The maximum number of intervals of one load. This is 11 days of 100 ms intervals, or 115 days of
+/// 1 s intervals.
 pub const INTERVALS_MAX: u64 = 10_000_000;
-/// Shortest and longest interval, ns.
+/// Shortest and longest interval of a recorded load, ns.
 const INTERVAL_NS: std::ops::RangeInclusive<u64> = 1_000_000..=HIGHEST_NS;
-/// Most routes of one traffic: a route number has 16 bits.
+/// The maximum number of routes of one traffic: a route number has 16 bits.
 const ROUTES_MAX: usize = 1 << 16;
-/// Most machines that may generate one load.
+/// The maximum number of machines that may generate one load.
 pub const INJECTORS_MAX: usize = 1 << 11;
 /// Longest text that names other machines (such as local addresses), in bytes.
 const PLACE_BYTES_MAX: usize = 1 << 16;
-/// Most workers of one machine; the sum over all machines fits a u32.
+/// The maximum number of workers of one machine; the sum over all machines fits a u32.
 const WORKERS_MAX: u32 = 1 << 20;
-/// Most workers that a user may request for one machine.
+/// The maximum number of workers that a user may request for one machine.
 pub const WORKERS_ASKED_MAX: u32 = 1 << 10;
 /// Largest level of a load: users, or requests a second.
 const LEVEL_MAX: f64 = 1e9;
@@ -49,7 +50,7 @@ fn is_time(ns: u64) -> bool {
     ns <= TIME_NS_MAX
 }
 
-/// Whether a time in ns can be a schedule time of a load.
+/// Returns whether a time in ns can be a schedule time of a load.
 pub(crate) fn is_moment(ns: i64) -> bool {
     is_time(ns.unsigned_abs())
 }
@@ -67,7 +68,7 @@ impl Curve {
 }
 
 impl Load {
-    /// Whether every number of the load is in its valid range; see [`crate::bounds`].
+    /// Returns whether every number of the load is in its valid range; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let times = [self.duration_ns.unwrap_or(0), self.warmup_ns, self.grace_ns];
         self.shape.curve().is_bounded()
@@ -76,15 +77,15 @@ impl Load {
             && self.requests_max.is_none_or(|requests| requests <= 1 << 53)
     }
 
-    /// Whether the interval at this schedule time has a number within [`INTERVALS_MAX`].
+    /// Returns whether the interval at this schedule time has a number within [`INTERVALS_MAX`].
     fn has_interval_number(&self, at_ns: u64) -> bool {
         is_time(at_ns) && at_ns / self.interval_ns.max(1) <= INTERVALS_MAX
     }
 }
 
-/// Most levels of a sweep.
+/// The maximum number of levels of a sweep.
 const LEVELS_MAX: usize = 1 << 16;
-/// Number of arms of a comparison or ladder: each arm has a letter as its name.
+/// Possible numbers of arms of a comparison or ladder: each arm has a letter as its name.
 pub const ARMS: std::ops::RangeInclusive<usize> = 2..=26;
 /// Longest CPU profile, s.
 const PROFILE_S_MAX: u32 = 600;
@@ -112,7 +113,7 @@ impl FindSpec {
 }
 
 impl ExperimentSpec {
-    /// Whether every number of the experiment is in its valid range; see [`crate::bounds`].
+    /// Returns whether every number of the experiment is in its valid range; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let study = match self {
             ExperimentSpec::Run(run) => run.plan.is_bounded(),
@@ -149,8 +150,8 @@ impl ExperimentSpec {
 }
 
 impl Terms<RedactedText> {
-    /// Whether every number of the terms is in its valid range, and the terms belong to this
-    /// experiment.
+    /// Returns whether every number of the terms is in its valid range, and the terms belong to
+    /// this experiment.
     pub fn is_bounded(&self, asked: &ExperimentSpec) -> bool {
         self.targets.len() == asked.plans().len()
             && self.profiles.as_ref().is_none_or(|profiles| profiles.seconds <= PROFILE_S_MAX)
@@ -167,8 +168,8 @@ impl Terms<RedactedText> {
     }
 }
 
-/// Whether routes with these weights and timeouts are valid: one has a weight above 0, and every
-/// timeout is in its range.
+/// Returns whether routes with these weights and timeouts are valid: one has a weight above 0, and
+/// every timeout is in its range.
 fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
     (1..=ROUTES_MAX).contains(&routes.clone().count())
         && routes.clone().all(|(_, timeout_ns)| is_time(timeout_ns))
@@ -176,8 +177,8 @@ fn are_routes(routes: impl Iterator<Item = (u32, u64)> + Clone) -> bool {
 }
 
 impl Plan {
-    /// Whether every number of the plan is in its valid range, and the plan sends at least one
-    /// request; see [`crate::bounds`].
+    /// Returns whether every number of the plan is in its valid range, and the plan sends at least
+    /// one request; see [`crate::bounds`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded()
@@ -188,8 +189,8 @@ impl Plan {
     }
 }
 
-/// Whether the plan has a request list exactly if its request choice needs one. The list must have
-/// one entry for each given arrival time.
+/// Returns whether the plan has a request list exactly if its request choice needs one. The list
+/// must have one entry for each given arrival time.
 fn is_list(plan: &Plan) -> bool {
     let moments = match &plan.load.shape {
         LoadShape::Given { arrivals } if !arrivals.is_whole() => return false,
@@ -210,8 +211,8 @@ fn is_list(plan: &Plan) -> bool {
     }
 }
 
-/// Whether the traffic has scenarios exactly if its request choice needs them, and every scenario
-/// ends.
+/// Returns whether the traffic has scenarios exactly if its request choice needs them, and every
+/// scenario ends.
 fn are_sessions(traffic: &Traffic) -> bool {
     let scenarios = &traffic.scenarios;
     match traffic.choice {
@@ -224,14 +225,14 @@ fn are_sessions(traffic: &Traffic) -> bool {
     }
 }
 
-/// Whether the setup and teardown requests of a load end.
+/// Returns whether the setup and teardown requests of a load end.
 fn is_setup_teardown_bounded(around: &SetupTeardown) -> bool {
     let can_be = |asked: &OneOffRoute| (1..=TIMES_MAX).contains(&asked.times) && is_time(asked.route.timeout_ns);
     around.setup.len().max(around.cleanup.len()) <= ROUTES_MAX && around.requests().all(can_be)
 }
 
 impl PlanRecord {
-    /// Whether every number of the record is in its valid range, as for a [`Plan`].
+    /// Returns whether every number of the record is in its valid range, as for a [`Plan`].
     pub fn is_bounded(&self) -> bool {
         let routes = self.traffic.routes.iter();
         self.load.is_bounded() && are_routes(routes.map(|route| (route.weight, route.timeout_ns)))
@@ -239,8 +240,8 @@ impl PlanRecord {
 }
 
 impl Injector {
-    /// Whether these can be the injectors of one load: the number of machines and of their workers
-    /// is in its valid range.
+    /// Returns whether these can be the injectors of one load: the number of machines and of their
+    /// workers is in its valid range.
     pub fn are_bounded(injectors: &[Injector]) -> bool {
         injectors.len() <= INJECTORS_MAX && injectors.iter().all(|injector| injector.workers <= WORKERS_MAX)
     }
@@ -265,7 +266,7 @@ fn is_bounded(histogram: &SparseHistogram) -> bool {
 }
 
 impl Unit {
-    /// Upper bound for a value of this unit in one interval.
+    /// Returns the upper bound for a value of this unit in one interval.
     fn most(self) -> u64 {
         match self {
             Unit::Requests | Unit::Sessions | Unit::Connections | Unit::Handshakes => COUNT_MAX,
@@ -301,7 +302,7 @@ impl Interval {
     }
 }
 
-/// Whether a chart can show this sample. Other samples are dropped.
+/// Returns whether a chart can show this sample. Other samples are dropped.
 pub(crate) fn is_reading(sample: &SeriesSample) -> bool {
     is_time(sample.at_ns.unsigned_abs()) && sample.value.abs() <= READING_MAX
 }

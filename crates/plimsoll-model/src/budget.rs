@@ -6,17 +6,17 @@
 
 use thiserror::Error;
 
-/// Expansion that every input may reach, even the smallest, in bytes.
-pub const UNFOLDED_BYTES_MIN: usize = 4 << 20;
-/// Largest expansion of a larger input, as a multiple of its length. Real descriptions expand less
-/// than ten times.
-pub const UNFOLDED_TIMES: usize = 16;
+/// Number of bytes to which every input may expand, even the smallest input.
+pub const EXPANSION_BYTES_MIN: usize = 4 << 20;
+/// Largest expansion of a larger input, as a multiple of its length. Real inputs expand less than
+/// ten times.
+pub const EXPANSION_FACTOR_MAX: usize = 16;
 /// Largest expansion of any input, in bytes.
-pub const UNFOLDED_BYTES_MAX: usize = 256 << 20;
+pub const EXPANSION_BYTES_MAX: usize = 256 << 20;
 
-/// The error for an input over its budget; the number is the budget in bytes.
+/// The error for an input that exceeds its budget; the number is the budget in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
-#[error("it unfolds to more than {0} MiB, with all that its references repeat: make it smaller")]
+#[error("the document expands to more than {0} MiB with the repetitions of its references: make the document smaller")]
 pub struct BudgetError(pub usize);
 
 /// The number of bytes to which an input may still expand.
@@ -28,9 +28,9 @@ pub struct Budget {
 }
 
 impl Default for Budget {
-    /// The budget that an empty input has.
+    /// Returns the budget that an empty input has.
     fn default() -> Budget {
-        Budget::of_input(0)
+        Budget::proportional_to_input(0)
     }
 }
 
@@ -41,8 +41,8 @@ impl Budget {
     }
 
     /// Creates a budget in proportion to the length of an input, within the bounds of this module.
-    pub fn of_input(bytes: usize) -> Budget {
-        Budget::new(bytes.saturating_mul(UNFOLDED_TIMES).clamp(UNFOLDED_BYTES_MIN, UNFOLDED_BYTES_MAX))
+    pub fn proportional_to_input(bytes: usize) -> Budget {
+        Budget::new(bytes.saturating_mul(EXPANSION_FACTOR_MAX).clamp(EXPANSION_BYTES_MIN, EXPANSION_BYTES_MAX))
     }
 
     /// Takes `bytes` from the budget. After the first failure, every later call fails too.
@@ -54,17 +54,18 @@ impl Budget {
             }
             _ => {
                 self.is_over = true;
-                Err(self.unfolded())
+                Err(self.expansion_error())
             }
         }
     }
 
-    /// An error if any earlier `take` failed. For readers that cannot stop at the failure itself.
+    /// Returns an error if any earlier `take` failed. Readers that cannot stop at the failure
+    /// itself use this function.
     pub fn check(&self) -> Result<(), BudgetError> {
-        if self.is_over { Err(self.unfolded()) } else { Ok(()) }
+        if self.is_over { Err(self.expansion_error()) } else { Ok(()) }
     }
 
-    fn unfolded(&self) -> BudgetError {
+    fn expansion_error(&self) -> BudgetError {
         BudgetError(self.whole.div_ceil(1 << 20))
     }
 }
@@ -74,9 +75,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_in_proportion_to_the_input_and_bounded() {
+    fn a_budget_is_proportional_to_the_input_and_bounded() {
         for (bytes, whole) in [(0, 4 << 20), (310, 4 << 20), (1 << 20, 16 << 20), (usize::MAX, 256 << 20)] {
-            let mut budget = Budget::of_input(bytes);
+            let mut budget = Budget::proportional_to_input(bytes);
             assert_eq!(budget.take(whole - 1), Ok(()), "{bytes}");
             assert_eq!(budget.check(), Ok(()));
             assert_eq!(budget.take(2), Err(BudgetError(whole >> 20)), "{bytes}");

@@ -1,7 +1,7 @@
 //! The transport of a load: how connections are opened, secured and closed, and their number.
 //!
-//! Plain data. Not here: the requests ([`crate::traffic`]), local addresses (these belong to one
-//! machine, [`crate::injector`]), sockets, and TLS itself.
+//! This file has plain data. Not here: the requests ([`crate::traffic`]), local addresses (these
+//! belong to one machine, [`crate::injector`]), sockets, and TLS itself.
 
 use crate::tls::TlsSpec;
 use serde::{Deserialize, Serialize};
@@ -14,24 +14,28 @@ pub struct ConnectionPlan {
     pub addresses: Vec<SocketAddr>,
     /// The path of a unix socket, used in place of the addresses.
     pub unix: Option<String>,
-    /// Resolve the host's name again during the load.
+    /// How the host's name is resolved again during the load; `None` means that it is resolved only
+    /// once.
     pub resolve: Option<ResolveSpec>,
-    /// The TLS options; `None`: connections do not use TLS.
+    /// The TLS options; `None` means that connections do not use TLS.
     pub tls: Option<TlsSpec>,
     /// The HTTP version of the connections.
     pub http: HttpChoice,
-    /// Most concurrent requests on an HTTP/2 connection; HTTP/1.1 has one. At least 1.
+    /// The maximum number of concurrent requests on an HTTP/2 connection; HTTP/1.1 has one. At
+    /// least 1.
     pub streams_max: u32,
     /// Whether a connection serves more than one request.
     pub keep_alive: bool,
     /// Whether connections are closed with a reset, which leaves no port in TIME-WAIT.
     pub close_reset: bool,
-    /// Most concurrent connections of an open loop. A closed loop has one for each user.
+    /// The maximum number of concurrent connections of an open loop. A closed loop has one for each
+    /// user.
     pub connections_max: u32,
 }
 
 impl ConnectionPlan {
-    /// Plain TCP to these addresses with keep-alive, at most 10 000 connections.
+    /// Creates the plan for plain TCP to these addresses with keep-alive, and at most 10 000
+    /// connections.
     pub fn tcp(addresses: Vec<SocketAddr>) -> ConnectionPlan {
         ConnectionPlan {
             addresses,
@@ -46,12 +50,12 @@ impl ConnectionPlan {
         }
     }
 
-    /// Whether the HTTP version is open: the server takes part in the choice.
+    /// Returns whether the HTTP version is open: the server takes part in the choice.
     pub fn is_open(&self) -> bool {
         self.tls.is_some() && self.http == HttpChoice::Auto
     }
 
-    /// Fixes the HTTP version, so that the client offers no other.
+    /// Fixes the HTTP version, so that the client offers no other version.
     pub fn speak(&mut self, http: HttpChoice) {
         self.http = http;
         if let Some(tls) = &mut self.tls {
@@ -63,20 +67,21 @@ impl ConnectionPlan {
 /// The HTTP version of a load's connections.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum HttpChoice {
-    /// Over TLS the server's choice, HTTP/2 before HTTP/1.1; without TLS HTTP/1.1.
+    /// Over TLS, the server chooses; the client prefers HTTP/2 to HTTP/1.1. Without TLS the version
+    /// is HTTP/1.1.
     #[default]
     #[serde(rename = "auto")]
     Auto,
-    /// HTTP/1.1.
+    /// Connections use HTTP/1.1.
     #[serde(rename = "1.1")]
     H1,
-    /// HTTP/2; without TLS by prior knowledge.
+    /// Connections use HTTP/2; without TLS by prior knowledge.
     #[serde(rename = "2")]
     H2,
 }
 
 impl HttpChoice {
-    /// The name of the HTTP version in flags and records.
+    /// Returns the name of the HTTP version in flags and records.
     pub fn name(self) -> &'static str {
         match self {
             HttpChoice::Auto => "auto",
@@ -85,7 +90,7 @@ impl HttpChoice {
         }
     }
 
-    /// The ALPN protocols that the client offers over TLS, the preferred first.
+    /// Returns the ALPN protocols that the client offers over TLS, the preferred first.
     pub fn alpn(self) -> Vec<String> {
         let offered: &[&str] = match self {
             HttpChoice::Auto => &["h2", "http/1.1"],

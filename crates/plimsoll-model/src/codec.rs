@@ -6,9 +6,9 @@
 //! ```
 //!
 //! Small, rare frames are JSON. Intervals are many, so they are tagged fields of variable-length
-//! integers. A reader takes whole frames up to the first damaged one and reports the rest. The
-//! reader skips and counts unknown frames and figures. This module turns values into bytes and
-//! back; its callers own the files.
+//! integers. A reader takes whole frames up to the first damaged frame and reports the rest of the
+//! file. The reader skips and counts unknown frames and figures. This module turns values into
+//! bytes and back; its callers own the files.
 
 use crate::agent_account::AgentAccount;
 use crate::bounds::{INJECTORS_MAX, is_moment};
@@ -32,28 +32,28 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
-/// The first bytes of every run file; the last is the version.
+/// The first bytes of every run file; the last of these bytes is the format version.
 pub const MAGIC: [u8; 8] = *b"PLIMSOL\x03";
-/// The oldest version that this crate reads. Version 2 has no terms, so its runs cannot be
+/// The oldest format version that this crate reads. Version 2 has no terms, so its runs cannot be
 /// repeated.
 const VERSION_MIN: u8 = 2;
-/// Longest valid payload, in bytes: a guard against damaged lengths.
+/// Longest valid payload of a frame, in bytes: a guard against damaged lengths.
 const PAYLOAD_MAX: usize = 64 << 20;
 /// Upper bound for the start of an experiment, ms since 1970: the end of the year 9999.
 const STARTED_UNIX_MS_MAX: u64 = 253_402_300_799_999;
 const HEAD: usize = 5;
 const TAIL: usize = 4;
 
-/// One entry of a run file, in the order in which they are written.
+/// One entry of a run file; the entries are listed in the order in which they are written.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Frame {
-    /// The head: what the experiment is. Always the first frame.
+    /// The description of the experiment, which is always the first frame.
     Experiment(Box<Header>),
     /// A load begins; loads are numbered from 0 in the order of these frames.
     TrialStart {
         /// The purpose of the load, and its place in the experiment.
         tag: Tag,
-        /// Start since the beginning of the experiment, ns.
+        /// Start of the load since the beginning of the experiment, ns.
         start_ns: u64,
         /// The plan without its secrets.
         plan: Box<PlanRecord>,
@@ -82,7 +82,7 @@ pub enum Frame {
         /// Start of the schedule since the beginning of the experiment, ns. This is later than the
         /// start that `TrialStart` has, by the time that opening connections took.
         start_ns: u64,
-        /// The addresses of the host, including those that were found during the load.
+        /// The addresses of the host, including addresses that were found during the load.
         addresses: Vec<SocketAddr>,
         /// The first failed response of each kind; see [`Run::failed_answers`].
         failed_answers: Vec<FailedAnswer>,
@@ -147,11 +147,11 @@ const KIND_PROBES: u8 = 6;
 const KIND_REMARK: u8 = 7;
 const KIND_SAMPLED: u8 = 8;
 const KIND_AGENTS: u8 = 9;
-/// The largest known kind. Larger kinds come from later versions.
+/// The largest kind of frame that this version knows. Larger kinds come from later versions.
 const KIND_MAX: u8 = KIND_AGENTS;
 
 impl Frame {
-    /// The frames that store some readings; no frame for empty readings.
+    /// Returns the frames that store some readings; no frame for empty readings.
     pub fn probe_frames(mut probes: Probes) -> impl Iterator<Item = Frame> {
         let sampled = std::mem::take(&mut probes.sampled);
         let probes = (!probes.is_empty()).then(|| Frame::Probes(Box::new(probes)));
@@ -258,14 +258,14 @@ pub enum FileError {
     #[error("this is not a plimsoll run file")]
     NotARunFile,
     /// The file has an unsupported version of the format.
-    #[error("this run file has format version {0}, which {reader} reads; this one reads versions 2 and 3", reader = reader(*.0))]
+    #[error("this run file has format version {0}, which {reader} reads; this plimsoll reads versions 2 and 3", reader = reader(*.0))]
     OtherVersion(u8),
     /// The file is cut or damaged within its first frame.
-    #[error("this run file is cut or damaged at its very beginning: nothing can be read from it")]
+    #[error("this run file is cut off or damaged at its beginning: plimsoll cannot read any data from the file")]
     Nothing,
 }
 
-/// The versions of plimsoll that read a file of this format version.
+/// Returns the versions of plimsoll that read a file of this format version.
 fn reader(version: u8) -> &'static str {
     if version < MAGIC[7] { "plimsoll 0.1 as it was before 2026-11-22" } else { "a newer plimsoll" }
 }
@@ -284,7 +284,7 @@ pub struct Damage {
 pub struct RunFileContents {
     /// The experiment, up to the first damaged frame.
     pub experiment: Experiment,
-    /// The unreadable tail; `None`: the file is intact.
+    /// The unreadable tail; `None` means that the file is intact.
     pub damage: Option<Damage>,
     /// Frames of kinds that this version does not know.
     pub frames_unknown: usize,
@@ -292,7 +292,7 @@ pub struct RunFileContents {
     pub figures_unknown: usize,
 }
 
-/// Whether these are the first bytes of a run file of any version.
+/// Returns whether these are the first bytes of a run file of any version.
 pub fn is_run_file(bytes: &[u8]) -> bool {
     bytes.len() >= MAGIC.len() && bytes[..7] == MAGIC[..7]
 }
@@ -334,7 +334,7 @@ pub fn decode(bytes: &[u8]) -> Result<RunFileContents, FileError> {
 }
 
 impl Header {
-    /// Whether every number of the head is in its valid range.
+    /// Returns whether every number of the head is in its valid range.
     fn is_bounded(&self) -> bool {
         self.started_unix_ms <= STARTED_UNIX_MS_MAX
             && self.spec.is_bounded()
@@ -343,10 +343,10 @@ impl Header {
     }
 }
 
-/// Number of bytes at the start of a file that tell the length of its head.
+/// Number of bytes at the start of a file that suffice to read the length of its head.
 pub const HEAD_BYTES_MIN: usize = MAGIC.len() + HEAD;
 
-/// Length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
+/// Returns the length of the head of a run file in bytes, from its first [`HEAD_BYTES_MIN`] bytes.
 pub fn head_bytes(first: &[u8]) -> Result<usize, FileError> {
     if !is_run_file(first) {
         return Err(FileError::NotARunFile);
@@ -380,9 +380,9 @@ pub struct FileEnd {
     pub summary: Option<Box<StudySummary>>,
 }
 
-/// Reads the end of a run file from its last bytes. `None`: the experiment still runs, broke off,
-/// or the file was cut. The last frame is the one whose length leads to the end of the file and
-/// whose checksum is right.
+/// Reads the end of a run file from its last bytes. `None` means that the experiment still runs or
+/// was aborted, or that the file was cut. The last frame is the frame whose length leads to the end
+/// of the file and whose checksum is right.
 pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     let last = tail.len().checked_sub(HEAD + TAIL)?;
     let ends_there = |at: &usize| {
@@ -399,7 +399,7 @@ pub fn read_end(tail: &[u8]) -> Option<FileEnd> {
     }
 }
 
-/// The whole frame at offset `at`: its kind, its payload, and the offset of the next frame.
+/// Returns the whole frame at offset `at`: its kind, its payload, and the offset of the next frame.
 fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
     let head = bytes.get(at..at + HEAD)?;
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
@@ -415,21 +415,21 @@ fn next_frame(bytes: &[u8], at: usize) -> Option<(u8, &[u8], usize)> {
 /// The error for bytes that are no valid frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("damaged, or of another version")]
-pub struct NotAFrame;
+pub struct InvalidFrame;
 
-/// Reads the first frame of a stream of bytes, and its length; `None`: the frame is not complete
-/// yet. Its numbers are checked against [`crate::bounds`].
-pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
+/// Reads the first frame of a stream of bytes, and its length; `None` means that the frame is not
+/// complete yet. Its numbers are checked against [`crate::bounds`].
+pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, InvalidFrame> {
     let Some(head) = bytes.get(..HEAD) else { return Ok(None) };
     let length = u32::from_le_bytes([head[0], head[1], head[2], head[3]]) as usize;
     if length > PAYLOAD_MAX {
-        return Err(NotAFrame);
+        return Err(InvalidFrame);
     }
     if bytes.len() < HEAD + length + TAIL {
         return Ok(None);
     }
-    let (kind, payload, next) = next_frame(bytes, 0).ok_or(NotAFrame)?;
-    let (frame, _) = Frame::decode(kind, payload).ok_or(NotAFrame)?;
+    let (kind, payload, next) = next_frame(bytes, 0).ok_or(InvalidFrame)?;
+    let (frame, _) = Frame::decode(kind, payload).ok_or(InvalidFrame)?;
     let is_bounded = match &frame {
         Frame::Interval { interval, .. } => interval.is_bounded(),
         Frame::Probes(probes) => probes.is_bounded(),
@@ -445,7 +445,7 @@ pub fn first_frame(bytes: &[u8]) -> Result<Option<(Frame, usize)>, NotAFrame> {
         }
         Frame::Experiment(_) | Frame::Remark(_) | Frame::ExperimentEnd { .. } => true,
     };
-    if is_bounded { Ok(Some((frame, next))) } else { Err(NotAFrame) }
+    if is_bounded { Ok(Some((frame, next))) } else { Err(InvalidFrame) }
 }
 
 fn are_bounded(agents: &[AgentAccount]) -> bool {
@@ -466,8 +466,8 @@ fn begin(header: Header) -> Experiment {
     }
 }
 
-/// Adds a frame to the experiment. Returns false if the frame is out of place, or a number of it is
-/// out of [`crate::bounds`].
+/// Adds a frame to the experiment. Returns false if the frame is out of place, or if a number in
+/// the frame is out of range ([`crate::bounds`]).
 fn take(experiment: &mut Experiment, frame: Frame) -> bool {
     if let (Frame::TrialEnd { start_ns, .. }, Some(trial)) = (&frame, experiment.trials.last_mut())
         && *start_ns <= TIME_NS_MAX
@@ -519,7 +519,7 @@ fn close_ledger(run: &mut Run) {
     if run.ending.is_some() {
         return;
     }
-    // The ledger of each route must close, as that of the whole load.
+    // The ledger of each route must be complete, and so must the ledger of the whole load.
     let mut sums: BTreeMap<RouteNumber, Ledger> = BTreeMap::new();
     for (route, figures) in run.intervals.values().flat_map(|interval| interval.routes.iter()) {
         sums.entry(route).or_default().merge(&figures.ledger);
@@ -527,7 +527,7 @@ fn close_ledger(run: &mut Run) {
     let Some(mut last) = run.intervals.last_entry() else { return };
     for (route, sum) in sums {
         let in_flight = &mut last.get_mut().routes.of_mut(route).ledger.in_flight;
-        *in_flight = in_flight.saturating_add(sum.without_end());
+        *in_flight = in_flight.saturating_add(sum.without_outcome());
     }
 }
 

@@ -12,7 +12,7 @@ use crate::plan::Plan;
 use crate::record::{ConnectionPlanRecord, PlanRecord, RouteRecord, TlsRecord};
 use crate::redact::{self, REDACTED, Redact};
 use crate::spec::ExperimentSpec;
-use crate::terms::{BodyFrom, RedactedText, TargetTerms, Terms, TextKind};
+use crate::terms::{BodySource, RedactedText, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
 use crate::traffic::{Origin, Request, Route, SetupTeardown, Traffic};
 use std::collections::{BTreeMap, VecDeque};
@@ -47,9 +47,9 @@ pub struct RerunInputs {
     pub urls: VecDeque<RerunUrl>,
     /// Header fields with their values.
     pub headers: Vec<(String, String)>,
-    /// The body and its source. A body that was read from a file which the record names is here,
-    /// too.
-    pub body: Option<(BodyFrom<String>, Vec<u8>)>,
+    /// The body and its source. This includes a body that was read from a file which the record
+    /// names.
+    pub body: Option<(BodySource<String>, Vec<u8>)>,
     /// All other texts, by kind.
     pub texts: BTreeMap<TextKind, VecDeque<String>>,
 }
@@ -61,11 +61,11 @@ pub enum Incomplete {
     Missing,
     /// An input is given that the record does not need.
     Superfluous(TextKind),
-    /// An input differs from the recorded one.
+    /// An input differs from the input in the record.
     Differs(MissingInput),
     /// The traffic file cannot be read.
     Unread,
-    /// Targets that had equal requests in the record have different ones now, or the reverse.
+    /// Targets that had equal requests in the record have different requests now, or the reverse.
     Alike,
 }
 
@@ -86,18 +86,18 @@ fn is_authorization(name: &str) -> bool {
 }
 
 impl RouteRecord {
-    /// The names of the header fields with a redacted value.
+    /// Returns the names of the header fields with a redacted value.
     fn headers_missing(&self) -> impl Iterator<Item = &str> {
         self.headers.iter().filter(|(_, value)| value == REDACTED).map(|(name, _)| name.as_str())
     }
 
-    /// The text that stands for a redacted body.
+    /// Returns the text that stands for a redacted body.
     pub fn body_text(&self) -> String {
         let digest = self.body_digest.as_deref().map(|digest| format!(", sha256 {digest}"));
         format!("[{} bytes{}]", self.body_bytes, digest.unwrap_or_default())
     }
 
-    /// Restores the redacted inputs of the route. `url`: the whole path and query.
+    /// Restores the redacted inputs of the route. `url` is the whole path and query.
     fn complete(&self, how: Redact, url: Option<String>, secrets: &mut Secrets) -> Result<Route, Incomplete> {
         let mut headers = Vec::with_capacity(self.headers.len());
         for (name, value) in &self.headers {
@@ -128,22 +128,22 @@ impl RouteRecord {
         let request = Request { method: self.method.clone(), target, headers, body };
         let (label, weight) = (self.label.clone(), self.weight);
         let (ok_status, timeout_ns, follow) = (self.ok_status.clone(), self.timeout_ns, self.follow);
-        // The messages are encoded again from the body.
+        // The gRPC messages are encoded again from the body.
         let grpc = self.ok_grpc.map(|ok| GrpcCall { ok, in_turn: self.in_turn, ..GrpcCall::default() });
         Ok(Route { label, weight, ok_status, timeout_ns, follow, grpc, ..Route::new(request) })
     }
 }
 
-/// The redacted inputs of one plan, to restore it.
+/// The inputs that restore the redacted parts of one plan.
 #[derive(Debug, Clone, Default)]
 pub struct Secrets {
     /// The URL for each route with a redacted target, in order.
     pub urls: VecDeque<RerunUrl>,
     /// Header fields with their values.
     pub headers: Vec<(String, String)>,
-    /// The request body; `None`: it was not redacted.
+    /// The request body; `None` means that the body was not redacted.
     pub body: Option<Vec<u8>>,
-    /// The path of the unix socket; `None`: it was not redacted.
+    /// The path of the unix socket; `None` means that the path was not redacted.
     pub unix: Option<String>,
 }
 
@@ -193,7 +193,7 @@ impl PlanRecord {
         }
         let (choice, first) = (self.traffic.choice, Some(0));
         let (data, variables, listed) = (Vec::new(), Vec::new(), None);
-        // Scenarios, setup and cleanup come from a file, which is read again.
+        // Scenarios, setup and teardown come from a file, which is read again.
         let (scenarios, around) = (Vec::new(), SetupTeardown::default());
         let origin = origin.clone();
         let traffic = Traffic {
@@ -270,20 +270,21 @@ fn same(kind: TextKind, was: &str, given: String, how: Redact) -> Result<String,
     }
 }
 
-/// The file of the body, if the record names it, so that the user need not give the body again.
+/// Returns the file of the body, if the record names it, so that the user need not give the body
+/// again.
 pub fn body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     match &terms.body {
-        Some(BodyFrom::File(path)) if !path.withheld => Some(&path.text),
+        Some(BodySource::File(path)) if !path.withheld => Some(&path.text),
         _ => None,
     }
 }
 
-/// The file of the experiment's other body, if the record names it.
+/// Returns the file of the experiment's other body, if the record names it.
 pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.changes.other_body.as_ref().filter(|body| !body.withheld).and_then(|body| body.text.strip_prefix('@'))
 }
 
-/// All redacted inputs that a rerun needs, in the order in which the program asks for them.
+/// Returns all redacted inputs that a rerun needs, in the order in which the program asks for them.
 pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
     // The demo server has no secrets.
     if terms.demo {
@@ -303,12 +304,12 @@ pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<Missi
             }
         }
         match &terms.body {
-            Some(BodyFrom::File(path)) if !path.withheld => here.retain(|it| it.kind != TextKind::Body),
-            Some(BodyFrom::File(path)) => {
+            Some(BodySource::File(path)) if !path.withheld => here.retain(|it| it.kind != TextKind::Body),
+            Some(BodySource::File(path)) => {
                 let bodies = here.iter_mut().filter(|it| it.kind == TextKind::Body);
                 bodies.for_each(|body| body.record_text = format!("@{}", path.text));
             }
-            Some(BodyFrom::Text | BodyFrom::Input) | None => {}
+            Some(BodySource::Text | BodySource::Input) | None => {}
         }
         // Inputs that do not belong to a target are equal for all targets.
         all.extend(here.into_iter().filter(|it| index == 0 || (it.kind == TextKind::Url && !has_one_url(asked))));
@@ -331,23 +332,24 @@ pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<Missi
     all
 }
 
-/// The file of the traffic, if the record names it, so that the user need not give it again.
+/// Returns the file of the traffic, if the record names it, so that the user need not give it
+/// again.
 pub fn traffic_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.mix.as_ref().filter(|mix| !mix.file.withheld).map(|mix| mix.file.text.as_str())
 }
 
-/// The file of the script, if the record names it.
+/// Returns the file of the script, if the record names it.
 pub fn script_file(terms: &Terms<RedactedText>) -> Option<&str> {
     terms.script.as_ref().filter(|script| !script.file.withheld).map(|script| script.file.text.as_str())
 }
 
-/// The files of the replayed logs, if the record names them all.
+/// Returns the files of the replayed logs, if the record names them all.
 pub fn logs(terms: &Terms<RedactedText>) -> Option<Vec<&str>> {
     let logs = terms.replay.as_ref()?.logs.iter();
     logs.map(|log| (!log.withheld).then_some(log.text.as_str())).collect()
 }
 
-/// Whether all targets have one URL, as builds do that are started in turn.
+/// Returns whether all targets have one URL, as with builds that plimsoll starts in turn.
 pub fn has_one_url(asked: &ExperimentSpec) -> bool {
     asked.blocks().is_some_and(|blocks| blocks.arms.iter().all(|arm| arm.started))
 }
@@ -360,7 +362,7 @@ fn has_user_info(terms: &Terms<RedactedText>, target: usize) -> bool {
 fn texts(terms: &Terms<RedactedText>) -> BTreeMap<TextKind, Vec<RedactedText>> {
     let mut texts: BTreeMap<TextKind, Vec<RedactedText>> = BTreeMap::new();
     let listed = terms.map(|kind, text| {
-        // The plan asks for the body; the user chooses output places anew.
+        // The body is an input of the plan, and the user chooses output paths anew.
         if !matches!(kind, TextKind::Body | TextKind::Place) {
             texts.entry(kind).or_default().push(text.clone());
         }
@@ -395,7 +397,7 @@ pub fn complete(
         return Err(Incomplete::Superfluous(kind));
     }
     if let Some((from, _)) = &given.body {
-        let recorded = matches!((from, body_file(terms)), (BodyFrom::File(path), Some(file)) if path == file);
+        let recorded = matches!((from, body_file(terms)), (BodySource::File(path), Some(file)) if path == file);
         if !is_missing(TextKind::Body) && !recorded {
             return Err(Incomplete::Superfluous(TextKind::Body));
         }

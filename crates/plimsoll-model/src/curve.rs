@@ -12,9 +12,10 @@ use serde::{Deserialize, Serialize};
 pub struct Stage {
     /// Level at the start (users, or requests a second).
     pub from: f64,
-    /// Level at the end of the stage.
+    /// Level at the end of the stage (users, or requests a second).
     pub to: f64,
-    /// Length in ns; `None`: until the run ends (only for a single stage).
+    /// Length of the stage in ns; `None` means that the stage lasts until the run ends (only for a
+    /// single stage).
     pub duration_ns: Option<u64>,
 }
 
@@ -25,7 +26,7 @@ pub struct Curve {
     pub stages: Vec<Stage>,
 }
 
-/// The most users of a closed loop.
+/// The maximum number of users of a closed loop.
 pub const USERS_MAX: f64 = 1e6;
 /// The highest rate of an open loop, 1/s.
 pub const RATE_MAX: f64 = 1e8;
@@ -47,7 +48,7 @@ impl Curve {
     ///
     /// # Errors
     /// A sentence with the reason.
-    pub fn of_rate(text: &str) -> Result<Curve, String> {
+    pub fn parse_rate_curve(text: &str) -> Result<Curve, String> {
         let curve = Curve::parse(text).map_err(|error| error.to_string())?;
         if curve.max() > RATE_MAX { Err("at most 100M requests a second".into()) } else { Ok(curve) }
     }
@@ -56,23 +57,23 @@ impl Curve {
 /// Why a curve could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurveError {
-    /// A level or time that does not parse.
+    /// A level or a time cannot be parsed.
     #[error(transparent)]
     Unit(#[from] UnitError),
     /// The curve has a negative level.
     #[error("'{0}' is negative; a level is 0 or more")]
     Negative(String),
     /// The level of the curve is always zero.
-    #[error("'{0}' asks for no load at all")]
+    #[error("'{0}' results in no load")]
     Zero(String),
-    /// Several stages, one of them without a length.
+    /// The curve has several stages, and one of them has no length.
     #[error("'{0}' has no length; with several stages write each as LEVEL@TIME, such as 10@10s,100@30s")]
     NoLength(String),
     /// A stage with a changing level has no length.
     #[error("'{0}' is a ramp without a length; write FROM..TO@TIME, such as 0..5000@30s")]
     RampNoLength(String),
     /// A stage has a length of zero.
-    #[error("'{0}' lasts no time")]
+    #[error("'{0}' has a duration of zero")]
     ZeroLength(String),
 }
 
@@ -83,7 +84,7 @@ impl Curve {
     }
 
     /// Creates a curve with a constant level for a fixed time.
-    pub fn constant_for(level: f64, duration_ns: u64) -> Curve {
+    pub fn constant_for_duration(level: f64, duration_ns: u64) -> Curve {
         Curve { stages: vec![Stage { from: level, to: level, duration_ns: Some(duration_ns) }] }
     }
 
@@ -144,12 +145,12 @@ impl Curve {
         Curve { stages: self.stages.iter().map(stage).collect() }
     }
 
-    /// Total length of the curve in ns; `None`: it is open-ended.
+    /// Total length of the curve in ns; `None` means that the curve is open-ended.
     pub fn duration_ns(&self) -> Option<u64> {
         self.stages.iter().map(|s| s.duration_ns).sum()
     }
 
-    /// The highest level of the curve.
+    /// Returns the highest level of the curve.
     pub fn max(&self) -> f64 {
         self.stages.iter().fold(0.0, |max, s| max.max(s.from).max(s.to))
     }
@@ -178,7 +179,7 @@ mod tests {
     use crate::units::SECOND;
 
     #[test]
-    fn curves_parse_or_say_why_not() {
+    fn curves_parse_or_explain_the_error() {
         let stage = |from, to, s: Option<u64>| Stage { from, to, duration_ns: s.map(|s| s * SECOND) };
         for (text, expect) in [
             ("100", Ok(vec![stage(100.0, 100.0, None)])),
@@ -190,7 +191,7 @@ mod tests {
             ("-5", Err("negative")),
             ("0", Err("no load")),
             ("0@5s", Err("no load")),
-            ("5@0s", Err("lasts no time")),
+            ("5@0s", Err("has a duration of zero")),
             ("", Err("not a number")),
             ("5@", Err("not a time")),
             ("5@x", Err("not a time")),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn curves_are_written_as_they_are_read() {
+    fn formatted_curves_parse_back() {
         for (text, expect) in [
             ("100", "100"),
             ("0.35@90", "0.35@90s"),
@@ -218,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn the_beginning_of_a_curve_is_as_it_was() {
+    fn a_shortened_curve_keeps_its_beginning() {
         for (text, end_s, expect) in [
             ("100", 5, "100@5s"),
             ("100@3s", 5, "100@3s"),

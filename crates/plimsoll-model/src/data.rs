@@ -13,13 +13,13 @@ pub const DATA_BYTES_MAX: usize = 1 << 30;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pick {
-    /// Rows in order, then again from the first.
+    /// Sessions get the rows in order, then again from the first row.
     Sequential,
     /// Each session gets a random row.
     Random,
-    /// Rows in order, each at most once in a load.
+    /// Sessions get the rows in order, each row at most once in a load.
     Unique,
-    /// A Zipf distribution: row n has the weight 1 / n^s.
+    /// Sessions get random rows with a Zipf distribution: row n has the weight 1 / n^s.
     Zipf {
         /// The exponent s, in thousandths.
         exponent_milli: u32,
@@ -51,8 +51,8 @@ impl Data {
         Data { name, columns, pick, each_use, text: String::new(), ends: Vec::new(), crc: 0 }
     }
 
-    /// Adds a row. `None`: the number of cells differs from the number of columns, or the table is
-    /// full.
+    /// Adds a row. `None` means that the number of cells differs from the number of columns, or
+    /// that the table is full.
     #[must_use]
     pub fn push<'a>(&mut self, cells: impl ExactSizeIterator<Item = &'a str>) -> Option<()> {
         if cells.len() != self.columns.len() {
@@ -73,17 +73,17 @@ impl Data {
         Some(())
     }
 
-    /// A short digest of the cells, by which tables are distinguished.
+    /// Returns a short digest of the cells, by which tables are distinguished.
     pub fn digest(&self) -> String {
         format!("{:08x}", self.crc)
     }
 
-    /// Number of rows.
+    /// Returns the number of rows.
     pub fn rows(&self) -> u64 {
         (self.ends.len() / self.columns.len().max(1)) as u64
     }
 
-    /// The text of a cell; empty if the row does not exist.
+    /// Returns the text of a cell; empty if the row does not exist.
     #[inline]
     pub fn cell(&self, row: u64, column: usize) -> &str {
         let at = row as usize * self.columns.len() + column;
@@ -91,12 +91,12 @@ impl Data {
         &self.text[if at == 0 { 0 } else { end(at - 1) }..end(at)]
     }
 
-    /// All cells, row by row.
+    /// Returns all cells, row by row.
     pub fn cells(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len()).map(|at| self.cell(0, at))
     }
 
-    /// Cumulated weights of the rows for a Zipf choice; otherwise empty.
+    /// Returns the cumulated weights of the rows for a Zipf choice; otherwise an empty list.
     pub fn ranks(&self) -> Vec<f64> {
         let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
         let exponent = f64::from(exponent_milli) / 1e3;
@@ -108,7 +108,7 @@ impl Data {
         (0..self.rows()).map(&mut up_to).collect()
     }
 
-    /// The row index of session `number`. `ranks` is the result of [`Data::ranks`].
+    /// Returns the row index of session `number`. `ranks` is the result of [`Data::ranks`].
     #[inline]
     pub fn row(&self, number: u64, rng: &mut Rng, ranks: &[f64]) -> u64 {
         let rows = self.rows().max(1);
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_are_found_again() {
+    fn data_cells_are_found() {
         let mut data = table(3, Pick::Sequential);
         assert_eq!((data.rows(), data.cell(2, 0), data.cell(1, 1), data.cell(9, 0)), (3, "u2", "", ""));
         assert_eq!(data.cells().collect::<Vec<_>>(), ["u0", "", "u1", "", "u2", ""]);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_picked_as_asked() {
+    fn rows_are_picked_as_requested() {
         let rng = &mut Rng::new(1);
         let data = table(3, Pick::Sequential);
         assert_eq!((0..5).map(|n| data.row(n, rng, &[])).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);

@@ -10,7 +10,7 @@
 
 use crate::json_path::JsonPath;
 
-/// Most bytes of a response's content that checks search; later bytes are ignored.
+/// The maximum number of bytes of a response's content that checks search; later bytes are ignored.
 pub const CONTENT_BYTES_MAX: usize = 4 << 20;
 
 /// Expectations of a response beyond its status.
@@ -40,7 +40,7 @@ pub enum TextExpectation {
 pub enum JsonExpectation {
     /// The value must be `null`.
     Null,
-    /// The value must be this `true` or `false`.
+    /// The value must be this truth value.
     Flag(bool),
     /// The value must be this number, as written in the document.
     Number(String),
@@ -54,37 +54,39 @@ pub struct AnswerCapture {
     /// The name of the capture in templates.
     pub name: String,
     /// Where the value is found in the response.
-    pub from: CaptureFrom,
-    /// The value used when the response lacks it; `None`: the request has then failed.
+    pub from: CaptureSource,
+    /// The value used when the response lacks the captured value; `None` means that the request
+    /// then counts as failed.
     pub default: Option<String>,
 }
 
 /// Where a value is found in a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CaptureFrom {
-    /// In JSON content: a text without its quotation marks, any other value as written.
+pub enum CaptureSource {
+    /// The value is in JSON content, at this path. A text is captured without its quotation marks,
+    /// any other value as written.
     Json(JsonPath),
-    /// In the content: the first group of the first match of this regular expression, or the whole
-    /// match if the expression has no group.
+    /// The value is in the content. It is the first group of the first match of this regular
+    /// expression, or the whole match without a group.
     Regex(String),
-    /// The value of a header field with this name.
+    /// The value is a header field with this name.
     Header(String),
-    /// In the header fields of this name: the first group of the first match of the regular
-    /// expression, or the whole match if it has no group.
+    /// The value is in the header fields of this name. It is the first group of the first match of
+    /// the regular expression, or the whole match without a group.
     HeaderRegex(String, String),
-    /// The value of a cookie that the response sets.
+    /// The value is a cookie that the response sets.
     Cookie(String),
 }
 
 impl Expectations {
-    /// Whether there is no expectation.
+    /// Returns whether there is no expectation.
     pub fn is_empty(&self) -> bool {
         *self == Expectations::default()
     }
 }
 
 impl TextExpectation {
-    /// Parses the syntax of a traffic file: a text, or `regex:...`.
+    /// Parses an expectation in the syntax of a traffic file: a text, or `regex:...`.
     pub fn parse(text: &str) -> TextExpectation {
         match text.strip_prefix("regex:") {
             Some(pattern) => TextExpectation::Matches(pattern.to_owned()),
@@ -92,7 +94,7 @@ impl TextExpectation {
         }
     }
 
-    /// The regular expression, if the expectation has one.
+    /// Returns the regular expression, if the expectation has one.
     pub fn pattern(&self) -> Option<&str> {
         match self {
             TextExpectation::Matches(pattern) => Some(pattern),
@@ -101,58 +103,59 @@ impl TextExpectation {
     }
 }
 
-impl CaptureFrom {
-    /// Parses the syntax of a traffic file: `$.token`, `regex:...`, `header:Location`,
+impl CaptureSource {
+    /// Parses a capture in the syntax of a traffic file: `$.token`, `regex:...`, `header:Location`,
     /// `cookie:sid`.
     ///
     /// # Errors
-    /// A sentence with the way out.
-    pub fn parse(text: &str) -> Result<CaptureFrom, String> {
+    /// A sentence that says how to correct the text.
+    pub fn parse(text: &str) -> Result<CaptureSource, String> {
         if text.starts_with('$') {
-            return JsonPath::parse(text).map(CaptureFrom::Json).map_err(|error| error.to_string());
+            return JsonPath::parse(text).map(CaptureSource::Json).map_err(|error| error.to_string());
         }
-        let named = |name: &str, from: fn(String) -> CaptureFrom| match name.trim() {
+        let named = |name: &str, from: fn(String) -> CaptureSource| match name.trim() {
             "" => Err(format!("'{text}' has no name: write for example header:Location or cookie:sid")),
             name => Ok(from(name.to_owned())),
         };
         match text.split_once(':') {
-            Some(("regex", pattern)) => Ok(CaptureFrom::Regex(pattern.to_owned())),
+            Some(("regex", pattern)) => Ok(CaptureSource::Regex(pattern.to_owned())),
             // The name of a header field contains no blank.
             Some(("header", rest)) if rest.contains(" regex:") => match rest.split_once(" regex:") {
                 Some((name, pattern)) if !name.trim().is_empty() => {
-                    Ok(CaptureFrom::HeaderRegex(name.trim().to_owned(), pattern.to_owned()))
+                    Ok(CaptureSource::HeaderRegex(name.trim().to_owned(), pattern.to_owned()))
                 }
-                _ => named("", CaptureFrom::Header),
+                _ => named("", CaptureSource::Header),
             },
-            Some(("header", name)) => named(name, CaptureFrom::Header),
-            Some(("cookie", name)) => named(name, CaptureFrom::Cookie),
+            Some(("header", name)) => named(name, CaptureSource::Header),
+            Some(("cookie", name)) => named(name, CaptureSource::Cookie),
             _ => Err(format!(
                 "'{text}' has no known source: write $.KEY (JSONPath), regex:PATTERN, header:NAME or cookie:NAME"
             )),
         }
     }
 
-    /// The regular expression that finds the value; `None`: the value is found in another way.
+    /// Returns the regular expression that finds the value; `None` means that the value is found in
+    /// another way.
     pub fn pattern(&self) -> Option<&str> {
         match self {
-            CaptureFrom::Regex(pattern) | CaptureFrom::HeaderRegex(_, pattern) => Some(pattern),
-            CaptureFrom::Json(_) | CaptureFrom::Header(_) | CaptureFrom::Cookie(_) => None,
+            CaptureSource::Regex(pattern) | CaptureSource::HeaderRegex(_, pattern) => Some(pattern),
+            CaptureSource::Json(_) | CaptureSource::Header(_) | CaptureSource::Cookie(_) => None,
         }
     }
 
-    /// Whether the value is in the content of a response.
-    pub fn is_of_content(&self) -> bool {
-        matches!(self, CaptureFrom::Json(_) | CaptureFrom::Regex(_))
+    /// Returns whether the value is in the content of a response.
+    pub fn reads_content(&self) -> bool {
+        matches!(self, CaptureSource::Json(_) | CaptureSource::Regex(_))
     }
 
-    /// The place in the syntax that [`CaptureFrom::parse`] reads.
+    /// Returns the place in the syntax that [`CaptureSource::parse`] reads.
     pub fn text(&self) -> String {
         match self {
-            CaptureFrom::Json(path) => path.text().to_owned(),
-            CaptureFrom::Regex(pattern) => format!("regex:{pattern}"),
-            CaptureFrom::Header(name) => format!("header:{name}"),
-            CaptureFrom::HeaderRegex(name, pattern) => format!("header:{name} regex:{pattern}"),
-            CaptureFrom::Cookie(name) => format!("cookie:{name}"),
+            CaptureSource::Json(path) => path.text().to_owned(),
+            CaptureSource::Regex(pattern) => format!("regex:{pattern}"),
+            CaptureSource::Header(name) => format!("header:{name}"),
+            CaptureSource::HeaderRegex(name, pattern) => format!("header:{name} regex:{pattern}"),
+            CaptureSource::Cookie(name) => format!("cookie:{name}"),
         }
     }
 }
@@ -162,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn captures_read_back_or_say_why_not() {
+    fn captures_parse_back_or_explain_the_error() {
         for text in [
             "$.token",
             "$..id",
@@ -172,7 +175,7 @@ mod tests {
             "header:Location regex:id=(\\d+)",
             "cookie:sid",
         ] {
-            assert_eq!(CaptureFrom::parse(text).expect(text).text(), text);
+            assert_eq!(CaptureSource::parse(text).expect(text).text(), text);
         }
         for (text, part) in [
             ("token", "JSONPath"),
@@ -181,7 +184,7 @@ mod tests {
             ("header: regex:a", "header:Location"),
             ("xpath://a", "regex:PATTERN"),
         ] {
-            let error = CaptureFrom::parse(text).expect_err(text);
+            let error = CaptureSource::parse(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         }
     }

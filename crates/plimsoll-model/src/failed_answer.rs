@@ -13,26 +13,28 @@ use crate::ledger::RequestFailure;
 use crate::redact::{self, Redact};
 use serde::{Deserialize, Serialize};
 
-/// Most kinds of failed responses that a load records.
+/// The maximum number of kinds of failed responses that a load records.
 pub const KINDS_MAX: usize = 16;
-/// Number of first bytes of a failed response that are kept: more than most heads have.
+/// Number of first bytes of a failed response that are kept. Most heads have fewer bytes.
 pub const KEPT_BYTES: usize = 4 << 10;
-/// Most characters of a response's content that are shown.
+/// The maximum number of characters of a response's content that are shown.
 const SHOWN_CHARS: usize = 200;
 
 /// The first failed response of a kind.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct FailedAnswer {
-    /// The HTTP status. It is the kind, unless `miss` is set. 0: the bytes were no HTTP response.
+    /// The HTTP status, which is the kind of the failed response unless `miss` is set. 0 means that
+    /// the bytes were no HTTP response.
     pub status: u16,
-    /// The failed check (expectation or capture) of a response with a successful status. If set, it
-    /// is the kind.
+    /// The failed check (expectation or capture) of a response with a successful status. If set,
+    /// the failed check is the kind of the response.
     #[serde(rename = "missed", default, skip_serializing_if = "Option::is_none")]
-    pub miss: Option<AnswerMiss>,
-    /// The status of a gRPC call ([`GrpcStatus`]): part of the kind.
+    pub miss: Option<MissedExpectation>,
+    /// The status of a gRPC call ([`GrpcStatus`]), which is part of the kind of the response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grpc_status: Option<u16>,
-    /// The fault in the messages of a call that ended with `OK`: part of the kind.
+    /// The fault in the messages of a call that ended with `OK`, which is part of the kind of the
+    /// response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call_fault: Option<CallFault>,
     /// Schedule time of the failure, ns.
@@ -42,7 +44,7 @@ pub struct FailedAnswer {
     /// The beginning of the content, on one line. Without HTTP: the beginning of all bytes
     /// received.
     pub body: String,
-    /// The media type (`Content-Type`); empty if the head has none.
+    /// The media type (`Content-Type`) of the response; empty if the head has no such field.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub content_type: String,
     /// The declared length of the content, bytes.
@@ -50,14 +52,15 @@ pub struct FailedAnswer {
     pub content_bytes: Option<u64>,
     /// The fault in words; empty if the status already tells it.
     pub reason: String,
-    /// Whether the response has `Retry-After`; `None`: its head was not kept.
+    /// Whether the response has `Retry-After`; `None` means that the head of the response was not
+    /// kept.
     #[serde(default)]
     pub retry_after: Option<bool>,
 }
 
 /// A missed expectation or capture of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct AnswerMiss {
+pub struct MissedExpectation {
     /// The route of the failed request.
     pub route: RouteNumber,
     /// The kind of failure: [`RequestFailure::Expectation`] or [`RequestFailure::Capture`].
@@ -69,8 +72,8 @@ impl FailedAnswer {
     /// responded, or a server without gRPC.
     pub const NO_GRPC_STATUS: &str = "the response has no grpc-status";
 
-    /// The kind of the failed response.
-    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<AnswerMiss>) {
+    /// Returns the kind of the failed response.
+    pub fn kind(&self) -> (u16, Option<u16>, Option<CallFault>, Option<MissedExpectation>) {
         // For a missed expectation the first response is shown, whatever its status.
         (if self.miss.is_some() { 0 } else { self.status }, self.grpc_status, self.call_fault, self.miss)
     }
@@ -79,7 +82,7 @@ impl FailedAnswer {
     /// capture.
     pub fn missing(
         status: u16,
-        missed: AnswerMiss,
+        missed: MissedExpectation,
         at_ns: u64,
         answer: (&[u8], &[u8]),
         reason: &str,
@@ -122,7 +125,7 @@ impl FailedAnswer {
         let field =
             |name: &str| lower.lines().find_map(|field| Some(field.strip_prefix(name)?.strip_prefix(':')?.trim()));
         let chunked = field("transfer-encoding").is_some_and(|coding| coding.ends_with("chunked"));
-        // Over HTTP/2 only a status line of our own is kept.
+        // Over HTTP/2 no header fields are kept, only a status line that plimsoll writes.
         let retry_after = (!head.starts_with("HTTP/2")).then(|| field("retry-after").is_some());
         let body = if chunked { text_of(&without_chunks(content), how) } else { text_of(content, how) };
         let content_type = field("content-type").map_or_else(String::new, media_type);
@@ -131,15 +134,15 @@ impl FailedAnswer {
         FailedAnswer { retry_after, content_type, content_bytes, ..answer }
     }
 
-    /// Turns the entry into that of a gRPC call that ended with status `ended`, with the fault of
-    /// its messages if any. `is_said`: the response has a `grpc-status`; otherwise the status
-    /// follows from HTTP.
-    pub fn of_call(mut self, ended: GrpcStatus, is_said: bool, fault: Option<CallFault>) -> FailedAnswer {
+    /// Adds to the entry that the response belongs to a gRPC call with status `ended`, and the
+    /// fault of its messages, if any. `is_stated` is true if the response has a `grpc-status`;
+    /// otherwise the status follows from HTTP.
+    pub fn for_grpc_call(mut self, ended: GrpcStatus, is_stated: bool, fault: Option<CallFault>) -> FailedAnswer {
         (self.grpc_status, self.call_fault) = (Some(ended as u16), fault);
         self.status_line = format!("{}, {}", self.status_line, ended.name());
         if let Some(fault) = fault {
             self.reason = fault.text().to_owned();
-        } else if !is_said {
+        } else if !is_stated {
             self.reason = FailedAnswer::NO_GRPC_STATUS.to_owned();
         }
         self
@@ -171,9 +174,9 @@ impl FailedAnswer {
     }
 }
 
-/// Merges two lists of first failed responses, ascending by kind. Of each kind the earlier response
-/// stays.
-pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
+/// Merges two lists of first failed responses, ascending by kind. For each kind the earlier
+/// response stays.
+pub fn keep_first_failures(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
     mine.extend_from_slice(theirs);
     mine.sort_unstable_by(|one, other| (one.kind(), one.at_ns, one).cmp(&(other.kind(), other.at_ns, other)));
     mine.dedup_by_key(|answer| answer.kind());
@@ -181,8 +184,8 @@ pub fn merge_first(mine: &mut Vec<FailedAnswer>, theirs: &[FailedAnswer]) {
 }
 
 fn head_and_content(bytes: &[u8]) -> (&[u8], &[u8]) {
-    // Find the first empty line. Lines may end with a bare line feed. Empty lines may precede a
-    // head.
+    // Find the first empty line, which ends the head. Lines may end with a bare line feed, and
+    // empty lines may precede a head.
     let begin = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
     let after = |at: usize| match &bytes[at + 1..] {
         [b'\n', ..] => Some(at + 2),
@@ -197,7 +200,7 @@ fn is_interim(head: &[u8]) -> bool {
     head.trim_ascii_start().strip_prefix(b"HTTP/1.").is_some_and(|rest| rest.get(1..3) == Some(b" 1"))
 }
 
-/// The content of a chunked body, up to the last whole chunk size.
+/// Returns the content of a chunked body, up to the last whole chunk size.
 fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
     let mut content = Vec::new();
     while let Some(end) = bytes.iter().position(|byte| *byte == b'\n') {
@@ -213,7 +216,7 @@ fn without_chunks(mut bytes: &[u8]) -> Vec<u8> {
     content
 }
 
-/// The media type of a `Content-Type` field, without its parameters.
+/// Returns the media type of a `Content-Type` field, without its parameters.
 fn media_type(value: &str) -> String {
     let name = value.split(';').next().unwrap_or_default().trim();
     let is_one = name.len() <= 60 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/+-.".contains(&byte));
@@ -236,7 +239,7 @@ fn text_of(bytes: &[u8], how: Redact) -> String {
     };
     match how {
         Redact::SecretsButBodies => one_line(&text),
-        // A cut word could be half of a secret, so the word is dropped before the cut.
+        // A cut word could be half of a secret, so the cut word is dropped.
         Redact::Secrets | Redact::All => cut(&one_line(&redact::excerpt(&text))),
     }
 }
@@ -251,7 +254,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_shown_on_one_line() {
+    fn a_failed_response_is_shown_on_one_line() {
         for (bytes, expect) in [
             (
                 &b"HTTP/1.1 404 Not Found\r\nContent-Length: 9\r\n\r\nno such\nx"[..],
@@ -293,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_a_secret_is_left_out_unless_it_is_wanted() {
+    fn possible_secrets_are_redacted_unless_requested() {
         let head = "HTTP/1.1 401 No\r\nContent-Type: application/json; charset=x\r\nContent-Length: 99\r\n\r\n";
         for (body, expect) in [
             ("{\"error\":\"no such user\",\"id\":5}", "HTTP/1.1 401 No, \"{\"error\":\"no such user\",\"id\":5}\""),
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn of_each_kind_the_earliest_stays_in_whatever_order_they_are_merged() {
+    fn merging_keeps_the_earliest_failure_of_each_kind() {
         let one = |status, at_ns, body: &str| FailedAnswer::new(status, at_ns, String::new(), body.into());
         let parts = [
             vec![one(503, 5, "b"), one(500, 9, "late")],
@@ -332,12 +335,12 @@ mod tests {
         ];
         for order in [[0, 1, 2], [2, 1, 0], [1, 0, 2]] {
             let mut sum = Vec::new();
-            order.iter().for_each(|part| merge_first(&mut sum, &parts[*part as usize]));
+            order.iter().for_each(|part| keep_first_failures(&mut sum, &parts[*part as usize]));
             assert_eq!(sum, [one(0, 1, ""), one(500, 2, "early"), one(503, 5, "a")]);
         }
         let many: Vec<FailedAnswer> = (400..440).map(|status| one(status, 0, "")).collect();
         let mut sum = Vec::new();
-        merge_first(&mut sum, &many);
+        keep_first_failures(&mut sum, &many);
         assert_eq!(sum.len(), KINDS_MAX);
     }
 }

@@ -1,5 +1,5 @@
-//! Why a command ends without its result, and with which exit code: one sentence that names the
-//! flag or file and the way out.
+//! Why a command ends without its result, and with which exit code. The reason is one sentence that
+//! names the flag or file, and says what to do.
 //!
 //! Not here: the sentences (they are made where something fails), and how a terminal shows them.
 
@@ -9,30 +9,31 @@ use std::fmt;
 pub mod exit {
     /// The command succeeded.
     pub const DONE: u8 = 0;
-    /// A `--fail-if` condition became true, or nothing succeeded: no response, no load line.
+    /// A `--fail-if` condition became true, or nothing succeeded: there was no response, or no load
+    /// line.
     pub const CROSSED: u8 = 1;
     /// The command line is wrong, or the command cannot start.
     pub const USAGE: u8 = 2;
-    /// No conclusion: no verdict, or a gate that could not decide. The message says what would
-    /// decide.
+    /// The command has no conclusion: no verdict, or a gate that could not decide. The message says
+    /// what would decide.
     pub const UNKNOWN: u8 = 3;
     /// The user interrupted the command, which still reported its results.
     pub const INTERRUPTED: u8 = 130;
     /// The terminal closed (SIGHUP), which interrupted the command.
-    pub const HUNG_UP: u8 = 129;
+    pub const TERMINAL_CLOSED: u8 = 129;
 }
 
-/// The end of a command: one sentence for the user.
+/// The reason why a command ends without its result: one sentence for the user.
 #[derive(Debug)]
 pub struct Failure(String);
 
 impl Failure {
-    /// A failure because the user's command cannot be understood or resolved (exit code 2).
+    /// Creates a failure for a command that cannot be understood or resolved (exit code 2).
     pub fn usage(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }
 
-    /// A failure because the command cannot start, or cannot write its result.
+    /// Creates a failure for a command that cannot start, or cannot write its result.
     pub fn start(text: impl Into<String>) -> Failure {
         Failure(text.into())
     }

@@ -1,5 +1,5 @@
-//! The boundary around libraries that read untrusted input: a panic inside a library becomes an
-//! error of the input, with a sentence, and does not end the program.
+//! The boundary around libraries that read untrusted input. If a library panics, the program does
+//! not end: the panic becomes an error of the input, with a sentence.
 //!
 //! Not here: conditions that end a process at once (no memory, stack overflow). Inputs are bounded
 //! before a library reads them ([`Budget`](crate::budget::Budget)).
@@ -10,12 +10,14 @@ use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 use thiserror::Error;
 
-/// Characters of a panic's message that an error repeats.
+/// Largest number of characters of a panic's message that an error repeats.
 const MESSAGE_CHARS_MAX: usize = 120;
 
-/// The error that a library panicked on an input.
+/// The error for an input on which a library panicked.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("the library that reads {what} failed on this input ({message}): the input is damaged, or of an unknown kind")]
+#[error(
+    "the library that reads {what} failed on this input ({message}): the input is damaged, or has an unknown format"
+)]
 pub struct LibraryPanic {
     /// The input that the library reads, in words.
     pub what: &'static str,
@@ -28,7 +30,7 @@ thread_local! {
     static CALLS: Cell<u32> = const { Cell::new(0) };
 }
 
-/// A guard that ends one call, also during a panic.
+/// A guard that counts the end of one library call, also during a panic.
 struct CallGuard;
 
 impl CallGuard {
@@ -44,8 +46,8 @@ impl Drop for CallGuard {
     }
 }
 
-/// Installs a panic hook that prints nothing for panics inside library calls: the error reports
-/// them.
+/// Installs a panic hook that prints nothing for panics inside library calls, because the error
+/// reports these panics.
 fn quiet_hook() {
     static SET: Once = Once::new();
     SET.call_once(|| {
@@ -64,8 +66,9 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
     text.chars().filter(|c| !c.is_control()).take(MESSAGE_CHARS_MAX).collect()
 }
 
-/// Calls `read` and returns its result, or an error if it panicked. `what` names the input, as in
-/// "the library that reads ...". After a panic, the caller must not use state that `read` changed.
+/// Calls `read` and returns its result, or an error if `read` panicked. `what` names the input, as
+/// in "the library that reads ...". After a panic, the caller must not use state that `read`
+/// changed.
 pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
     let inside = CallGuard::begin();
@@ -79,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_panic_is_a_sentence() {
+    fn a_library_panic_becomes_an_error_message() {
         assert_eq!(call("numbers", || 7), Ok(7));
         let long = "x".repeat(1_000);
         for (said, message) in [("no\nsuch \u{1b} file", "no such file"), (long.as_str(), &long[..MESSAGE_CHARS_MAX])] {

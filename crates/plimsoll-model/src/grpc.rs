@@ -54,15 +54,15 @@ impl GrpcStatus {
         GrpcStatus::Unauthenticated,
     ];
 
-    /// The status with this code. A code outside the standard is `Unknown`, as the standard
+    /// Returns the status with this code. A code outside the standard is `Unknown`, as the standard
     /// demands.
-    pub fn of_code(code: u32) -> GrpcStatus {
+    pub fn from_code(code: u32) -> GrpcStatus {
         GrpcStatus::ALL.get(code as usize).copied().unwrap_or(GrpcStatus::Unknown)
     }
 
-    /// The status of a response without a `grpc-status`, derived from its HTTP status. Such a
-    /// response comes from a proxy, or from a server without gRPC.
-    pub fn of_http(status: u16) -> GrpcStatus {
+    /// Returns the status of a response without a `grpc-status`, derived from its HTTP status. Such
+    /// a response comes from a proxy, or from a server without gRPC.
+    pub fn from_http_status(status: u16) -> GrpcStatus {
         match status {
             400 => GrpcStatus::Internal,
             401 => GrpcStatus::Unauthenticated,
@@ -73,7 +73,7 @@ impl GrpcStatus {
         }
     }
 
-    /// The name of the status in the gRPC standard.
+    /// Returns the name of the status in the gRPC standard.
     pub fn name(self) -> &'static str {
         match self {
             GrpcStatus::Ok => "OK",
@@ -96,7 +96,8 @@ impl GrpcStatus {
         }
     }
 
-    /// Whether the status is a rejection under load, as a limiter or an overloaded server sends it.
+    /// Returns whether the status is a rejection under load, as a limiter or an overloaded server
+    /// sends it.
     pub fn is_refusal(self) -> bool {
         matches!(self, GrpcStatus::ResourceExhausted | GrpcStatus::Unavailable)
     }
@@ -120,7 +121,7 @@ pub enum CallFault {
     Compressed = 4,
     /// A message has a compression that the client does not accept.
     Encoding = 5,
-    /// The `Content-Type` is not that of gRPC.
+    /// The response has a `Content-Type` other than the type for gRPC.
     Content = 6,
 }
 
@@ -139,12 +140,13 @@ impl CallFault {
     /// The status that clients report for a faulty response.
     pub const STATUS: GrpcStatus = GrpcStatus::Internal;
 
-    /// The fault with this number; `None`: only a later version of plimsoll knows the number.
-    pub fn of_number(number: u16) -> Option<CallFault> {
+    /// Returns the fault with this number; `None` means that only a later version of plimsoll knows
+    /// the number.
+    pub fn for_number(number: u16) -> Option<CallFault> {
         CallFault::ALL.get(usize::from(number)).copied()
     }
 
-    /// The name of the fault in JSON.
+    /// Returns the name of the fault in JSON.
     pub fn name(self) -> &'static str {
         match self {
             CallFault::NoMessage => "no_message",
@@ -157,12 +159,12 @@ impl CallFault {
         }
     }
 
-    /// The fault in words, shown after the server's own message.
+    /// Returns the fault in words, shown after the server's own message.
     pub fn text(self) -> &'static str {
         match self {
             CallFault::NoMessage => "the status is OK, but the method's message is missing",
             CallFault::SeveralMessages => "the status is OK, but there are several messages instead of one",
-            CallFault::Cut => "the status is OK, but the last message is cut short",
+            CallFault::Cut => "the status is OK, but the last message is incomplete",
             CallFault::Prefix => "the status is OK, but the content is not a sequence of gRPC messages",
             CallFault::Compressed => "the status is OK, but a message is compressed, and grpc-encoding is missing",
             CallFault::Encoding => {
@@ -178,17 +180,17 @@ impl CallFault {
 pub struct GrpcCall {
     /// The gRPC statuses that count as success.
     pub ok: GrpcStatusSet,
-    /// The length-prefixed messages made from the JSON body; `None` until they are encoded with
-    /// their types.
+    /// The length-prefixed messages made from the JSON body. `None` until the messages are encoded
+    /// with their types.
     pub content: Option<Vec<u8>>,
-    /// A protobuf `FileDescriptorSet` of the messages. It is needed to check responses, and to fill
-    /// in the body for each request.
+    /// A protobuf `FileDescriptorSet` of the messages. The set is needed to check responses, and to
+    /// fill in the body for each request.
     pub types: Option<Arc<[u8]>>,
-    /// Whether the method returns a stream, so that each message has its own time. It is known once
-    /// the messages are encoded.
-    pub gives_stream: bool,
-    /// With a bidirectional stream, whether each message waits for the response to the one before;
-    /// otherwise all messages are sent at once.
+    /// Whether the method returns a stream, so that each message has its own time. This is known
+    /// once the messages are encoded.
+    pub returns_stream: bool,
+    /// Whether each message of a bidirectional stream waits for the response to the message before.
+    /// Otherwise all messages are sent at once.
     pub in_turn: bool,
 }
 
@@ -203,7 +205,7 @@ pub struct GrpcStatusSet(u32);
 pub struct GrpcStatusSetError(String);
 
 impl GrpcStatusSet {
-    /// Reads a list of names and codes.
+    /// Parses a list of names and codes of gRPC statuses.
     pub fn parse(text: &str) -> Result<GrpcStatusSet, GrpcStatusSetError> {
         let mut bits = 0;
         for part in text.split(',').map(str::trim) {
@@ -215,7 +217,7 @@ impl GrpcStatusSet {
         Ok(GrpcStatusSet(bits))
     }
 
-    /// Whether `status` is in the set.
+    /// Returns whether `status` is in the set.
     #[inline]
     pub fn contains(self, status: GrpcStatus) -> bool {
         self.0 & (1 << status as u32) != 0
@@ -223,7 +225,7 @@ impl GrpcStatusSet {
 }
 
 impl Default for GrpcStatusSet {
-    /// The set with `OK` alone.
+    /// Returns the set with `OK` alone.
     fn default() -> GrpcStatusSet {
         GrpcStatusSet(1)
     }
@@ -274,8 +276,8 @@ pub fn message_bytes(encoded: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// A deadline of `ns` as a `grpc-timeout` value: at most eight digits and a unit, never longer than
-/// the deadline.
+/// Returns the `grpc-timeout` value for a deadline of `ns`: at most eight digits and a unit, never
+/// longer than the deadline.
 pub fn timeout_text(ns: u64) -> String {
     const DIGITS: u64 = 99_999_999;
     let units = [(1, 'n'), (1_000, 'u'), (1_000_000, 'm'), (1_000_000_000, 'S'), (60_000_000_000, 'M')];
@@ -289,25 +291,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn statuses_have_the_code_they_stand_at() {
+    fn grpc_status_codes_match_their_order() {
         for (code, status) in GrpcStatus::ALL.into_iter().enumerate() {
-            assert_eq!((status as usize, GrpcStatus::of_code(code as u32)), (code, status));
+            assert_eq!((status as usize, GrpcStatus::from_code(code as u32)), (code, status));
         }
-        assert_eq!(GrpcStatus::of_code(17), GrpcStatus::Unknown);
-        assert_eq!(GrpcStatus::of_code(u32::MAX), GrpcStatus::Unknown);
+        assert_eq!(GrpcStatus::from_code(17), GrpcStatus::Unknown);
+        assert_eq!(GrpcStatus::from_code(u32::MAX), GrpcStatus::Unknown);
     }
 
     #[test]
-    fn faults_have_the_number_they_stand_at() {
+    fn call_fault_numbers_match_their_order() {
         for (number, fault) in CallFault::ALL.into_iter().enumerate() {
-            assert_eq!((fault as usize, CallFault::of_number(number as u16)), (number, Some(fault)));
+            assert_eq!((fault as usize, CallFault::for_number(number as u16)), (number, Some(fault)));
             assert_eq!(serde_json::to_value(fault).expect("a name"), fault.name());
         }
-        assert_eq!(CallFault::of_number(CallFault::ALL.len() as u16), None);
+        assert_eq!(CallFault::for_number(CallFault::ALL.len() as u16), None);
     }
 
     #[test]
-    fn sets_of_statuses() {
+    fn grpc_status_sets_parse_or_fail() {
         for (text, shown) in [
             ("OK", "OK"),
             ("0", "OK"),
@@ -327,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_taken_out_of_their_encoding() {
+    fn messages_are_percent_decoded() {
         for (encoded, text) in [
             ("", ""),
             ("so it is", "so it is"),
@@ -341,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_are_told_in_the_finest_unit_that_holds_them() {
+    fn deadlines_use_the_finest_unit_that_fits() {
         for (ns, text) in [
             (1, "1n"),
             (99_999_999, "99999999n"),

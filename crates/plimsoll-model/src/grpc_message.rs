@@ -1,5 +1,5 @@
-//! The framing of gRPC messages: one byte for compression and four for the length precede each
-//! message. Not here: the content of messages (see [`MessageText`]) and compression.
+//! The framing of gRPC messages: one byte for compression and four bytes for the length precede
+//! each message. Not here: the content of messages (see [`MessageText`]) and compression.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ pub const MESSAGE_BYTES_USUAL: u32 = 4 << 20;
 /// Appends a message with its prefix.
 pub fn write_message(message: &[u8], is_compressed: bool, out: &mut Vec<u8>) {
     out.push(u8::from(is_compressed));
-    // The encoder of messages refuses longer ones.
+    // The encoder of messages refuses messages whose length does not fit.
     out.extend_from_slice(&(message.len() as u32).to_be_bytes());
     out.extend_from_slice(message);
 }
@@ -28,18 +28,18 @@ pub trait MessageText: Send + Sync + std::fmt::Debug {
     fn write(&self, body: &[u8], content: &mut Vec<u8>) -> bool;
 }
 
-/// The message converter of each route, by route number; `None` if its messages are neither checked
-/// nor filled in.
+/// The message converter of each route, by route number; `None` if the route's messages are neither
+/// checked nor filled in.
 pub type MessageTexts = Vec<Option<Arc<dyn MessageText>>>;
 
 /// Why content does not decode into messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// The content ends within a message.
-    #[error("the answer ends in the middle of a message")]
+    #[error("the response ends in the middle of a message")]
     Cut,
     /// A message is compressed, although the client accepts no compression.
-    #[error("the answer has a compressed message, which nobody asked for")]
+    #[error("the response has a compressed message, which plimsoll did not request")]
     Compressed,
 }
 
@@ -92,14 +92,15 @@ pub struct MessageCount {
     /// Number of bytes of the current prefix received so far, and the length value read from them.
     prefix: u8,
     length: u32,
-    /// Whether a compression flag was set, and whether one was invalid.
+    /// Whether a message had the compression flag, and whether such a flag was invalid.
     compressed: bool,
     odd: bool,
     large: bool,
 }
 
 impl MessageCount {
-    /// Takes the next piece of the content. Returns how many messages it completes.
+    /// Takes the next piece of the content. Returns the number of messages that this piece
+    /// completes.
     pub fn take(&mut self, mut piece: &[u8]) -> u32 {
         let before = self.whole;
         while let [first, after @ ..] = piece {
@@ -129,27 +130,27 @@ impl MessageCount {
         self.whole.wrapping_sub(before)
     }
 
-    /// Number of complete messages.
+    /// Returns the number of complete messages.
     pub fn whole(&self) -> u32 {
         self.whole
     }
 
-    /// Whether any message is compressed.
+    /// Returns whether any message is compressed.
     pub fn is_compressed(&self) -> bool {
         self.compressed
     }
 
-    /// Whether any prefix is invalid, so that later bytes mean nothing.
+    /// Returns whether any prefix is invalid, so that later bytes mean nothing.
     pub fn has_invalid_prefix(&self) -> bool {
         self.odd
     }
 
-    /// Whether any message is longer than [`MESSAGE_BYTES_USUAL`].
+    /// Returns whether any message is longer than [`MESSAGE_BYTES_USUAL`].
     pub fn has_large(&self) -> bool {
         self.large
     }
 
-    /// Whether the content ends within a message.
+    /// Returns whether the content ends within a message.
     pub fn is_cut(&self) -> bool {
         self.left > 0 || self.prefix > 0
     }
@@ -160,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_read_as_they_were_written_however_they_are_cut() {
+    fn messages_round_trip_from_any_split() {
         let texts: [&[u8]; 5] = [b"", b"a", &[7; 300], b"", b"end"];
         let mut content = Vec::new();
         texts.iter().for_each(|text| write_message(text, false, &mut content));

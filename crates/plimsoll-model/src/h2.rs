@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// An HTTP/2 error code ([RFC 9113, 7](https://www.rfc-editor.org/rfc/rfc9113#section-7)). The
-/// discriminant is the code, also in records.
+/// discriminant is the code on the wire and in records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[repr(u16)]
@@ -23,7 +23,7 @@ pub enum H2Error {
     EnhanceYourCalm = 11,
     InadequateSecurity = 12,
     Http11Required = 13,
-    /// A code outside the standard.
+    /// The code is outside the standard.
     Unknown = 14,
 }
 
@@ -47,12 +47,12 @@ impl H2Error {
         H2Error::Unknown,
     ];
 
-    /// The error with this code.
-    pub fn of_code(code: u32) -> H2Error {
+    /// Returns the error with this code.
+    pub fn from_code(code: u32) -> H2Error {
         H2Error::ALL.get(code as usize).copied().unwrap_or(H2Error::Unknown)
     }
 
-    /// The name in text and JSON: that of the standard in small letters.
+    /// Returns the name of the error in text and JSON: the name in the standard, in small letters.
     pub fn name(self) -> &'static str {
         match self {
             H2Error::NoError => "no_error",
@@ -79,10 +79,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_have_the_code_they_stand_at() {
+    fn h2_error_codes_match_their_order() {
         for (code, error) in H2Error::ALL.into_iter().enumerate() {
-            assert_eq!((error as usize, H2Error::of_code(code as u32)), (code, error));
+            assert_eq!((error as usize, H2Error::from_code(code as u32)), (code, error));
         }
-        assert_eq!(H2Error::of_code(u32::MAX), H2Error::Unknown);
+        assert_eq!(H2Error::from_code(u32::MAX), H2Error::Unknown);
     }
 }

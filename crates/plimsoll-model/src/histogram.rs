@@ -1,5 +1,5 @@
-//! Latency histograms with one fixed geometry (bucket bounds), so that any two can be added
-//! exactly.
+//! Latency histograms with one fixed geometry (bucket bounds), so that any two histograms can be
+//! added exactly.
 //!
 //! The geometry is that of HdrHistogram for three significant digits: 1 024 buckets to an octave,
 //! from 1 ns to [`HIGHEST_NS`] (one hour). Values have three exact digits from 1 us up, and values
@@ -7,8 +7,8 @@
 //! exact.
 //!
 //! [`CountingHistogram`] is for recording (a shift, a page lookup, an addition) and is drained
-//! often. [`SparseHistogram`] is its compact form for storage. [`Histogram`] sums many of them and
-//! has quantiles.
+//! often. [`SparseHistogram`] is its compact form for storage. [`Histogram`] sums many sparse
+//! histograms and has quantiles.
 //!
 //! Not here: corrections for coordinated omission. Recorders measure from the intended start
 //! instead.
@@ -23,8 +23,8 @@ pub use sparse::SparseHistogram;
 use geometry::ExactFigures;
 use pages::Pages;
 
-/// A histogram for recording times in ns. Its counts have 32 bits, which suffices because it is
-/// drained long before a count overflows.
+/// A histogram for recording times in ns. Its counts have 32 bits, which suffices because the
+/// histogram is drained long before a count overflows.
 #[derive(Clone)]
 pub struct CountingHistogram {
     pages: Pages<u32>,
@@ -45,14 +45,14 @@ impl CountingHistogram {
         self.exact.add(value_ns, 1);
     }
 
-    /// Moves the content out and leaves this histogram empty. It touches only the occupied span,
-    /// and keeps the memory.
+    /// Moves the content out and leaves this histogram empty. The function touches only the
+    /// occupied span, and keeps the memory.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
     }
 
-    /// The memory of the histogram in bytes.
+    /// Returns the memory of the histogram in bytes.
     pub fn bytes(&self) -> usize {
         size_of::<CountingHistogram>() + self.pages.bytes()
     }
@@ -90,7 +90,7 @@ impl std::fmt::Debug for Histogram {
 }
 
 impl Histogram {
-    /// An empty histogram (about 2 KiB; each quarter octave with values takes 2 KiB more).
+    /// Creates an empty histogram (about 2 KiB; each quarter octave with values takes 2 KiB more).
     pub fn new() -> Self {
         Histogram { pages: Pages::new(), exact: ExactFigures::EMPTY }
     }
@@ -110,27 +110,28 @@ impl Histogram {
         }
     }
 
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.exact.count
     }
 
-    /// Smallest value, exact; 0 when empty.
+    /// Returns the exact smallest value, ns; 0 when empty.
     pub fn min_ns(&self) -> u64 {
         self.exact.least_ns()
     }
 
-    /// Largest value, exact; 0 when empty.
+    /// Returns the exact largest value, ns; 0 when empty.
     pub fn max_ns(&self) -> u64 {
         self.exact.max_ns
     }
 
-    /// Mean, from the exact sum; 0 when empty.
+    /// Returns the mean, ns, from the exact sum; 0 when empty.
     pub fn mean_ns(&self) -> f64 {
         if self.exact.count == 0 { 0.0 } else { self.exact.sum_ns as f64 / self.exact.count as f64 }
     }
 
-    /// Standard deviation, with each value taken as the middle of its bucket; 0 when empty.
+    /// Returns the standard deviation, ns, with each value taken as the middle of its bucket; 0
+    /// when empty.
     pub fn stdev_ns(&self) -> f64 {
         if self.exact.count == 0 {
             return 0.0;
@@ -146,15 +147,16 @@ impl Histogram {
         (squares / self.exact.count as f64).sqrt()
     }
 
-    /// The quantile `q` (0..=1): the value at or below which this share of the values lies. It is
-    /// the upper end of the bucket of the value with rank ceil(q n), at most the exact maximum. 0
-    /// when empty.
+    /// Returns the quantile `q` (0..=1), ns: the value at or below which this share of the values
+    /// lies. The result is the upper end of the bucket of the value with rank ceil(q n), at most
+    /// the exact maximum. Returns 0 when empty.
     pub fn quantile_ns(&self, q: f64) -> u64 {
         let [quantile_ns] = self.quantiles_ns([q]);
         quantile_ns
     }
 
-    /// [`Histogram::quantile_ns`] for several shares, ascending, in one pass over the buckets.
+    /// Returns the quantiles for several shares, ns, as [`Histogram::quantile_ns`] does for one.
+    /// The shares must ascend; the buckets are read once.
     pub fn quantiles_ns<const N: usize>(&self, shares: [f64; N]) -> [u64; N] {
         debug_assert!(shares.is_sorted());
         let (mut buckets, mut seen, mut last) = (self.buckets(), 0, 0);
@@ -172,8 +174,8 @@ impl Histogram {
         })
     }
 
-    /// Number of values above `bound_ns`, by bucket. Values in the bucket of `bound_ns` itself do
-    /// not count.
+    /// Returns the number of values above `bound_ns`, by bucket. Values in the bucket of `bound_ns`
+    /// itself do not count.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         if bound_ns >= self.exact.max_ns {
             return 0;
@@ -181,7 +183,7 @@ impl Histogram {
         self.pages.occupied(index_of(bound_ns) + 1..self.exact.span().end).map(|(_, count)| count).sum()
     }
 
-    /// The occupied buckets: (index, count), ascending.
+    /// Returns the occupied buckets: (index, count), ascending.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         self.pages.occupied(self.exact.span())
     }
@@ -202,8 +204,8 @@ impl Histogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Moves the content out as a [`SparseHistogram`] and leaves this histogram empty. It touches
-    /// only the occupied span.
+    /// Moves the content out as a [`SparseHistogram`] and leaves this histogram empty. The function
+    /// touches only the occupied span.
     pub fn drain(&mut self) -> SparseHistogram {
         let buckets = self.pages.take(self.exact.span());
         SparseHistogram { buckets, exact: std::mem::replace(&mut self.exact, ExactFigures::EMPTY) }
@@ -225,7 +227,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn buckets_tile_the_range_without_gap() {
+    fn buckets_cover_the_range_without_a_gap() {
         for index in 0..BUCKETS {
             assert_eq!(index_of(lowest_of(index)), index);
             assert_eq!(index_of(highest_of(index).min(HIGHEST_NS)), index);
@@ -239,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn quantiles_are_ranks() {
+    fn quantiles_match_ranks() {
         let mut histogram = Histogram::new();
         (1..=1000).for_each(|v| histogram.record(v));
         for (q, expect) in [(0.0, 1), (0.001, 1), (0.5, 500), (0.99, 990), (0.999, 999), (1.0, 1000)] {
@@ -254,11 +256,11 @@ mod tests {
     }
 
     #[test]
-    fn memory_is_taken_only_where_values_fall() {
+    fn buckets_are_allocated_only_when_used() {
         let mut recording = CountingHistogram::default();
         let empty = recording.bytes();
         assert!(empty < 2_200, "{empty}");
-        // The values are one octave, and a timeout far above it.
+        // The values fill one octave, and a timeout lies far above it.
         (1_000_000..2_000_000).step_by(500).for_each(|ns| recording.record(ns));
         recording.record(30_000_000_000);
         let held = recording.bytes() - empty;
@@ -276,7 +278,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn merge_is_adding_all_values(a in prop::collection::vec(0..HIGHEST_NS * 2, 0..50),
+        fn merging_equals_recording_all_values(a in prop::collection::vec(0..HIGHEST_NS * 2, 0..50),
                                       b in prop::collection::vec(0..HIGHEST_NS * 2, 0..50)) {
             let all = from_values(&[a.clone(), b.clone()].concat());
             let (mut left, mut right) = (from_values(&a), from_values(&b));
@@ -303,7 +305,7 @@ mod tests {
         }
 
         #[test]
-        fn sparse_agrees_with_dense(values in prop::collection::vec(0..HIGHEST_NS, 0..100), bound in 0..HIGHEST_NS) {
+        fn sparse_and_dense_histograms_agree(values in prop::collection::vec(0..HIGHEST_NS, 0..100), bound in 0..HIGHEST_NS) {
             let mut dense = from_values(&values);
             let mut recording = CountingHistogram::default();
             values.iter().for_each(|v| recording.record(*v));

@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Spin {
-    /// Poll while a core is idle and no other thread needs it.
+    /// Idle workers poll while a core is idle and no other thread needs it.
     #[default]
     Auto,
-    /// Always poll.
+    /// Idle workers always poll.
     On,
-    /// Never poll.
+    /// Idle workers never poll.
     Off,
 }
 
@@ -22,25 +22,25 @@ pub enum Spin {
 pub struct Injector {
     /// Number of worker threads.
     pub workers: u32,
-    /// How workers wait for events.
+    /// Whether idle workers poll for events instead of sleeping.
     pub spin: Spin,
-    /// Local addresses, used in turn; empty: the system chooses.
+    /// Local addresses, used in turn; an empty list means that the system chooses.
     pub sources: Vec<AddressRange>,
-    /// Number of distinct local addresses that this and all earlier loads used together; `None`:
-    /// not counted, as in older files.
+    /// Number of distinct local addresses that this and all earlier loads used together; `None`
+    /// means that the number was not counted, as in older files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources_so_far: Option<u64>,
 }
 
 impl Injector {
-    /// Number of distinct local addresses that this and all earlier loads used together; `None` if
-    /// unknown.
+    /// Returns the number of distinct local addresses that this and all earlier loads used
+    /// together; `None` if unknown.
     pub fn sources_so_far(&self) -> Option<u64> {
         // A machine whose local address the system chooses uses one address.
         self.sources_so_far.or(self.sources.is_empty().then_some(1))
     }
 
-    /// The same injector with at most `workers` workers, and at least one.
+    /// Returns the same injector with at most `workers` workers, and at least one.
     pub fn at_most(&self, workers: u64) -> Injector {
         let workers = self.workers.min(u32::try_from(workers).unwrap_or(u32::MAX)).max(1);
         Injector { workers, ..self.clone() }
@@ -48,7 +48,7 @@ impl Injector {
 }
 
 impl Default for Injector {
-    /// An injector with one worker, for which the system chooses the local address.
+    /// Creates an injector with one worker, for which the system chooses the local address.
     fn default() -> Injector {
         Injector { workers: 1, spin: Spin::Auto, sources: Vec::new(), sources_so_far: None }
     }

@@ -1,5 +1,5 @@
 //! The figures of one interval of a run, for the load and for each route. Figures add up over time,
-//! workers and machines. The table of measures ([`crate::measures`]) lists them.
+//! workers and machines. The table of measures ([`crate::measures`]) lists the figures.
 
 use crate::histogram::Histogram;
 use crate::measures::{LoadFigures, RouteFigures};
@@ -18,19 +18,20 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// The figures of all routes together.
+    /// Returns the figures of all routes together.
     pub fn whole(&self) -> &RouteFigures {
         self.routes.whole()
     }
 
     /// Adds the same interval of other workers or machines. Gauges (values at the end of an
     /// interval) add up, too.
-    pub fn merge_beside(&mut self, other: &Interval) {
-        self.load.merge_beside(&other.load);
-        other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_beside(theirs));
+    pub fn merge_parallel(&mut self, other: &Interval) {
+        self.load.merge_parallel(&other.load);
+        other.routes.iter().for_each(|(number, theirs)| self.routes.of_mut(number).merge_parallel(theirs));
     }
 
-    /// Adds the next interval. Gauges (values at the end of an interval) take the later value.
+    /// Adds the figures of the next interval. Gauges (values at the end of an interval) take the
+    /// later value.
     pub fn merge_after(&mut self, later: &Interval) {
         self.load.merge_after(&later.load);
         self.routes.merge_after(&later.routes);
@@ -52,18 +53,18 @@ impl PartialEq for Routes {
 }
 
 impl Routes {
-    /// The figures of each route, ascending by route number.
+    /// Returns the figures of each route, ascending by route number.
     pub fn iter(&self) -> impl Iterator<Item = (RouteNumber, &RouteFigures)> {
         self.by_number.iter().map(|(number, figures)| (*number, figures))
     }
 
-    /// The figures of one route; `None` without activity.
+    /// Returns the figures of one route; `None` without activity.
     pub fn get(&self, number: RouteNumber) -> Option<&RouteFigures> {
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).ok()?;
         Some(&self.by_number[at].1)
     }
 
-    /// The figures of one route, mutable.
+    /// Returns the figures of one route, mutable; adds empty figures if the route has none.
     pub fn of_mut(&mut self, number: RouteNumber) -> &mut RouteFigures {
         self.whole.take();
         let at = self.by_number.binary_search_by_key(&number, |(number, _)| *number).unwrap_or_else(|at| {
@@ -73,16 +74,16 @@ impl Routes {
         &mut self.by_number[at].1
     }
 
-    /// Inserts figures of a route that has none yet.
+    /// Inserts the figures of a route that has no figures yet.
     fn put(&mut self, number: RouteNumber, figures: RouteFigures) {
         match self.by_number.binary_search_by_key(&number, |(number, _)| *number) {
-            Ok(at) => self.by_number[at].1.merge_beside(&figures),
+            Ok(at) => self.by_number[at].1.merge_parallel(&figures),
             Err(at) => self.by_number.insert(at, (number, figures)),
         }
         self.whole.take();
     }
 
-    /// Adds the next interval. A route without later activity has nothing in flight.
+    /// Adds the figures of the next interval. A route without later activity has nothing in flight.
     fn merge_after(&mut self, later: &Routes) {
         self.whole.take();
         let nothing = RouteFigures::default();
@@ -96,17 +97,17 @@ impl Routes {
         }
     }
 
-    /// The figures of all routes together, summed at first use.
+    /// Returns the figures of all routes together, summed at first use.
     pub fn whole(&self) -> &RouteFigures {
         static NOTHING: LazyLock<RouteFigures> = LazyLock::new(RouteFigures::default);
         match self.by_number.as_slice() {
             [] => &NOTHING,
             [(_, only)] => only,
             several => self.whole.get_or_init(|| {
-                // A dense histogram: merging sparse lists for every route would copy all buckets
-                // each time.
+                // A dense histogram is used, because merging sparse lists for every route would
+                // copy all buckets each time.
                 let mut sum = RouteFigures::<Histogram>::default();
-                several.iter().for_each(|(_, figures)| sum.sum_beside(figures));
+                several.iter().for_each(|(_, figures)| sum.add_route_figures(figures));
                 Box::new(sum.take(Histogram::drain))
             }),
         }
@@ -120,7 +121,7 @@ impl From<RouteFigures> for Routes {
     }
 }
 
-/// Figures by route number, in any order. Figures of one route add up.
+/// Collects figures by route number, in any order. Figures of one route add up.
 impl FromIterator<(RouteNumber, RouteFigures)> for Routes {
     fn from_iter<I: IntoIterator<Item = (RouteNumber, RouteFigures)>>(figures: I) -> Routes {
         let mut routes = Routes::default();
@@ -134,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sum_of_routes_is_that_of_what_they_are_now() {
+    fn the_sum_of_routes_follows_later_changes() {
         let figures = |succeeded_in_window| RouteFigures { succeeded_in_window, ..RouteFigures::default() };
         let mut interval = Interval::default();
         let whole = |interval: &Interval| interval.whole().succeeded_in_window;
@@ -147,7 +148,7 @@ mod tests {
             Interval { routes: [(3, figures(10)), (9, figures(10))].into_iter().collect(), ..Interval::default() };
         assert_eq!(whole(&other), 20);
         let (mut beside, mut after) = (interval.clone(), interval.clone());
-        beside.merge_beside(&other);
+        beside.merge_parallel(&other);
         after.merge_after(&other);
         assert_eq!((whole(&beside), whole(&after), whole(&interval)), (24, 24, 4));
         // A cached sum does not affect equality.

@@ -1,5 +1,5 @@
-//! The bytes of an [`Interval`] in a run file, as tagged fields. Which figures there are, and their
-//! tags, says the table of measures alone.
+//! The bytes of an [`Interval`] in a run file, as tagged fields. The table of measures alone
+//! defines which figures exist, and their tags.
 //!
 //! ```text
 //! interval  = 1: number  2: figures of the load  3: route, for each, ascending
@@ -32,11 +32,13 @@ const FAILED: u32 = 5;
 
 pub(crate) fn write_interval(out: &mut Vec<u8>, index: u32, interval: &Interval) {
     number(out, INDEX, u64::from(index));
-    field(out, LOAD, |out| interval.load.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held)));
+    field(out, LOAD, |out| {
+        interval.load.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held))
+    });
     for (route, figures) in interval.routes.iter() {
         field(out, ROUTE, |out| {
             varint(out, u64::from(route));
-            figures.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held));
+            figures.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held));
         });
     }
 }
@@ -66,19 +68,19 @@ pub(crate) fn read_interval(reader: Reader) -> Option<(u32, Interval, usize)> {
 
 fn read_load(figures: &mut LoadFigures, reader: Reader) -> Option<usize> {
     reader.fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
-        Some((_, held)) => read_held(held, value),
+        Some((_, held)) => read_known_figure(held, value),
         None => Some(Field::Unknown),
     })
 }
 
 fn read_route(figures: &mut RouteFigures, reader: Reader) -> Option<usize> {
     reader.fields(|tag, value| match figures.figure_values_mut().find(|(figure, _)| figure.tag == tag) {
-        Some((_, held)) => read_held(held, value),
+        Some((_, held)) => read_known_figure(held, value),
         None => Some(Field::Unknown),
     })
 }
 
-fn write_held(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
+fn write_known_figure(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
     match held {
         FigureRef::Count(count) => number(out, tag, count),
         FigureRef::Times(times) if times.count() > 0 => field(out, tag, |out| write_histogram(out, times)),
@@ -94,8 +96,9 @@ fn write_held(out: &mut Vec<u8>, tag: u32, held: FigureRef<SparseHistogram>) {
     }
 }
 
-/// Reads the value of a known figure. If a tag occurs twice, the later value counts.
-fn read_held(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
+/// Reads the value of a figure that this version knows. If a tag occurs twice, the later value
+/// counts.
+fn read_known_figure(held: FigureMut<SparseHistogram>, mut reader: Reader) -> Option<Field> {
     match held {
         FigureMut::Count(count) => *count = reader.number()?,
         FigureMut::Times(times) => {
@@ -142,7 +145,7 @@ fn write_histogram(out: &mut Vec<u8>, histogram: &SparseHistogram) {
 }
 
 fn read_histogram(reader: &mut Reader) -> Option<SparseHistogram> {
-    // Buckets ascend, so their number cannot exceed that of the geometry.
+    // Buckets ascend, so their number is at most the number of buckets in the geometry.
     let length = Some(reader.length()?).filter(|length| (1..=BUCKETS).contains(length))?;
     let mut buckets = Vec::with_capacity(length);
     let mut index = 0usize;
@@ -251,9 +254,9 @@ mod tests {
     }
 
     #[test]
-    fn every_figure_of_the_table_comes_back() {
+    fn every_figure_of_the_table_round_trips() {
         let interval = full();
-        // Check that no figure is empty, since an empty one is not written.
+        // Check that no figure is empty, because empty figures are not written.
         let mut fields = 0;
         let bytes = written(5, &interval);
         let count = |reader: Reader, fields: &mut usize| {
@@ -276,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_of_later_versions_are_passed_over_and_counted() {
+    fn figures_of_later_versions_are_skipped_and_counted() {
         let interval = full();
         let mut bytes = Vec::new();
         let later = |out: &mut Vec<u8>| field(out, 900, |out| out.extend_from_slice(b"later"));
@@ -284,12 +287,12 @@ mod tests {
         later(&mut bytes);
         field(&mut bytes, LOAD, |out| {
             later(out);
-            interval.load.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held));
+            interval.load.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held));
         });
         for (route, figures) in interval.routes.iter() {
             field(&mut bytes, ROUTE, |out| {
                 varint(out, u64::from(route));
-                figures.figure_values().for_each(|(figure, held)| write_held(out, figure.tag, held));
+                figures.figure_values().for_each(|(figure, held)| write_known_figure(out, figure.tag, held));
                 later(out);
             });
         }
@@ -297,12 +300,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_or_in_disorder_is_refused() {
+    fn truncated_or_unordered_data_is_refused() {
         let bytes = written(5, &full());
         let whole: Vec<usize> =
             (0..bytes.len()).filter(|cut| read_interval(Reader::new(&bytes[..*cut])).is_some()).collect();
         // A cut file is valid only if the cut lies between fields of the outermost message. These
-        // are the load, and each route but the last.
+        // fields are the load, and each route except the last.
         assert_eq!(whole.len(), 5, "{whole:?}");
         let mut twice = Vec::new();
         (0..2).for_each(|_| field(&mut twice, ROUTE, |out| varint(out, 4)));

@@ -11,38 +11,38 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intervention {
-    /// No change: the load that other interventions are compared with.
+    /// Nothing changes: the load with which loads of other interventions are compared.
     Control,
-    /// A cheap path of the same server.
+    /// Requests go to a cheap path of the same server.
     Reference,
-    /// Twice as many users and connections.
+    /// The load has twice as many users and connections.
     MoreUsers,
-    /// A new connection for each request, in place of keep-alive.
+    /// Each request gets a new connection, in place of keep-alive.
     NewConnections,
-    /// Keep-alive, in place of a new connection for each request.
+    /// Connections are kept alive, in place of a new connection for each request.
     KeptConnections,
-    /// HEAD in place of GET: the same work without a body.
+    /// Requests use HEAD in place of GET: the same work without a body.
     Head,
-    /// Requests from several client identities, by header field.
+    /// Requests come from several client identities, given by a header field.
     Identities,
-    /// Requests from several local addresses.
+    /// Requests come from several local addresses.
     Sources,
-    /// A rate just below the line, in bursts of 100 ms.
+    /// The rate is just below the load line, in bursts of 100 ms.
     Bursts,
-    /// Half of the load from a second process of plimsoll.
+    /// A second process of plimsoll makes half of the load.
     SecondGenerator,
-    /// A longer request body.
+    /// Requests have a longer body.
     LargerBody,
-    /// A shorter request body.
+    /// Requests have a shorter body.
     SmallerBody,
-    /// Only the first byte of each response (a range request).
+    /// Requests ask for only the first byte of each response (a range request).
     SmallerAnswer,
     /// Downstream dependencies are stopped for a part of the time ([`STOP_NS`]).
     Stopped,
-    /// Bursts of twice as many requests as the server serves concurrently, each after all earlier
-    /// responses.
+    /// Requests come in bursts of twice as many requests as the server serves concurrently. Each
+    /// burst begins after all responses to the burst before.
     Together,
-    /// As many requests in flight as the server serves concurrently.
+    /// The number of requests in flight equals the number that the server serves concurrently.
     Abreast,
 }
 
@@ -51,13 +51,13 @@ pub const STOP_NS: u64 = 60_000_000;
 /// Time from one stop of a downstream process to the next, ns; see [`STOP_NS`].
 pub const STOP_PERIOD_NS: u64 = 180_000_000;
 
-/// First turn number that stands for an intervention; a lower turn number of a steady load stands
-/// for none.
+/// The first turn number of a load that stands for an intervention. A lower turn number of a steady
+/// load stands for no intervention.
 const FIRST_TURN: u32 = 16;
 
 impl Intervention {
-    /// All interventions, in the order of their turn numbers. New ones come last, since records
-    /// contain the numbers.
+    /// All interventions, in the order of their turn numbers. New interventions come last, since
+    /// records contain the numbers.
     pub const ALL: [Intervention; 16] = [
         Intervention::Control,
         Intervention::Reference,
@@ -77,7 +77,7 @@ impl Intervention {
         Intervention::Abreast,
     ];
 
-    /// The word for the intervention in flags, records and JSON.
+    /// Returns the word for the intervention in flags, records and JSON.
     pub fn word(self) -> &'static str {
         match self {
             Intervention::Control => "control",
@@ -99,7 +99,7 @@ impl Intervention {
         }
     }
 
-    /// The intervention's change in a few words.
+    /// Returns the change that the intervention makes, in a few words.
     pub fn text(self) -> &'static str {
         match self {
             Intervention::Control => "no change (reference)",
@@ -110,39 +110,41 @@ impl Intervention {
             Intervention::Head => "HEAD in place of GET",
             Intervention::Identities => "several client identities",
             Intervention::Sources => "several source addresses",
-            Intervention::Bursts => "bursts just below the line",
+            Intervention::Bursts => "bursts just below the load line",
             Intervention::SecondGenerator => "half of the load from a second process of plimsoll",
             Intervention::LargerBody => "a longer request body",
             Intervention::SmallerBody => "a shorter request body",
             Intervention::SmallerAnswer => "one byte of the response",
             Intervention::Stopped => "the dependency paused for a third of the time",
-            Intervention::Together => "twice as many requests at once as it serves at once",
-            Intervention::Abreast => "as many requests at once as it serves at once",
+            Intervention::Together => "twice as many requests at once as the server serves at once",
+            Intervention::Abreast => "as many requests at once as the server serves at once",
         }
     }
 
-    /// The tag that marks a load with this intervention.
+    /// Returns the tag that marks a load with this intervention.
     pub fn tag(self) -> Tag {
         Tag { turn: FIRST_TURN + self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
-    /// The intervention of a load with this tag; `None`: the load has none.
+    /// Returns the intervention of the load with this tag; `None` means that the load has no
+    /// intervention.
     pub fn from_tag(tag: &Tag) -> Option<Intervention> {
         Intervention::ALL.into_iter().find(|intervention| intervention.tag() == *tag)
     }
 }
 
 /// First turn number that stands for a changed server setting.
-const FIRST_VARIED: u32 = 64;
-/// Most values that can be tried of a server setting.
+const FIRST_SETTING_TURN: u32 = 64;
+/// The maximum number of values that can be tried of a server setting.
 pub const VARIED_MAX: usize = 16;
 
-/// The tag that marks the load with setting value `number`.
+/// Returns the tag of the load with the server setting number `number`.
 pub fn varied_tag(number: usize) -> Tag {
-    Tag { turn: FIRST_VARIED + number as u32, ..Tag::for_purpose(Purpose::Hold) }
+    Tag { turn: FIRST_SETTING_TURN + number as u32, ..Tag::for_purpose(Purpose::Hold) }
 }
 
-/// The number of the setting value of a load with this tag; `None`: the load has none.
+/// Returns the number of the server setting in the load with this tag; `None` means that the load
+/// has no such setting.
 pub fn varied_number(tag: &Tag) -> Option<usize> {
     (0..VARIED_MAX).find(|number| varied_tag(*number) == *tag)
 }
@@ -152,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tags_lead_back() {
+    fn intervention_tags_round_trip() {
         for (at, intervention) in Intervention::ALL.into_iter().enumerate() {
             assert_eq!(intervention as usize, at, "the order is that of the turns");
             assert_eq!(Intervention::from_tag(&intervention.tag()), Some(intervention));

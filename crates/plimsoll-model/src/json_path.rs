@@ -2,10 +2,10 @@
 //! 9535](https://www.rfc-editor.org/rfc/rfc9535)) without filters. `$.token`, `$.items[0].id`,
 //! `$['a b']`, `$.items[*].id`, `$..id`; the first of several matches counts.
 //!
-//! Not here: documents, and the search in one (the engine).
+//! Not here: JSON documents, and the search in a document (the engine).
 
-/// Most steps of a path. It also bounds steps of any depth, each of which searches all nested
-/// values.
+/// The maximum number of steps of a path. This number also limits steps of any depth, each of which
+/// searches all nested values.
 const STEPS_MAX: usize = 32;
 const DEEP_STEPS_MAX: usize = 2;
 
@@ -16,7 +16,7 @@ pub struct JsonPath {
     steps: Vec<JsonStep>,
 }
 
-/// A step from a value to a nested one.
+/// A step from a value to a nested value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct JsonStep {
     /// Whether the step searches nested values at any depth (`..`).
@@ -28,17 +28,18 @@ pub struct JsonStep {
 /// Which values of an object or array a step selects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum JsonSelector {
-    /// The value of a key.
+    /// The step selects the value of a key.
     Key(String),
-    /// The element at an index; a negative index counts from the end (-1: the last).
+    /// The step selects the element at an index; a negative index counts from the end (-1 is the
+    /// last element).
     At(i64),
-    /// All values of an object or array.
+    /// The step selects all values of an object or array.
     Any,
 }
 
-/// Why a text is no valid path: a sentence with the way out.
+/// Why a text is no valid path: a sentence that says how to correct the path.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{text}' is no JSONPath that is understood here: {why}")]
+#[error("'{text}' is not a JSONPath that plimsoll supports: {why}")]
 pub struct JsonPathError {
     text: String,
     why: &'static str,
@@ -75,29 +76,30 @@ impl JsonPath {
         Ok(JsonPath { text: text.to_owned(), steps })
     }
 
-    /// The text of the path.
+    /// Returns the text of the path.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The steps from the document to the value; empty: the document itself.
+    /// Returns the steps from the document to the value; an empty list means the document itself.
     pub fn steps(&self) -> &[JsonStep] {
         &self.steps
     }
 }
 
-/// Parses `name` or `*`, and returns the rest.
+/// Parses `name` or `*` at the start of `text`, and returns the unparsed rest.
 fn name(text: &str) -> Option<(JsonSelector, &str)> {
     if let Some(rest) = text.strip_prefix('*') {
         return Some((JsonSelector::Any, rest));
     }
-    // Wider than the RFC allows without brackets, because many keys contain dashes.
+    // This is wider than the RFC allows without brackets, because many keys contain dashes.
     let is_of_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-' || c == '$' || c == '@';
     let end = text.find(|c| !is_of_name(c)).unwrap_or(text.len());
     (end > 0).then(|| (JsonSelector::Key(text[..end].to_owned()), &text[end..]))
 }
 
-/// Parses `[0]`, `[-1]`, `[*]` or `['a key']`, and returns the rest.
+/// Parses `[0]`, `[-1]`, `[*]` or `['a key']` at the start of `text`, and returns the unparsed
+/// rest.
 fn bracket(text: &str) -> Result<(JsonSelector, &str), &'static str> {
     let inside = text[1..].trim_start();
     if let Some(quote) = inside.chars().next().filter(|c| matches!(c, '\'' | '"')) {
@@ -147,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_parse_or_say_why_not() {
+    fn json_paths_parse_or_explain_the_error() {
         let any = JsonStep { deep: false, selector: JsonSelector::Any };
         let deep = |step: JsonStep| JsonStep { deep: true, ..step };
         for (text, expect) in [

@@ -1,5 +1,5 @@
-//! The ledger of a run: the outcome of every scheduled request. Its sum must be exact: see
-//! [`Ledger::closes`].
+//! The ledger of a run: the outcome of every scheduled request. The counts must add up exactly
+//! ([`Ledger::closes`]).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub enum RequestFailure {
     ClosedEarly = 3,
     /// The bytes received were no response of the protocol.
     Protocol = 4,
-    /// No complete response within the timeout.
+    /// The client received no complete response within the timeout.
     Timeout = 5,
     /// TLS failed: the certificate, the handshake, or a record.
     Tls = 6,
@@ -51,7 +51,7 @@ impl RequestFailure {
     /// Number of kinds of failures.
     pub const KINDS: usize = 11;
 
-    /// The name of the failure in every output.
+    /// Returns the name of the failure in every output.
     pub fn name(self) -> &'static str {
         match self {
             RequestFailure::Status => "status",
@@ -74,11 +74,11 @@ impl RequestFailure {
 pub enum Outcome {
     /// The response met its expectations.
     Success,
-    /// The request failed, and why.
+    /// The request failed; the value is the reason.
     Failed(RequestFailure),
 }
 
-/// Counts of requests by outcome. Ledgers add up over intervals, workers and machines.
+/// The counts of requests by outcome. Ledgers add up over intervals, workers and machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ledger {
     /// Number of requests that the schedule demanded.
@@ -87,42 +87,43 @@ pub struct Ledger {
     pub succeeded: u64,
     /// Number of failed requests, by [`RequestFailure`].
     pub failed: [u64; RequestFailure::KINDS],
-    /// Requests never sent: no connection was free, or the generator was late.
+    /// Number of requests that were never sent: no connection was free, or the generator was late.
     pub unsent: u64,
-    /// Requests without an outcome when the grace period ended.
+    /// Number of requests without an outcome when the grace period ended.
     pub in_flight: u64,
 }
 
 impl Ledger {
-    /// Number of failed requests of all kinds.
+    /// Returns the number of failed requests of all kinds.
     pub fn failed_total(&self) -> u64 {
         self.failed.iter().sum()
     }
 
-    /// Number of finished requests: succeeded + failed.
+    /// Returns the number of finished requests: succeeded + failed.
     pub fn requests(&self) -> u64 {
         self.succeeded + self.failed_total()
     }
 
-    /// Number of requests with a response, successful or not.
+    /// Returns the number of requests with a response, successful or not.
     pub fn answered(&self) -> u64 {
         let failed = [RequestFailure::Status, RequestFailure::Expectation, RequestFailure::Capture];
         self.succeeded + failed.iter().map(|kind| self.failed[*kind as usize]).sum::<u64>()
     }
 
-    /// The identity of every finished run: scheduled = succeeded + failed + unsent + in flight.
+    /// Returns whether the counts agree: scheduled = succeeded + failed + unsent + in flight. This
+    /// holds for every finished run.
     pub fn closes(&self) -> bool {
         self.scheduled == self.requests() + self.unsent + self.in_flight
     }
 
-    /// Number of scheduled requests without a recorded outcome.
-    pub fn without_end(&self) -> u64 {
+    /// Returns the number of scheduled requests without a recorded outcome.
+    pub fn without_outcome(&self) -> u64 {
         let known = self.requests().saturating_add(self.unsent).saturating_add(self.in_flight);
         self.scheduled.saturating_sub(known)
     }
 
-    /// Succeeded / scheduled: failed, unsent and in-flight requests all count against it. 1 without
-    /// scheduled requests.
+    /// Returns the share of scheduled requests that succeeded, 0..=1. Failed, unsent and in-flight
+    /// requests count as not succeeded. Returns 1 without scheduled requests.
     pub fn success_rate(&self) -> f64 {
         if self.scheduled == 0 { 1.0 } else { self.succeeded as f64 / self.scheduled as f64 }
     }
@@ -144,16 +145,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn closes_only_when_every_request_is_accounted_for() {
+    fn a_ledger_closes_only_if_every_request_is_counted() {
         let mut ledger =
             Ledger { scheduled: 10, succeeded: 5, failed: [1, 0, 0, 1, 0, 1, 0, 0, 0, 0, 0], unsent: 1, in_flight: 1 };
         assert!(ledger.closes());
-        assert_eq!((ledger.requests(), ledger.answered(), ledger.without_end()), (8, 6, 0));
+        assert_eq!((ledger.requests(), ledger.answered(), ledger.without_outcome()), (8, 6, 0));
         assert_eq!(ledger.success_rate(), 0.5);
         ledger.in_flight = 0;
-        assert_eq!(ledger.without_end(), 1);
+        assert_eq!(ledger.without_outcome(), 1);
         ledger.succeeded += 2;
-        assert_eq!(ledger.without_end(), 0);
+        assert_eq!(ledger.without_outcome(), 0);
         assert!(!ledger.closes());
     }
 }

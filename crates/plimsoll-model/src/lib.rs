@@ -1,8 +1,9 @@
 //! A run as data and arithmetic: the plan ([`Plan`]), the intended starts ([`Schedule`]), the
 //! result ([`Interval`], [`Run`]), and the bytes of a run file ([`codec`]).
 //!
-//! Everything here is a plain value. This crate has no sockets, files, threads or current time, and
-//! no text for people beyond the messages of its own errors. Outer crates have these.
+//! Everything in this crate is a plain value. This crate has no sockets, files, threads or current
+//! time, and no text for people beyond the messages of its own errors. Other crates have these
+//! parts.
 
 #![forbid(unsafe_code)]
 
@@ -104,7 +105,7 @@ pub use stripe::Stripe;
 pub use study_summary::{LineSummary, StudySummary, SummaryValue};
 pub use tally::Tally;
 pub use terms::{
-    AgentLossPolicy, BodyFrom, ChangeTerms, EndpointChoice, FleetTerms, OnInconclusive, RedactedText, ScriptTerms,
+    AgentLossPolicy, BodySource, ChangeTerms, EndpointChoice, FleetTerms, OnInconclusive, RedactedText, ScriptTerms,
     Terms, TextKind, WatchTerms,
 };
 pub use tls::{TlsFailure, TlsSpec};

@@ -1,5 +1,5 @@
-//! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level, a [`Load`]
-//! adds its beginning and end.
+//! The load of a plan as data: a [`LoadShape`] is a closed or open loop with its level. A [`Load`]
+//! has a shape, and the beginning and the end of the load.
 //!
 //! Not here: how a level changes over time ([`crate::curve`]), the requests ([`crate::traffic`]),
 //! and the intended starts ([`crate::schedule`]).
@@ -15,15 +15,17 @@ pub enum Arrivals {
     /// Even spacing: equal distances between arrivals.
     #[default]
     Constant,
-    /// Random spacing by a Poisson process of the same rate, as independent users arrive.
+    /// Random spacing of a Poisson process with the same rate: requests arrive like independent
+    /// users.
     Poisson,
-    /// The spacing of a log; its sessions are drawn at random ([`crate::session_draws`]).
+    /// The spacing of arrivals in a log; the sessions of the log are drawn at random
+    /// ([`crate::session_draws`]).
     Replayed,
 }
 
 impl Arrivals {
-    /// Index of dispersion of the arrivals (variance over mean of their counts): 0 for even
-    /// spacing, 1 for a Poisson process. Arrivals of a log count as independent sessions.
+    /// Returns the index of dispersion of the arrivals (variance over mean of their counts): 0 for
+    /// even spacing, 1 for a Poisson process. Arrivals of a log count as independent sessions.
     pub fn dispersion(self) -> f64 {
         match self {
             Arrivals::Constant => 0.0,
@@ -31,7 +33,7 @@ impl Arrivals {
         }
     }
 
-    /// The word for the spacing in flags and records.
+    /// Returns the word for the spacing in flags and records.
     pub fn word(self) -> &'static str {
         match self {
             Arrivals::Constant => "constant",
@@ -40,7 +42,7 @@ impl Arrivals {
         }
     }
 
-    /// The spacing with this word; `None` if a user cannot choose it.
+    /// Returns the spacing with this word; `None` if a user cannot choose it.
     pub fn named(word: &str) -> Option<Arrivals> {
         [Arrivals::Constant, Arrivals::Poisson].into_iter().find(|arrivals| arrivals.word() == word)
     }
@@ -70,7 +72,7 @@ pub enum LoadShape {
 }
 
 impl LoadShape {
-    /// The curve of the load's level over time.
+    /// Returns the curve of the load's level over time.
     pub fn curve(&self) -> &Curve {
         match self {
             LoadShape::Closed { users } => users,
@@ -87,12 +89,12 @@ impl LoadShape {
         }
     }
 
-    /// Whether this is an open loop.
+    /// Returns whether this is an open loop.
     pub fn is_open(&self) -> bool {
         self.rate().is_some()
     }
 
-    /// Spacing of arrivals that another load of the same kind uses.
+    /// Spacing of arrivals for another load of the same kind.
     pub fn arrivals(&self) -> Arrivals {
         match self {
             LoadShape::Open { arrivals, .. } => *arrivals,
@@ -100,7 +102,7 @@ impl LoadShape {
         }
     }
 
-    /// Whether the load can be executed: a record may lack its arrival times.
+    /// Returns whether the load can be executed: a record may lack its arrival times.
     pub fn is_whole(&self) -> bool {
         !matches!(self, LoadShape::Given { arrivals } if !arrivals.is_whole())
     }
@@ -111,18 +113,19 @@ impl LoadShape {
 pub struct Load {
     /// The seed of all random numbers of the load.
     pub seed: u64,
-    /// The load model and its level. Covers the measured part; the warm-up precedes it.
+    /// The load model and its level over time. The shape covers the measured part; the warm-up
+    /// precedes it.
     pub shape: LoadShape,
-    /// Number of measured requests after which the load ends; `None`: no limit.
+    /// Number of measured requests after which the load ends; `None` means no limit.
     pub requests_max: Option<u64>,
-    /// Length of the measured part, ns; `None`: `requests_max` alone ends the load.
+    /// Length of the measured part, ns; `None` means that `requests_max` alone ends the load.
     pub duration_ns: Option<u64>,
     /// Length of the unmeasured warm-up at the first level of the shape, ns.
     pub warmup_ns: u64,
     /// Longest wait after the end of the schedule for responses to requests in flight, ns.
     pub grace_ns: u64,
-    /// Connections opened before the schedule begins, so that opening them is not measured. 0
-    /// without keep-alive.
+    /// Number of connections that are opened before the schedule begins, so that this time is not
+    /// measured. The value is 0 without keep-alive.
     pub connections_ready: u32,
     /// Length of a recorded interval, ns: a multiple of [`Load::TICK_NS`].
     pub interval_ns: u64,
@@ -133,10 +136,10 @@ pub struct Load {
 }
 
 impl Load {
-    /// Length of a tick: the load reports its figures every 100 ms.
+    /// Length of a tick, ns: the load reports its figures every 100 ms.
     pub const TICK_NS: u64 = 100_000_000;
 
-    /// A load of the shape's own length, or 10 s, with a grace period of 5 s.
+    /// Creates a load of the shape's own length, or of 10 s, with a grace period of 5 s.
     pub fn new(shape: LoadShape) -> Load {
         Load {
             seed: 1,
@@ -161,9 +164,9 @@ impl Load {
         }
     }
 
-    /// Takes over the values of a recorded load. Given arrival times stay if they equal those of
-    /// the record.
-    pub fn become_recorded(&mut self, record: &Load) {
+    /// Takes over the values of a recorded load. Given arrival times stay if they equal the times
+    /// in the record.
+    pub fn restore_recorded(&mut self, record: &Load) {
         let own = std::mem::replace(self, record.clone());
         if let (LoadShape::Given { arrivals }, LoadShape::Given { arrivals: own }) = (&mut self.shape, own.shape)
             && own.is_of(arrivals)
@@ -175,7 +178,7 @@ impl Load {
 
 impl Load {
     /// Multiplies the users or the rate by `times`. The error is the resulting number of users, if
-    /// above the limit.
+    /// this number is above the limit.
     pub fn scale(&mut self, times: f64) -> Result<(), f64> {
         match &mut self.shape {
             LoadShape::Open { rate, .. } => *rate = rate.times(times),
@@ -227,12 +230,13 @@ mod tests {
     use crate::units::SECOND;
 
     #[test]
-    fn batches_make_as_many_requests() {
-        let open = |level| LoadShape::Open { rate: Curve::constant_for(level, SECOND), arrivals: Arrivals::Constant };
+    fn batches_contain_the_requested_number() {
+        let open =
+            |level| LoadShape::Open { rate: Curve::constant_for_duration(level, SECOND), arrivals: Arrivals::Constant };
         let load = Load { requests_max: Some(10), ..Load::new(open(300.0)) };
         assert_eq!(load.in_batches_of(1), load);
         assert_eq!(load.in_batches_of(3), Load { requests_max: Some(4), shape: open(100.0), ..load.clone() });
-        // The number of users stays; each user sends more at a time.
+        // The number of users stays, but each user sends more requests at a time.
         let closed = Load { requests_max: Some(9), ..Load::new(LoadShape::Closed { users: Curve::constant(6.0) }) };
         assert_eq!(closed.in_batches_of(3), Load { requests_max: Some(3), ..closed.clone() });
     }

@@ -1,8 +1,8 @@
 //! Facts about a machine that affect a measurement ([`MachineFacts`]), and the capacity of plimsoll
 //! on it ([`SelfMeasurement`]).
 //!
-//! Not here: how the facts are read (`plimsoll-probe`) and the capacity is measured
-//! (`plimsoll-study`), and whether both suffice (`plimsoll_analysis::fitness`).
+//! Not here: how the facts are read (`plimsoll-probe`), and how the capacity is measured
+//! (`plimsoll-study`). Whether both suffice is decided in `plimsoll_analysis::fitness`.
 
 use crate::run::MachineLimits;
 use serde::{Deserialize, Serialize};
@@ -20,10 +20,11 @@ pub struct MachineFacts {
     pub is_virtual: bool,
     /// Operating system and kernel, such as `Linux 6.18.0`.
     pub kernel: String,
-    /// The distinct frequency governors of the cores; empty: the machine exposes none.
+    /// The distinct frequency governors of the cores; an empty list means that the machine exposes
+    /// none.
     pub governors: Vec<String>,
-    /// CPU use of other processes while nothing was measured; `None`: the kernel does not report
-    /// it.
+    /// CPU use of other processes while nothing was measured; `None` means that the kernel does not
+    /// report this use.
     pub interference: Option<InterferenceSample>,
     /// Limit of open files for a process, or for a thread with its own file table.
     pub files_max: u64,
@@ -33,7 +34,7 @@ pub struct MachineFacts {
     pub local_ports: u64,
     /// Number of connections in TIME-WAIT.
     pub ports_in_time_wait: u64,
-    /// Longest accept queue; 0 if unknown.
+    /// Longest accept queue that the machine allows, in connections; 0 if unknown.
     pub accept_queue_max: u64,
     /// Available memory in bytes; 0 if unknown.
     pub memory_available_bytes: u64,
@@ -54,7 +55,8 @@ pub struct InterferenceSample {
     pub cores: f64,
     /// Steal: share of the wanted CPU time that the hypervisor withheld, 0..=1.
     pub steal_share: f64,
-    /// The busiest process and its cores; `None`: none used more than 0.01 core.
+    /// The busiest process and the number of cores that it used; `None` means that no process used
+    /// more than 0.01 core.
     pub busiest: Option<(String, f64)>,
 }
 
@@ -63,7 +65,8 @@ pub struct InterferenceSample {
 pub enum SamplingAccess {
     /// plimsoll may sample all processes of the machine.
     Machine,
-    /// plimsoll may sample processes of its own user. `in_kernel`: kernel functions, too.
+    /// plimsoll may sample processes of its own user. If `in_kernel` is true, plimsoll may also
+    /// sample kernel functions.
     OwnProcesses {
         /// Whether kernel functions are sampled.
         in_kernel: bool,
@@ -82,7 +85,7 @@ pub enum MissingProbe {
     Sockets,
     /// The time that threads waited for a core.
     ThreadWaits,
-    /// Open files of other users' processes, from which a server is found.
+    /// The open files of other users' processes, by which a server's process is found.
     OtherUsers,
 }
 
@@ -91,13 +94,13 @@ pub enum MissingProbe {
 pub struct SelfMeasurement {
     /// Throughput of a closed loop with 64 connections, 1/s.
     pub highest_rps: f64,
-    /// CPU time of plimsoll for a request of that loop, us.
+    /// CPU time of plimsoll for each request of the closed loop, us.
     pub cpu_us: f64,
-    /// Rate of the open loop that followed, 1/s.
+    /// Rate of the open loop that followed the closed loop, 1/s.
     pub rate_rps: f64,
     /// Lag of the open loop's requests behind the schedule, p99, ns.
     pub lag_p99_ns: u64,
-    /// What disturbed the two loads; `None`: nothing.
+    /// What disturbed the two loads; `None` means that nothing disturbed these loads.
     #[serde(rename = "disturbed")]
     pub disturbance: Option<String>,
 }
@@ -106,7 +109,7 @@ pub struct SelfMeasurement {
 const RATE_RPS_MAX: f64 = 1e9;
 
 impl SelfMeasurement {
-    /// Whether every figure is in its valid range.
+    /// Returns whether every figure is in its valid range.
     pub fn is_bounded(&self) -> bool {
         let is_rate = |rate_rps: f64| rate_rps > 0.0 && rate_rps <= RATE_RPS_MAX;
         is_rate(self.highest_rps) && is_rate(self.rate_rps) && (0.0..=RATE_RPS_MAX).contains(&self.cpu_us)

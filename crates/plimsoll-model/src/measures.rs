@@ -1,9 +1,9 @@
 //! The table of measures: every figure of a run, declared once, with its kind, its unit, and the
 //! outputs that show it.
 //!
-//! The macros derive the following from the table: fields of intervals and recorders, merging,
-//! bytes in a run file ([`crate::codec`]), bounds, and names in CSV and JSON. A new figure needs
-//! one line here, and code that records it.
+//! From the table, macros derive the fields of intervals and recorders, merging, bytes in a run
+//! file ([`crate::codec`]), and bounds. The names in CSV and JSON come from the table, too. A new
+//! figure needs one line here, and code that records it.
 //!
 //! [`LoadFigures`] belong to a load as a whole, [`RouteFigures`] to one route. Both are generic
 //! over the type of histogram: [`CountingHistogram`] for recording, [`SparseHistogram`] for
@@ -20,14 +20,14 @@ use crate::tally::Tally;
 /// The kind of a figure, which decides how it merges.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// A count of events: adds up over time, workers and machines.
+    /// A count of events, which adds up over time, workers and machines.
     Counter,
-    /// A state at the end of an interval, such as open connections. It adds up over workers and
-    /// machines. Over time the later value counts, over a whole run the largest.
+    /// A state at the end of an interval, such as open connections. A gauge adds up over workers
+    /// and machines. Over time the later value counts; over a whole run the largest value counts.
     Gauge,
     /// A histogram of times.
     Times,
-    /// Counts by key.
+    /// Counts by a key, such as the status of a response.
     Tally(Key),
     /// Counts of requests by outcome.
     Ledger,
@@ -42,15 +42,15 @@ pub enum Key {
     Status,
     /// Keys are the system's error numbers.
     SystemError,
-    /// The number of an address in the plan.
+    /// Keys are the indices of addresses in the plan.
     Address,
-    /// The number of a TLS failure ([`crate::TlsFailure`]).
+    /// Keys are the numbers of TLS failures ([`crate::TlsFailure`]).
     TlsFailure,
     /// Keys are error codes of HTTP/2 ([`crate::H2Error`]).
     H2Error,
     /// Keys are status codes of gRPC ([`crate::GrpcStatus`]).
     GrpcStatus,
-    /// The number of a fault in a response's messages ([`crate::CallFault`]).
+    /// Keys are the numbers of faults in a response's messages ([`crate::CallFault`]).
     CallFault,
     /// Keys are the numbers of workers.
     Worker,
@@ -75,9 +75,9 @@ pub enum Unit {
 /// A column that the CSV of intervals derives from a figure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column {
-    /// The figure itself; for a ledger one column for each part.
+    /// The value of the figure; for a ledger one column for each part.
     Value,
-    /// A quantile of the histogram, in per mille.
+    /// A quantile of the histogram; the quantile is given in per mille.
     Quantile(u16),
     /// The largest value of the histogram.
     Max,
@@ -94,13 +94,13 @@ pub struct Figure {
     pub kind: Kind,
     /// The unit of the figure's values.
     pub unit: Unit,
-    /// The field in the JSON of a load; `None`: the figure has no field of its own.
+    /// The field in the JSON of a load; `None` means that the figure has no field of its own.
     pub json: Option<&'static str>,
     /// The name in the CSV of intervals, and the derived columns.
     pub csv: Option<(&'static str, &'static [Column])>,
 }
 
-/// A histogram figure that the JSON of a load shows. An SLO or a condition may bound it.
+/// A histogram figure that the JSON of a load shows. An SLO or a condition may bound this figure.
 #[derive(Debug, Clone, Copy)]
 pub struct TimeMeasure {
     figure: &'static Figure,
@@ -113,7 +113,7 @@ impl TimeMeasure {
         TimeMeasure::all().find(|measure| measure.name() == name)
     }
 
-    /// Every measure, in the order of the tables.
+    /// Returns every measure, in the order of the tables.
     pub fn all() -> impl Iterator<Item = TimeMeasure> {
         let shown = |figure: &&Figure| figure.kind == Kind::Times && figure.json.is_some();
         let routes = RouteFigures::<SparseHistogram>::FIGURES.iter().filter(shown);
@@ -122,23 +122,23 @@ impl TimeMeasure {
         routes.map(measure(true)).chain(load.map(measure(false)))
     }
 
-    /// The measure of response time: from the intended start to the last byte.
+    /// Returns the measure of response time: from the intended start to the last byte.
     pub fn response() -> TimeMeasure {
         TimeMeasure::parse("response").expect("a line of the table")
     }
 
-    /// The name of the measure in the table of measures.
+    /// Returns the name of the measure in the table of measures.
     pub fn name(self) -> &'static str {
         self.figure.name
     }
 
-    /// Whether the measure belongs to requests, so that each route has it. Otherwise it belongs to
-    /// connections.
+    /// Returns whether the measure is a time of requests, which each route has; otherwise it is a
+    /// time of connections.
     pub fn is_of_routes(self) -> bool {
         self.of_routes
     }
 
-    /// The histogram, from the figures of a route or of the load.
+    /// Returns the histogram, from the figures of a route or of the load.
     pub fn times<'a, H>(self, route: &'a RouteFigures<H>, load: &'a LoadFigures<H>) -> &'a H {
         let mut held = route.figure_values().chain(load.figure_values());
         match held.find(|(figure, _)| figure.name == self.figure.name) {
@@ -187,12 +187,12 @@ pub struct WorkerTime {
     pub work_ns: u64,
     /// CPU time of the worker's thread, ns, including polling.
     pub cpu_ns: u64,
-    /// Wall-clock time covered, ns.
+    /// Wall-clock time that these figures cover, ns.
     pub wall_ns: u64,
 }
 
 impl WorkerTime {
-    /// Share of the wall-clock time that the worker spent working, 0..=1.
+    /// Returns the share of the wall-clock time that the worker spent with work, 0..=1.
     pub fn work_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.work_ns as f64 / self.wall_ns as f64 }
     }
@@ -239,7 +239,8 @@ macro_rules! table {
             $( $(#[doc = $doc])+ pub $name: of_kind!(type $kind H), )+
         }
 
-        // Written out, since `derive` does not accept items whose types are macros.
+        // This implementation is written out, since `derive` does not accept items whose types are
+        // macros.
         impl<H: Clone> Clone for $table<H> {
             fn clone(&self) -> Self {
                 $table { $( $name: self.$name.clone() ),+ }
@@ -277,17 +278,18 @@ macro_rules! table {
         }
 
         impl<H> $table<H> {
-            /// Every figure with its value, in the order of the table.
+            /// Returns every figure with its value, in the order of the table.
             pub fn figure_values(&self) -> impl Iterator<Item = (&'static Figure, FigureRef<'_, H>)> {
                 $table::FIGURES.iter().zip([ $( of_kind!(held $kind self.$name) ),+ ])
             }
 
-            /// Every figure with its mutable value, in the order of the table.
+            /// Returns every figure with its mutable value, in the order of the table.
             pub fn figure_values_mut(&mut self) -> impl Iterator<Item = (&'static Figure, FigureMut<'_, H>)> {
                 $table::FIGURES.iter().zip([ $( of_kind!(figure_values_mut $kind self.$name) ),+ ])
             }
 
-            /// Drains the counts, and each histogram by `times`. Gauges keep their value.
+            /// Moves the counts out, and each histogram with the function `times`. Gauges keep
+            /// their value.
             pub fn take<G>(&mut self, mut times: impl FnMut(&mut H) -> G) -> $table<G> {
                 $table { $( $name: of_kind!(take $kind self.$name, times) ),+ }
             }
@@ -300,7 +302,7 @@ macro_rules! table {
 
         impl $table {
             /// Adds the figures of other workers or machines at the same time.
-            pub(crate) fn merge_beside(&mut self, other: &$table) {
+            pub(crate) fn merge_parallel(&mut self, other: &$table) {
                 self.add(other, MergeAxis::Workers);
             }
 
@@ -309,7 +311,7 @@ macro_rules! table {
                 self.add(later, MergeAxis::Time);
             }
 
-            /// Whether there was no activity and nothing is in flight.
+            /// Returns whether there was no activity and nothing is in flight.
             pub fn is_empty(&self) -> bool {
                 self.figure_values().all(|(_, held)| match held {
                     FigureRef::Count(count) => count == 0,
@@ -323,7 +325,7 @@ macro_rules! table {
 
         impl $table<Histogram> {
             /// Adds the figures of one interval to the sums of a run.
-            pub(crate) fn sum_up(&mut self, interval: &$table) {
+            pub(crate) fn add_interval_figures(&mut self, interval: &$table) {
                 self.add(interval, MergeAxis::Run);
             }
         }
@@ -331,49 +333,50 @@ macro_rules! table {
 }
 
 table! {
-    /// The figures of a route. They include measured requests only, except for requests in flight
-    /// and completions in the measured window.
+    /// The figures of one route. All figures include measured requests only, except for requests in
+    /// flight and completions in the measured window.
     RouteFigures
-    /// Requests by outcome. A scheduled request counts at its intended start, a finished one at its
-    /// end.
+    /// Number of requests by outcome. A scheduled request counts at its intended start, a finished
+    /// request at its end.
     1 ledger: Ledger of Requests, json "ledger", csv "" [Column::Value];
-    /// Requests in flight at the end of the interval, measured or not.
+    /// Number of requests in flight at the end of the interval, measured or not.
     2 in_flight_end: Gauge of Requests, csv "in_flight" [Column::Value];
     /// Successes that finished inside the measured window (not in the grace period), whenever they
-    /// were scheduled: the throughput. Not a part of the ledger. Older run files lack requests
-    /// scheduled in the warm-up.
+    /// were scheduled. This count gives the throughput, and is not part of the ledger. In older run
+    /// files the count lacks requests scheduled in the warm-up.
     3 succeeded_in_window: Counter of Requests;
-    /// From the intended start to the last byte: successes and timeouts.
+    /// Response time, from the intended start to the last byte, of successes and timeouts.
     4 response: Times of Ns,
         json "response_time_ns", csv "response" [Column::Quantile(500), Column::Quantile(990), Column::Max];
-    /// From the first byte sent to the last byte received: successes and timeouts that were sent.
+    /// Service time, from the first byte sent to the last byte received, of successes and of
+    /// timeouts that were sent.
     5 service: Times of Ns, json "service_time_ns", csv "service" [Column::Quantile(500), Column::Quantile(990)];
-    /// From the first byte sent to the first byte received: successes.
+    /// Time to the first byte, from the first byte sent to the first byte received, of successes.
     6 ttfb: Times of Ns, json "ttfb_ns";
     /// Response times of failures other than timeouts.
     7 failed: Times of Ns, json "failed_time_ns";
-    /// Responses by status code.
+    /// Number of responses by status code.
     8 statuses: Tally(Status) of Requests, json "statuses";
-    /// Bytes of responses received, without TLS. Over HTTP/1.1 with heads and framing, over HTTP/2
-    /// content only. The load's `bytes_in` is larger: it includes encryption, warm-up and bytes
-    /// outside requests.
+    /// Bytes of responses received, without TLS. Over HTTP/1.1 heads and framing count; over HTTP/2
+    /// only the content counts. The load's `bytes_in` is larger: it includes encryption, warm-up
+    /// and bytes outside requests.
     9 answers_bytes: Counter of Bytes;
-    /// gRPC calls by the status ([`crate::GrpcStatus`]) that their server sent.
+    /// Number of gRPC calls by the status ([`crate::GrpcStatus`]) that their server sent.
     10 grpc_statuses: Tally(GrpcStatus) of Requests, json "grpc_statuses";
-    /// Complete messages in responses to gRPC calls.
+    /// Number of complete messages in responses to gRPC calls.
     11 grpc_messages: Counter of Messages, json "grpc_messages";
-    /// Responses whose status differs from the replayed log.
+    /// Number of responses whose status differs from the status in the replayed log.
     12 status_changed: Counter of Requests;
-    /// From the first byte sent to the first complete message of the response, for calls of
+    /// Time from the first byte sent to the first complete message of the response, for calls of
     /// streaming methods, whatever their status.
     13 first_message: Times of Ns, json "first_message_ns";
-    /// Between two messages of a streamed response, by the times at which they were read. Messages
-    /// read together are 0 apart.
+    /// Time between two messages of a streamed response, from the times at which plimsoll read
+    /// them. Messages read together have a distance of 0.
     14 message_gap: Times of Ns, json "message_gap_ns";
-    /// Calls that ended with `OK` and faulty messages ([`crate::CallFault`]). They count as
-    /// `INTERNAL`.
+    /// Number of calls that ended with `OK` although their messages had a fault
+    /// ([`crate::CallFault`]). Such calls count as `INTERNAL`.
     15 grpc_faults: Tally(CallFault) of Requests, json "grpc_faults";
-    /// Calls with a response message longer than clients accept by default
+    /// Number of calls with a response message longer than clients accept by default
     /// ([`crate::grpc_message::MESSAGE_BYTES_USUAL`]).
     16 grpc_large_answers: Counter of Requests, json "grpc_large_answers";
     /// Bytes of `answers_bytes` received inside the measured window, including responses to
@@ -382,7 +385,7 @@ table! {
 }
 
 table! {
-    /// The figures of a load as a whole, over all routes. They include the warm-up and the
+    /// The figures of a load as a whole, over all routes. These figures include the warm-up and the
     /// preparation of connections.
     LoadFigures
     /// Lag of measured requests behind their intended start, caused by the generator.
@@ -391,60 +394,63 @@ table! {
     2 bytes_in: Counter of Bytes, json "bytes_in", csv "bytes_in" [Column::Value];
     /// Bytes sent, heads included.
     3 bytes_out: Counter of Bytes, json "bytes_out", csv "bytes_out" [Column::Value];
-    /// Connections open at the end of the interval.
+    /// Number of connections that are open at the end of the interval.
     4 connections_open: Gauge of Connections, json "connections_open_max", csv "connections_open" [Column::Value];
-    /// Number of connections opened.
+    /// Number of connections that were opened.
     5 connections_opened: Counter of Connections, json "connections_opened";
     /// Time to open a connection, until it is writable.
     6 connect: Times of Ns, json "connect_ns";
     /// Time of TLS handshakes, from the open connection to the first possible request.
     7 handshake: Times of Ns, json "handshake_ns";
-    /// Handshakes that resumed an earlier session.
+    /// Number of TLS handshakes that resumed an earlier session.
     8 handshakes_resumed: Counter of Handshakes, json "handshakes_resumed";
-    /// Connections that failed to open, by the system's error number, including those before the
-    /// load.
+    /// Number of connections that failed to open, by the system's error number, including
+    /// connections before the load.
     9 connect_errors: Tally(SystemError) of Connections, json "connect_errors";
-    /// Connections that failed to open, by the index of their address in the plan.
+    /// Number of connections that failed to open, by the index of their address in the plan.
     10 address_errors: Tally(Address) of Connections, json "address_errors";
-    /// TLS failures by reason ([`crate::TlsFailure`]).
+    /// Number of TLS failures by reason ([`crate::TlsFailure`]).
     11 tls_errors: Tally(TlsFailure) of Connections, json "tls_errors";
-    /// Bytes received outside any response: after its end, or on an idle connection. Counted as far
-    /// as they were read: such a connection is closed at once.
+    /// Bytes received outside any response: after its end, or on an idle connection. Only the bytes
+    /// that were read count, because plimsoll closes such a connection at once.
     12 surplus_bytes: Counter of Bytes, json "surplus_bytes";
     /// Number of connections with surplus bytes.
     13 surplus_connections: Counter of Connections, json "surplus_connections";
-    /// Integral of the number of requests in flight over the interval, requests x ns. Counted from
-    /// the intended start.
+    /// Integral of the number of requests in flight over the interval, requests x ns. A request
+    /// counts from its intended start.
     14 in_flight_ns: Counter of RequestNs;
     /// CPU and busy times of workers, ascending by worker.
     15 workers: Workers of Ns;
-    /// Number of HTTP/2 connections opened.
+    /// Number of HTTP/2 connections that were opened.
     16 h2_connections: Counter of Connections;
-    /// Requests that waited in plimsoll because all streams of their HTTP/2 connection were in use.
+    /// Number of requests that waited in plimsoll because all streams of their HTTP/2 connection
+    /// were in use.
     17 stream_waits: Counter of Requests, json "stream_waits";
-    /// Requests sent again because the server had not processed them (a refused stream, or GOAWAY).
+    /// Number of requests that were sent again because the server had not processed them (a refused
+    /// stream, or GOAWAY).
     18 resent: Counter of Requests, json "resent";
-    /// Streams that the server reset, by error code ([`crate::H2Error`]).
+    /// Number of streams that the server reset, by error code ([`crate::H2Error`]).
     19 stream_resets: Tally(H2Error) of Requests, json "stream_resets";
-    /// Connections that the server ended with GOAWAY, by error code ([`crate::H2Error`]).
+    /// Number of connections that the server ended with GOAWAY, by error code ([`crate::H2Error`]).
     20 goaways: Tally(H2Error) of Connections, json "goaways";
-    /// Sessions started, with a measured intended start.
+    /// Number of sessions whose intended start was measured.
     21 sessions_started: Counter of Sessions, csv "sessions_started" [Column::Value];
-    /// Number of sessions completed.
+    /// Number of sessions that were completed.
     22 sessions_completed: Counter of Sessions, csv "sessions_completed" [Column::Value];
-    /// Sessions abandoned because one of their requests failed.
+    /// Number of sessions that were abandoned because one of their requests failed.
     23 sessions_abandoned: Counter of Sessions, csv "sessions_abandoned" [Column::Value];
-    /// Sessions cut by the end of the load, or by a decrease of users.
+    /// Number of sessions that were cut by the end of the load, or by a decrease of users.
     24 sessions_cut: Counter of Sessions, csv "sessions_cut" [Column::Value];
-    /// From the intended start of a session to its last response, for completed sessions.
+    /// Time from the intended start of a session to its last response, for completed sessions.
     25 session_time: Times of Ns,
         csv "session_time" [Column::Quantile(500), Column::Quantile(990), Column::Max];
-    /// Times that a server was blocked by a full HTTP/2 flow-control window of plimsoll, of a
-    /// stream or connection.
+    /// How often plimsoll's HTTP/2 flow-control window was exhausted, so that the server could not
+    /// send. The window belongs to a stream or to a connection.
     26 windows_empty: Counter of Requests, json "windows_empty";
-    /// Redirects followed. Each is part of the original request.
+    /// Number of redirects that were followed. Each followed redirect is part of the original
+    /// request.
     27 redirects: Counter of Requests, json "redirects";
-    /// Responses to measured requests, by worker (its number modulo 65 536).
+    /// Number of responses to measured requests, by worker (its number modulo 65 536).
     28 worker_answers: Tally(Worker) of Requests;
     /// Time that workers polled without a reply while no other thread took their core: idle time.
     /// Other CPU time of workers is not idle, because sleeping and waking cost time, too.
@@ -485,7 +491,7 @@ impl AddTimes<SparseHistogram> for Histogram {
 
 impl RouteFigures<Histogram> {
     /// Adds the figures of another route in the same interval.
-    pub(crate) fn sum_beside(&mut self, other: &RouteFigures) {
+    pub(crate) fn add_route_figures(&mut self, other: &RouteFigures) {
         self.add(other, MergeAxis::Workers);
     }
 }
@@ -525,7 +531,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     #[test]
-    fn no_tag_and_no_name_stands_for_two_figures() {
+    fn figure_tags_and_names_are_unique() {
         for figures in [RouteFigures::FIGURES, LoadFigures::FIGURES] {
             let tags: BTreeSet<u32> = figures.iter().map(|figure| figure.tag).collect();
             assert_eq!(tags.len(), figures.len());
@@ -538,14 +544,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gauge_adds_up_over_workers_only() {
+    fn gauges_are_summed_only_over_workers() {
         let open = |connections_open| LoadFigures { connections_open, bytes_in: 1, ..LoadFigures::default() };
         let mut beside = open(3);
-        beside.merge_beside(&open(2));
+        beside.merge_parallel(&open(2));
         let mut after = open(3);
         after.merge_after(&open(2));
         let mut total: LoadFigures<Histogram> = LoadFigures::default();
-        [3, 7, 2].into_iter().for_each(|count| total.sum_up(&open(count)));
+        [3, 7, 2].into_iter().for_each(|count| total.add_interval_figures(&open(count)));
         assert_eq!((beside.connections_open, beside.bytes_in), (5, 2));
         assert_eq!((after.connections_open, after.bytes_in), (2, 2));
         assert_eq!((total.connections_open, total.bytes_in), (7, 3));

@@ -1,8 +1,8 @@
 //! The memory budget for compiled regular expressions of one input: a few bytes of a pattern can
 //! stand for megabytes.
 //!
-//! Not here: the library that compiles them. Readers and the engine pass it as a function, so that
-//! all have equal bounds.
+//! Not here: the library that compiles regular expressions. Readers and the engine pass this
+//! library as a function, so that all have equal bounds.
 
 use crate::budget::Budget;
 
@@ -21,11 +21,12 @@ pub enum PatternRefusal<E> {
     #[error(transparent)]
     Unsound(E),
     /// The compiled pattern exceeds [`PATTERN_BYTES_MAX`].
-    #[error("compiled, it takes more than {} MiB: write fewer or smaller repetitions", PATTERN_BYTES_MAX >> 20)]
+    #[error("the compiled regular expression takes more than {} MiB: write fewer or smaller repetitions", PATTERN_BYTES_MAX >> 20)]
     TooLarge,
     /// The earlier patterns have used the budget of the input.
     #[error(
-        "compiled, the regular expressions take more than {} MiB together: use fewer, or smaller repetitions",
+        "the compiled regular expressions take more than {} MiB together: use fewer expressions, or smaller \
+         repetitions",
         PATTERNS_BYTES_MAX >> 20
     )]
     TooMany,
@@ -46,7 +47,7 @@ impl PatternBudget {
     /// `None` if that number does not suffice.
     pub fn build<R, E>(&mut self, build: impl Fn(usize) -> Result<Option<R>, E>) -> Result<R, PatternRefusal<E>> {
         for bytes in TIERS_BYTES {
-            // Each attempt costs time in proportion to its limit, so each is charged.
+            // Each attempt costs time in proportion to its limit, so each attempt is charged.
             self.0.take(bytes).map_err(|_| PatternRefusal::TooMany)?;
             if let Some(pattern) = build(bytes).map_err(PatternRefusal::Unsound)? {
                 return Ok(pattern);
@@ -61,21 +62,21 @@ mod tests {
     use super::*;
 
     /// Returns a fake library for tests, with which each pattern compiles to `size` bytes.
-    fn of_size(size: usize) -> impl Fn(usize) -> Result<Option<usize>, &'static str> {
+    fn fake_library(size: usize) -> impl Fn(usize) -> Result<Option<usize>, &'static str> {
         move |limit| if size == 0 { Err("empty") } else { Ok((size <= limit).then_some(size)) }
     }
 
     #[test]
-    fn all_patterns_together_have_a_bound_as_each_has() {
+    fn patterns_have_single_and_total_bounds() {
         let mut budget = PatternBudget::default();
-        assert_eq!(budget.build(of_size(0)), Err(PatternRefusal::Unsound("empty")));
-        assert_eq!(budget.build(of_size(PATTERN_BYTES_MAX)), Ok(PATTERN_BYTES_MAX));
-        assert_eq!(budget.build(of_size(PATTERN_BYTES_MAX + 1)), Err(PatternRefusal::TooLarge));
+        assert_eq!(budget.build(fake_library(0)), Err(PatternRefusal::Unsound("empty")));
+        assert_eq!(budget.build(fake_library(PATTERN_BYTES_MAX)), Ok(PATTERN_BYTES_MAX));
+        assert_eq!(budget.build(fake_library(PATTERN_BYTES_MAX + 1)), Err(PatternRefusal::TooLarge));
         for (size, at_least, at_most) in [(1_000, 10_000, 40_000), (50_000, 500, 1_300), (4 << 20, 10, 32)] {
             let mut budget = PatternBudget::default();
-            let built = (0..100_000).take_while(|_| budget.build(of_size(size)).is_ok()).count();
+            let built = (0..100_000).take_while(|_| budget.build(fake_library(size)).is_ok()).count();
             assert!((at_least..=at_most).contains(&built), "{size}: {built}");
-            assert_eq!(budget.build(of_size(size)), Err(PatternRefusal::TooMany));
+            assert_eq!(budget.build(fake_library(size)), Err(PatternRefusal::TooMany));
         }
     }
 }

@@ -15,11 +15,12 @@ use std::sync::Arc;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// The only load of a command that the user requested directly.
+    /// The only load of a `run` command.
     Run,
-    /// One level of a sweep.
+    /// A load at one level of a sweep.
     Level,
-    /// A closed-loop trial that searches the concurrency with the highest throughput (the peak).
+    /// A closed-loop trial that searches for the concurrency with the highest throughput (the
+    /// peak).
     Peak,
     /// A closed-loop trial with more users than the server serves concurrently: its queue never
     /// empties.
@@ -30,21 +31,21 @@ pub enum Purpose {
     Line,
     /// The trial that confirms the load line.
     Confirm,
-    /// Load outside any measurement, to drain queues or to warm up the server.
+    /// A load outside any measurement, to drain queues or to warm up the server.
     Settle,
-    /// A fixed rate during which profiles of the server are taken.
+    /// A load with a fixed rate, under which profiles of the server are taken.
     Profile,
     /// A load of a block. A block has one load for each arm.
     Block,
-    /// A steady load at a share of the load line, to see what changes towards the line.
+    /// A steady load at a share of the load line, to see what changes towards the load line.
     Hold,
-    /// A load in steps beyond the load line, and back.
+    /// A load that rises in steps above the load line, and falls back.
     Overload,
     /// A part of a long load at the load line, after a search.
     Soak,
 }
 
-/// Which of several targets a load goes to.
+/// The number of the target that a load goes to, if there are several targets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ArmIndex {
@@ -55,17 +56,17 @@ pub enum ArmIndex {
 }
 
 impl ArmIndex {
-    /// The arm of the second target, next to the target whose line is searched.
+    /// The arm of the second target, beside the target whose load line is searched.
     pub const AGAINST: ArmIndex = ArmIndex::Side(1);
 
-    /// The index of the arm among all arms, from 0.
+    /// Returns the index of the arm among all arms, from 0.
     pub fn index(self) -> usize {
         match self {
             ArmIndex::Side(index) | ArmIndex::Rung(index) => usize::from(index),
         }
     }
 
-    /// The letter of the arm: A, B, ... Z.
+    /// Returns the letter of the arm: A, B, ... Z.
     pub fn letter(self) -> char {
         char::from(b'A' + self.index().min(25) as u8)
     }
@@ -76,7 +77,7 @@ impl ArmIndex {
 pub struct Tag {
     /// The purpose of the load.
     pub purpose: Purpose,
-    /// The target; `None` if there is only one.
+    /// The target; `None` if the experiment has only one target.
     #[serde(flatten)]
     pub arm: Option<ArmIndex>,
     /// The number of the level, block or profile that the load belongs to, from 0. Several loads
@@ -107,8 +108,8 @@ impl Plan {
     /// Length of a tick, ns.
     pub const TICK_NS: u64 = Load::TICK_NS;
 
-    /// `GET /` of a host over plain HTTP at the given addresses, with the defaults: 10 s, timeout
-    /// 30 s, grace period 5 s.
+    /// Creates a plan for `GET /` of a host over plain HTTP at the given addresses. The defaults
+    /// are 10 s, timeout 30 s, grace period 5 s.
     pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
         let origin = Origin { scheme: "http".into(), host: host.into(), port };
         Plan {
@@ -119,8 +120,8 @@ impl Plan {
     }
 
     /// Returns the executable plan. If the plan's arrivals are drawn from a log
-    /// ([`Arrivals::Replayed`]), the result contains the drawn times and requests. `None`: the log
-    /// has no sessions to draw from.
+    /// ([`Arrivals::Replayed`]), the result contains the drawn times and requests. `None` means
+    /// that the log has no sessions to draw from.
     pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));
@@ -150,8 +151,8 @@ mod tests {
     use crate::units::SECOND;
 
     #[test]
-    fn what_is_drawn_from_a_log_is_in_the_plan_that_is_carried_out() {
-        let rate = Curve::constant_for(50.0, 2 * SECOND);
+    fn sessions_drawn_from_a_log_are_stored_in_the_plan() {
+        let rate = Curve::constant_for_duration(50.0, 2 * SECOND);
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: Arrivals::Replayed });
         assert!(plan.drawn().is_none() && !plan.is_bounded());
         let mut targets = ListedTargets::default();
@@ -168,7 +169,7 @@ mod tests {
         let asked = drawn.traffic.request_list.as_deref().expect("a list");
         let many = |target: u32| asked.entries.iter().filter(|entry| entry.target == target).count();
         assert!((0..3).all(|target| many(target) > 10), "{:?}", [many(0), many(1), many(2)]);
-        // Other loads stay unchanged.
+        // Loads without arrivals from a log stay unchanged.
         let closed = Plan { load: Load::new(LoadShape::Closed { users: Curve::constant(1.0) }), ..plan.clone() };
         assert!(matches!(closed.drawn(), Some(Cow::Borrowed(_))));
     }

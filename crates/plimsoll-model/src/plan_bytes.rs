@@ -28,10 +28,10 @@ const FORM: u64 = 3;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum PlanError {
     /// The bytes have the format of another version.
-    #[error("the plan is of another plimsoll: use the same version on all machines")]
+    #[error("the plan is from another plimsoll version: use the same version on all machines")]
     OtherForm,
-    /// The bytes are cut or damaged, or contain what no plan has.
-    #[error("this is not a whole plan")]
+    /// The bytes are cut or damaged, or contain values that no plan has.
+    #[error("the plan is incomplete")]
     NotAPlan,
 }
 

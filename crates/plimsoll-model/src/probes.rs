@@ -4,13 +4,14 @@
 //! With `--watch` (the server is watched on its own machine), series of the server's machine have
 //! their usual names. The names of the load generator's machine then begin with [`GENERATOR`].
 //!
-//! Plain data and its arithmetic. Not here: how readings are taken, and what they mean.
+//! This file has plain data and its arithmetic. Not here: how readings are taken, and what they
+//! mean.
 
 use crate::sampled::SampledFunctions;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How to interpret the values of a series.
+/// Whether the values of a series are levels or growing sums.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SeriesKind {
@@ -44,7 +45,7 @@ pub struct Gap {
 /// One quantity over time, such as the server's CPU time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// How to interpret the values.
+    /// Whether the values are levels or growing sums.
     pub kind: SeriesKind,
     /// Unit of the values: `ns` of CPU time, `ns waiting`, `bytes`, `cores`, `share`, `hz`, or
     /// empty for a plain count.
@@ -60,7 +61,8 @@ pub struct Series {
 pub struct WatchedServer {
     /// Start of the watch in schedule time, ns.
     pub from_ns: i64,
-    /// Process id; for a server of several processes that of the first parent.
+    /// Process id of the watched process; for a server of several processes, the id of the first
+    /// parent.
     pub pid: u32,
     /// Name of the watched process.
     pub name: String,
@@ -72,7 +74,7 @@ pub struct WatchedServer {
 /// written in sequence add up to the whole.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Probes {
-    /// The login name of the machine on which the server was watched; `None`: the machine that
+    /// The login name of the machine on which the server was watched; `None` means the machine that
     /// makes the load.
     pub host: Option<String>,
     /// Series by name, such as `server.cpu`.
@@ -95,7 +97,8 @@ impl Series {
         Series { kind, unit: unit.to_owned(), samples: Vec::new(), gaps: Vec::new() }
     }
 
-    /// Adds a reading. Readings usually arrive in order; an earlier one is inserted at its place.
+    /// Adds a reading. Readings usually arrive in order; a reading with an earlier time is inserted
+    /// at its place.
     pub fn push(&mut self, sample: SeriesSample) {
         self.samples.push(sample);
         if self.samples.len() > 1 && order(&self.samples[self.samples.len() - 2]) > order(&sample) {
@@ -126,7 +129,7 @@ impl Series {
         }
     }
 
-    /// The readings from `from_ns` to `to_ns`.
+    /// Returns the readings from `from_ns` to `to_ns`.
     pub fn between(&self, from_ns: i64, to_ns: i64) -> &[SeriesSample] {
         let first = self.samples.partition_point(|sample| sample.at_ns < from_ns);
         let end = self.samples.partition_point(|sample| sample.at_ns <= to_ns);
@@ -134,9 +137,9 @@ impl Series {
     }
 
     /// Returns the series as a chart shows it. A gauge stays as it is; a counter becomes its rate
-    /// at the end of each step between readings. CPU time in ns becomes cores, and waiting time the
-    /// mean number of waiting threads. A step of less than half the usual length (at the edges of a
-    /// load) joins the next one, since its rate is imprecise.
+    /// at the end of each step between readings. CPU time in ns becomes cores, and waiting time
+    /// becomes the mean number of waiting threads. A step of less than half the usual length (at
+    /// the edges of a load) joins the next step, since its rate is imprecise.
     pub fn drawn(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
@@ -159,15 +162,15 @@ impl Series {
         }
     }
 
-    /// Median time between two readings, ns.
+    /// Returns the median time between two readings, ns.
     fn usual_step_ns(&self) -> i64 {
         let mut steps: Vec<i64> = self.samples.windows(2).map(|pair| pair[1].at_ns - pair[0].at_ns).collect();
         steps.sort_unstable();
         steps.get(steps.len() / 2).copied().unwrap_or(0)
     }
 
-    /// The unit of the values that [`Series::drawn`] returns.
-    pub fn drawn_unit(&self) -> String {
+    /// Returns the unit of the values that [`Series::drawn`] returns.
+    pub fn plotted_unit(&self) -> String {
         match (self.kind, self.unit.as_str()) {
             (SeriesKind::Gauge, unit) => unit.to_owned(),
             (SeriesKind::Counter, "ns") => "cores".to_owned(),
@@ -202,18 +205,18 @@ impl Series {
 /// Prefix of series from the load generator's machine, used if the server is watched on another
 /// machine.
 pub const GENERATOR: &str = "generator.";
-/// Prefix of metrics that a server exposes. They belong to the server, whichever machine reads
-/// them.
+/// Prefix of metrics that a server exposes. These metrics belong to the server, whichever machine
+/// reads them.
 const METRICS: &str = "metrics.";
 /// Whether load generator and server share the machine: 1 or 0.
 const TARGET_LOCAL: &str = "target.local";
 
-/// A key that orders readings totally: by time, then by value.
+/// Returns a key that orders readings totally: by time, then by value.
 fn order(sample: &SeriesSample) -> (i64, u64) {
     (sample.at_ns, sample.value.to_bits())
 }
 
-/// Sorts gaps, and joins adjacent ones with the same reason.
+/// Sorts gaps, and joins adjacent gaps with the same reason.
 fn join(gaps: &mut Vec<Gap>) {
     gaps.sort_unstable_by(|a, b| (&a.reason, a.from_ns, a.to_ns).cmp(&(&b.reason, b.from_ns, b.to_ns)));
     gaps.dedup_by(|next, gap| {
@@ -227,15 +230,15 @@ fn join(gaps: &mut Vec<Gap>) {
 }
 
 impl Probes {
-    /// Whether there is neither a reading nor a reason for its absence.
+    /// Returns whether there is neither a reading nor a reason for its absence.
     pub fn is_empty(&self) -> bool {
         *self == Probes::default()
     }
 
-    /// Renames the series to those of the load generator's machine, for use with a server that is
-    /// watched elsewhere. Facts about the server are dropped, since the server's machine reports
-    /// them.
-    pub fn of_generator(self) -> Probes {
+    /// Renames the series to the names for the load generator's machine. This is used if the server
+    /// is watched on another machine. Facts about the server are dropped, since the server's
+    /// machine reports these facts.
+    pub fn into_generator_series(self) -> Probes {
         let renamed = |(name, series): (String, Series)| match name.starts_with(METRICS) {
             true => (name, series),
             false => (format!("{GENERATOR}{name}"), series),
@@ -252,7 +255,7 @@ impl Probes {
         }
     }
 
-    /// Whether load generator and server share a machine, and so its cores.
+    /// Returns whether load generator and server share a machine, and so its cores.
     pub fn is_shared(&self) -> bool {
         let is_one = |series: &Series| series.samples.last().is_some_and(|sample| sample.value > 0.0);
         self.host.is_none() || self.generator_series(TARGET_LOCAL).is_some_and(is_one)
@@ -271,7 +274,7 @@ impl Probes {
         }
     }
 
-    /// Share of one core that taking the readings used, 0 or more; 0 without readings.
+    /// Returns the share of one core that taking the readings used, 0 or more; 0 without readings.
     pub fn cost_share(&self) -> f64 {
         if self.wall_ns == 0 { 0.0 } else { self.cpu_ns as f64 / self.wall_ns as f64 }
     }
@@ -289,8 +292,8 @@ impl Probes {
 
     /// Adds readings of another time or another machine.
     pub fn merge(&mut self, other: &Probes) {
-        // One study watches one machine. If two names occur, the smaller one stays, in any order of
-        // merging.
+        // One study watches one machine. If two names occur, the name that sorts first stays, in
+        // any order of merging.
         self.host = [self.host.take(), other.host.clone()].into_iter().flatten().min();
         for (name, theirs) in &other.series {
             match self.series.get_mut(name) {
@@ -323,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn values_between_readings() {
+    fn values_between_readings_are_interpolated() {
         let cpu = series(SeriesKind::Counter, "ns", &[(100, 10.0), (200, 30.0), (300, 30.0)]);
         for (at_ns, expect) in [
             (100, Some(10.0)),
@@ -343,10 +346,10 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_drawn_as_rates() {
+    fn counters_are_plotted_as_rates() {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
         let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
-        assert_eq!((values, cpu.drawn_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
+        assert_eq!((values, cpu.plotted_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
         // At an edge, readings close together join the next step. At the end there is no next step.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
         let edges = series(SeriesKind::Counter, "ns", &edges).drawn();
@@ -355,13 +358,13 @@ mod tests {
             [(100, 0.5), (200, 0.0), (300, 0.3)]
         );
         let faults = series(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
-        assert_eq!((faults.drawn()[0].value, faults.drawn_unit().as_str()), (10.0, "1/s"));
+        assert_eq!((faults.drawn()[0].value, faults.plotted_unit().as_str()), (10.0, "1/s"));
         let rss = series(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
-        assert_eq!((rss.drawn(), rss.drawn_unit().as_str()), (rss.samples.clone(), "bytes"));
+        assert_eq!((rss.drawn(), rss.plotted_unit().as_str()), (rss.samples.clone(), "bytes"));
     }
 
     #[test]
-    fn readings_of_two_machines_stay_apart() {
+    fn readings_of_two_machines_are_separate() {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 1.0)]);
         let local = |value| series(SeriesKind::Gauge, "", &[(0, value)]);
         let read = |names: &[(&str, &Series)]| Probes {
@@ -374,7 +377,7 @@ mod tests {
         assert!(here.is_shared() && here.generator_series("client.cpu").is_some());
         let mut both = Probes { host: Some("server1".into()), ..read(&[("client.cpu", &cpu), ("host.load_1m", &cpu)]) };
         assert!(!both.is_shared() && both.generator_series("client.cpu").is_none());
-        both.merge(&here.of_generator());
+        both.merge(&here.into_generator_series());
         let names: Vec<&str> = both.series.keys().map(String::as_str).collect();
         assert_eq!(
             names,
@@ -382,12 +385,12 @@ mod tests {
         );
         assert_eq!((both.host.as_deref(), both.cpu_ns, both.missing.len()), (Some("server1"), 10, 1));
         assert!(!both.is_shared());
-        let one = read(&[("target.local", &local(1.0))]).of_generator();
+        let one = read(&[("target.local", &local(1.0))]).into_generator_series();
         assert!(Probes { host: Some("box".into()), ..one }.is_shared());
     }
 
     #[test]
-    fn gaps_that_touch_are_one() {
+    fn adjacent_gaps_of_one_reason_merge() {
         let mut series = Series::new(SeriesKind::Gauge, "");
         for (from_ns, to_ns, reason) in [(0, 10, "gone"), (20, 30, "gone"), (10, 20, "gone"), (10, 20, "denied")] {
             series.push_gap(Gap { from_ns, to_ns, reason: reason.into() });

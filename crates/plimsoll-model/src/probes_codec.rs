@@ -1,5 +1,5 @@
-//! The bytes of [`Probes`] in a run file. Rare parts are JSON; the many readings are packed.
-//! Sampled functions have their own frame (`codec`), which readers of older versions skip.
+//! The bytes of [`Probes`] in a run file. Rare parts are JSON; the many readings are packed
+//! numbers. Sampled functions have their own frame (`codec`), which readers of older versions skip.
 //!
 //! ```text
 //! probes = length of JSON (varint)
@@ -85,7 +85,7 @@ pub(crate) fn read_probes(reader: &mut Reader) -> Option<Probes> {
         ..Probes::default()
     };
     for SeriesHead { name, kind, unit, gaps } in head.series {
-        // Each reading takes two bytes at least.
+        // Each reading takes at least two bytes, so the rest of the bytes limits the count.
         let count = Some(reader.length()?).filter(|count| *count <= reader.bytes.len() / 2)?;
         let mut samples = Vec::with_capacity(count.min(1 << 16));
         let (mut at_ns, mut bits) = (0i64, 0u64);

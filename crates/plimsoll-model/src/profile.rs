@@ -16,7 +16,7 @@ use std::collections::HashMap;
 pub struct ValueType {
     /// The quantity, such as `cpu`, `inuse_space`, `contentions`.
     pub kind: String,
-    /// The unit as pprof spells it: `count`, `nanoseconds`, `bytes`; others stay unchanged.
+    /// The unit as pprof spells it: `count`, `nanoseconds`, `bytes`; other units stay unchanged.
     pub unit: String,
 }
 
@@ -45,7 +45,7 @@ pub struct Function {
 pub enum LabelValue {
     /// A text, such as the endpoint served.
     Text(String),
-    /// A number with its unit (empty if none is given), such as a size in bytes.
+    /// A number with its unit (an empty text without a unit), such as a size in bytes.
     Number(i64, String),
 }
 
@@ -58,14 +58,14 @@ pub struct Label {
     pub value: LabelValue,
 }
 
-/// For one sample, the end of its part in each table that all samples share.
+/// Where the entries of one sample end, in each table that all samples share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct End {
     stack: u32,
     labels: u32,
 }
 
-/// A profile. [`ProfileBuilder`] creates it; then it is only read.
+/// A profile of a program. [`ProfileBuilder`] creates the profile, which is then only read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
     /// The columns of every sample, at least one.
@@ -82,8 +82,8 @@ pub struct Profile {
     pub duration_ns: i64,
     functions: Vec<Function>,
     labels: Vec<Label>,
-    /// The functions of all places. Place p has `place_functions[place_ends[p -
-    /// 1]..place_ends[p]]`, innermost first.
+    /// The functions of all places. The functions of place p, innermost first, are
+    /// `place_functions[place_ends[p - 1]..place_ends[p]]`.
     place_functions: Vec<FunctionId>,
     place_ends: Vec<u32>,
     stacks: Vec<u32>,
@@ -98,18 +98,19 @@ impl Profile {
         &self.functions
     }
 
-    /// Number of samples. A sample is a distinct stack with its values, not a single event.
+    /// Returns the number of samples. A sample is a distinct stack with its values, not a single
+    /// event.
     pub fn samples_len(&self) -> usize {
         self.samples.len()
     }
 
-    /// The samples, in the order of the source.
+    /// Returns the samples, in the order of the source.
     pub fn samples(&self) -> impl Iterator<Item = Sample<'_>> {
         (0..self.samples.len()).map(|index| Sample { profile: self, index })
     }
 
-    /// The index of the column with this name or number; `None` as `wanted` selects the default. A
-    /// leading `inuse_` may be left out.
+    /// Returns the index of the column with this name or number. If `wanted` is `None`, it is the
+    /// default column. A leading `inuse_` may be left out.
     pub fn sample_type(&self, wanted: Option<&str>) -> Option<usize> {
         let Some(wanted) = wanted else { return Some(self.sample_type_default) };
         if let Ok(number) = wanted.parse::<usize>() {
@@ -138,21 +139,21 @@ impl<'a> Sample<'a> {
         if self.index == 0 { End::default() } else { self.profile.samples[self.index - 1] }
     }
 
-    /// The values of the sample, one for each column.
+    /// Returns the values of the sample, one for each column.
     pub fn values(&self) -> &'a [i64] {
         let width = self.profile.sample_types.len();
         &self.profile.values[self.index * width..][..width]
     }
 
-    /// The functions from the root to the leaf, including inlined ones. Empty if the source had no
-    /// stack.
-    pub fn root_first(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
+    /// The functions from the root to the leaf, including inlined functions. Empty if the source
+    /// had no stack.
+    pub fn functions_from_root(&self) -> impl Iterator<Item = FunctionId> + use<'a> {
         let profile = self.profile;
         let stack = &profile.stacks[self.start().stack as usize..profile.samples[self.index].stack as usize];
         stack.iter().rev().flat_map(|place| profile.place(*place).iter().rev().copied())
     }
 
-    /// The labels of the sample.
+    /// Returns the labels of the sample.
     pub fn labels(&self) -> impl Iterator<Item = &'a Label> + use<'a> {
         let profile = self.profile;
         let ids = &profile.sample_labels[self.start().labels as usize..profile.samples[self.index].labels as usize];
@@ -160,7 +161,7 @@ impl<'a> Sample<'a> {
     }
 }
 
-/// Heap size of a text in bytes: at least the minimum of an allocation.
+/// Returns the heap size of a text in bytes: at least the minimum of an allocation.
 fn text_bytes(text: &str) -> usize {
     if text.is_empty() { 0 } else { text.len().next_multiple_of(16) + 16 }
 }
@@ -177,7 +178,7 @@ pub struct ProfileBuilder {
 }
 
 impl ProfileBuilder {
-    /// Creates a builder for a profile with these columns (at least one). The last one is the
+    /// Creates a builder for a profile with these columns (at least one). The last column is the
     /// default.
     pub fn new(sample_types: Vec<ValueType>) -> ProfileBuilder {
         assert!(!sample_types.is_empty(), "a profile counts something");
@@ -200,8 +201,8 @@ impl ProfileBuilder {
         ProfileBuilder { profile, by_name: HashMap::new(), by_label: HashMap::new(), text_bytes: 0 }
     }
 
-    /// Upper estimate of the builder's memory in bytes. Tables may have twice the needed capacity,
-    /// and exist twice while they grow.
+    /// Returns an upper estimate of the builder's memory in bytes. Tables may have twice the needed
+    /// capacity, and exist twice while they grow.
     #[inline]
     pub fn memory_bytes(&self) -> usize {
         const GROWING: usize = 3;
@@ -213,8 +214,8 @@ impl ProfileBuilder {
         GROWING * (tables + names + labels) + self.text_bytes
     }
 
-    /// Returns the function with this name, added if missing. Its file is the first one given that
-    /// is not empty.
+    /// Returns the function with this name, and adds the function if it is missing. Its file is the
+    /// first given file that is not empty.
     pub fn function(&mut self, name: &str, file: &str) -> FunctionId {
         if let Some(id) = self.by_name.get(name) {
             let known = &mut self.profile.functions[*id as usize];
@@ -237,7 +238,7 @@ impl ProfileBuilder {
         self.profile.place_ends.len() as u32 - 1
     }
 
-    /// Returns the number of this label, added if missing.
+    /// Returns the number of this label, and adds the label if it is missing.
     pub fn label(&mut self, label: Label) -> u32 {
         let labels = &mut self.profile.labels;
         let text = &mut self.text_bytes;
@@ -270,7 +271,7 @@ impl ProfileBuilder {
         profile.samples.push(end);
     }
 
-    /// Sets the default column; without a call it is the last one.
+    /// Sets the default column; without a call, the last column is the default.
     pub fn default_type(&mut self, index: usize) {
         assert!(index < self.profile.sample_types.len(), "the column exists");
         self.profile.sample_type_default = index;
@@ -316,10 +317,10 @@ mod tests {
         builder.sample(&[2, 5]);
         let profile = builder.finish();
         let samples: Vec<_> = profile.samples().collect();
-        assert_eq!(samples[0].root_first().collect::<Vec<_>>(), [0, 1, 2]);
+        assert_eq!(samples[0].functions_from_root().collect::<Vec<_>>(), [0, 1, 2]);
         assert_eq!((samples[0].values(), samples[1].values()), (&[1, 100][..], &[2, 5][..]));
         assert_eq!(samples[0].labels().collect::<Vec<_>>(), [&label]);
-        assert_eq!((samples[1].root_first().count(), samples[1].labels().count()), (0, 0));
+        assert_eq!((samples[1].functions_from_root().count(), samples[1].labels().count()), (0, 0));
         assert_eq!(profile.functions()[1].file, "serve.go");
         for (wanted, expect) in [
             (None, Some(1)),

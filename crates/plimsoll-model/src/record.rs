@@ -1,6 +1,6 @@
 //! The record of a plan in a run file: the plan without its secrets. Only [`Plan::record`] creates
-//! it from a complete plan. The record has its own type, so that redacted text cannot be sent or
-//! shown by mistake.
+//! the record from a complete plan. The record has its own type, so that redacted text cannot be
+//! sent or shown by mistake.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), and how a record becomes a plan again
 //! ([`crate::completion`]).
@@ -37,7 +37,7 @@ pub struct PlanRecord {
 /// All requests of a load, redacted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrafficRecord {
-    /// Scheme, host and port.
+    /// Scheme, host and port of every request.
     pub origin: Origin,
     /// The records of the routes; never empty.
     pub routes: Vec<RouteRecord>,
@@ -69,10 +69,10 @@ pub struct ScenarioRecord {
     pub weight: u32,
     /// Whether each user has its own connection.
     pub own_connection: bool,
-    /// Whether a user keeps cookies. Older records have no such field; their users kept cookies.
+    /// Whether a user keeps cookies. In older records without this field, users kept cookies.
     #[serde(default = "keeps_cookies", skip_serializing_if = "Clone::clone")]
     pub cookies: bool,
-    /// Most requests that one session can send.
+    /// The maximum number of requests that one session can send.
     pub requests_max: u64,
     /// A digest of the scenario's program.
     pub digest: String,
@@ -92,9 +92,9 @@ pub struct DataRecord {
     pub columns: Vec<String>,
     /// Number of the table's rows.
     pub rows: u64,
-    /// The choice of a session's row.
+    /// How a session's row of the table is chosen.
     pub pick: Pick,
-    /// Whether every use of the table gets another row.
+    /// Whether every use of the table gets another row, instead of one row for each session.
     pub each_use: bool,
     /// A digest of the rows; `None` in an older record, which no table matches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -110,7 +110,7 @@ pub struct RouteRecord {
     pub method: String,
     /// Path and query of the request, redacted.
     pub target: String,
-    /// Whether `target` was shortened.
+    /// Whether redaction shortened `target`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub target_withheld: bool,
     /// Header fields of the request, redacted.
@@ -136,24 +136,25 @@ pub struct RouteRecord {
     pub in_turn: bool,
     /// The timeout of a request, ns.
     pub timeout_ns: u64,
-    /// Most redirects to follow as part of one request; see [`Route::follow`].
-    #[serde(default, skip_serializing_if = "is_none_followed")]
+    /// The maximum number of redirects to follow as part of one request; see [`Route::follow`].
+    #[serde(default, skip_serializing_if = "follows_no_redirects")]
     pub follow: u8,
 }
 
-/// Whether no redirect is followed. Older records lack the field and mean that.
-fn is_none_followed(hops: &u8) -> bool {
+/// Returns whether no redirect is followed, which is also the meaning of an older record without
+/// the field.
+fn follows_no_redirects(hops: &u8) -> bool {
     *hops == 0
 }
 
 /// How connections are opened and closed, without secrets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConnectionPlanRecord {
-    /// The addresses of the host, including those that were found during the load.
+    /// The addresses of the host, including addresses that were found during the load.
     pub addresses: Vec<SocketAddr>,
     /// The path of the unix socket, redacted.
     pub unix: Option<String>,
-    /// Whether `unix` was shortened.
+    /// Whether redaction shortened `unix`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub unix_withheld: bool,
     /// The host name to resolve again during the load; see [`ConnectionPlan::resolve`].
@@ -163,18 +164,19 @@ pub struct ConnectionPlanRecord {
     /// The HTTP version; see [`ConnectionPlan::http`].
     #[serde(default)]
     pub http: HttpChoice,
-    /// Most concurrent requests on a connection; see [`ConnectionPlan::streams_max`].
+    /// The maximum number of concurrent requests on a connection; see
+    /// [`ConnectionPlan::streams_max`].
     #[serde(default = "one")]
     pub streams_max: u32,
     /// Whether a connection serves several requests; see [`ConnectionPlan::keep_alive`].
     pub keep_alive: bool,
     /// Whether connections are closed with a reset; see [`ConnectionPlan::close_reset`].
     pub close_reset: bool,
-    /// Most concurrent connections; see [`ConnectionPlan::connections_max`].
+    /// The maximum number of concurrent connections; see [`ConnectionPlan::connections_max`].
     pub connections_max: u32,
 }
 
-/// The default of `streams_max` in records of versions that had HTTP/1.1 only.
+/// Returns the default of `streams_max` in records of versions that had HTTP/1.1 only.
 fn one() -> u32 {
     1
 }
@@ -188,7 +190,8 @@ pub struct TlsRecord {
     pub verify: bool,
     /// Whether a new connection may resume a session; see [`TlsSpec::resume`].
     pub resume: bool,
-    /// Protocols offered (ALPN), the preferred first; see [`TlsSpec::alpn`].
+    /// Protocols that the client offers (ALPN), the preferred protocol first; see
+    /// [`TlsSpec::alpn`].
     pub alpn: Vec<String>,
     /// Number of trusted issuers.
     pub roots: u32,
@@ -311,18 +314,18 @@ impl TlsSpec {
 }
 
 impl TrafficRecord {
-    /// The first route of the traffic.
+    /// Returns the first route of the traffic.
     pub fn first(&self) -> &RouteRecord {
         &self.routes[0]
     }
 
-    /// The URL of the first route.
+    /// Returns the URL of the first route.
     pub fn url(&self) -> String {
         format!("{}{}", self.origin, self.first().target)
     }
 
-    /// A text that distinguishes targets: the URL for a single request, otherwise the origin and a
-    /// short description of the requests.
+    /// Returns a text that distinguishes targets: the URL for a single request, otherwise the
+    /// origin and a short description of the requests.
     pub fn place(&self) -> String {
         if self.has_retries() {
             return self.url();
@@ -335,10 +338,10 @@ impl TrafficRecord {
         }
     }
 
-    /// The requests in words: `GET http://h:80/items`, or the labels of several routes.
+    /// Returns the requests in words: `GET http://h:80/items`, or the labels of several routes.
     pub fn title(&self) -> String {
         if self.has_retries() {
-            return self.title_of(self.first());
+            return self.traffic_title(self.first());
         }
         let names: Vec<&str> = self.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
         match (names.len(), self.routes.len()) {
@@ -347,9 +350,9 @@ impl TrafficRecord {
             (_, asked) => return format!("sessions of {}: {}, {asked} requests", self.origin, names.join(", ")),
         }
         match self.routes.as_slice() {
-            // Many paths of a log were folded into one route.
+            // In a replay, many paths of the log were folded into one route.
             [only] if self.choice == Choice::Listed => format!("1 request of {}: {}", self.origin, only.label),
-            [only] => self.title_of(only),
+            [only] => self.traffic_title(only),
             routes => {
                 let labels: Vec<&str> = routes.iter().map(|route| route.label.as_str()).collect();
                 format!("{} requests of {}: {}", routes.len(), self.origin, labels.join(", "))
@@ -357,16 +360,17 @@ impl TrafficRecord {
         }
     }
 
-    /// The title of traffic with a single request, the first.
-    fn title_of(&self, only: &RouteRecord) -> String {
+    /// Returns the title of traffic whose only request is `only`.
+    fn traffic_title(&self, only: &RouteRecord) -> String {
         match only.ok_grpc {
-            // Every gRPC call has the same method.
+            // Every gRPC call has the same HTTP method, so the title is the URL.
             Some(_) => self.url(),
             None => format!("{} {}", only.method, self.url()),
         }
     }
 
-    /// Whether the traffic is one request with retries; the retry route has no URL of its own.
+    /// Returns whether the traffic is one request with retries; the retry route has no URL of its
+    /// own.
     fn has_retries(&self) -> bool {
         let is_again = |first: &RouteRecord, again: &RouteRecord| {
             again.label == retry_label(&first.label) && again.target == first.target
@@ -374,7 +378,7 @@ impl TrafficRecord {
         self.scenarios.len() == 1 && matches!(self.routes.as_slice(), [first, again] if is_again(first, again))
     }
 
-    /// The word for the arrivals of a load: "requests", or "sessions" of several requests.
+    /// Returns the word for the arrivals of a load: "requests", or "sessions" of several requests.
     pub fn counted(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",
@@ -382,22 +386,22 @@ impl TrafficRecord {
         }
     }
 
-    /// Most requests that one arrival can send.
+    /// Returns the maximum number of requests that one arrival can send.
     pub fn requests_max_each(&self) -> u64 {
         self.scenarios.iter().map(|scenario| scenario.requests_max).max().unwrap_or(1).max(1)
     }
 
-    /// Whether this status counts as success for any route.
+    /// Returns whether this status counts as success for any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 
-    /// Whether this gRPC status counts as success for any route.
+    /// Returns whether this gRPC status counts as success for any route.
     pub fn call_succeeds(&self, end: GrpcStatus) -> bool {
         self.routes.iter().any(|route| route.ok_grpc.is_some_and(|ok| ok.contains(end)))
     }
 
-    /// The longest timeout of any route, ns.
+    /// Returns the longest timeout of any route, ns.
     pub fn timeout_ns_max(&self) -> u64 {
         self.routes.iter().map(|route| route.timeout_ns).max().unwrap_or(0)
     }
@@ -410,7 +414,7 @@ mod tests {
     use crate::load::LoadShape;
 
     #[test]
-    fn nothing_secret_stays() {
+    fn a_record_holds_no_secret() {
         let mut plan = Plan::get("::1", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         plan.traffic.routes = vec![Route::new(Request {
             method: "POST".into(),

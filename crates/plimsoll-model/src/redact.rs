@@ -13,7 +13,7 @@ use std::borrow::Cow;
 /// The text in place of a secret.
 pub const REDACTED: &str = "[redacted]";
 
-/// How much of texts is redacted.
+/// Which texts are redacted in records and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Redact {
@@ -73,7 +73,7 @@ const SHOWN_CHARS_MAX: usize = 64;
 /// Number of first characters that stay of a shortened text.
 const STUB_CHARS: usize = 2;
 
-/// Whether a name marks its value as a secret: `token`, `X-Amz-Signature`, `apiKey`.
+/// Returns whether a name marks its value as a secret: `token`, `X-Amz-Signature`, `apiKey`.
 pub fn is_secret_name(name: &str) -> bool {
     let lower = name.to_ascii_lowercase();
     if SECRET_WITHIN.iter().any(|within| lower.contains(within)) {
@@ -94,7 +94,8 @@ pub fn is_secret_name(name: &str) -> bool {
     parts.iter().any(|part| SECRET_PARTS.contains(&part.as_str()))
 }
 
-/// Whether letters look like a word: consistent capitals, few consonants in a row, not too long.
+/// Returns whether letters look like a word: consistent capitals, few consonants in a row, not too
+/// long.
 fn plain_letters(word: &str) -> bool {
     let count = word.chars().count();
     let uppers = word.chars().filter(|c| c.is_uppercase()).count();
@@ -112,8 +113,8 @@ fn plain_letters(word: &str) -> bool {
     count <= 5 || (run_max <= 6 && word.chars().filter(|c| vowel(*c)).count() * 6 >= count)
 }
 
-/// Whether letters look like joined words, as in names of gRPC methods: `ListUserAccountBalances`.
-/// Random letters change case far more often.
+/// Returns whether letters look like joined words, as in names of gRPC methods:
+/// `ListUserAccountBalances`. Random letters change case far more often.
 fn has_joined_words(word: &str) -> bool {
     let mut humps: Vec<usize> = Vec::new();
     for c in word.chars() {
@@ -128,8 +129,8 @@ fn has_joined_words(word: &str) -> bool {
     count <= 48 && count * 2 >= humps.len() * 7 && long * 2 >= humps.len() && vowels * 4 >= count
 }
 
-/// Whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. Other mixes of letters
-/// and digits count as plain up to `mixed_max` characters.
+/// Returns whether a text is a plain word or number: `items`, `42`, `page2`, `10ms`. Other mixes of
+/// letters and digits count as plain up to `mixed_max` characters.
 fn plain_word(word: &str, mixed_max: usize) -> bool {
     let letter = char::is_alphabetic;
     let digit = |c: char| c.is_ascii_digit();
@@ -149,8 +150,9 @@ fn plain_word(word: &str, mixed_max: usize) -> bool {
     }
 }
 
-/// Whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Each group alone may look like a
-/// word or number. Several groups of equal length, or with letters and digits in each, are a code.
+/// Returns whether a text looks like a code in groups: `A1B2-C3D4-E5F6`. Each group alone may look
+/// like a word or number. Several groups of equal length, or with letters and digits in each, are a
+/// code.
 fn is_grouped_code(text: &str) -> bool {
     let groups: Vec<&str> = text.split(['-', '_', '.', ' ', ':', '+', '~']).filter(|group| !group.is_empty()).collect();
     let is_mixed =
@@ -166,7 +168,7 @@ fn is_grouped_code(text: &str) -> bool {
     }
 }
 
-/// Whether a text is a short list of words and numbers, separated by the given characters.
+/// Returns whether a text is a short list of words and numbers, separated by the given characters.
 fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
     let decoded = percent_decoded(text);
     let Ok(decoded) = std::str::from_utf8(&decoded) else { return false };
@@ -175,7 +177,8 @@ fn is_plain(text: &str, separators: &str, mixed_max: usize) -> bool {
         && has_plain_words(decoded, separators, mixed_max)
 }
 
-/// Like [`is_plain`], for a text of any length: a title may have twenty words.
+/// Returns whether a text of any length has only plain words, as in [`is_plain`]. A title may have
+/// twenty words.
 fn has_plain_words(decoded: &str, separators: &str, mixed_max: usize) -> bool {
     !is_grouped_code(decoded) && decoded.split(|c: char| separators.contains(c)).all(|word| plain_word(word, mixed_max))
 }
@@ -201,12 +204,12 @@ pub fn percent_decoded(text: &str) -> Vec<u8> {
     out
 }
 
-/// The first characters of a redacted text, with a mark that the rest is missing.
+/// Returns the first characters of a redacted text, with a mark that the rest is missing.
 fn stub(text: &str) -> String {
     text.chars().take_while(char::is_ascii_alphanumeric).take(STUB_CHARS).chain("...".chars()).collect()
 }
 
-/// Redacts a word of a message or command line: a plain word stays, any other is shortened.
+/// Redacts a word of a message or command line. A plain word stays; any other word is shortened.
 pub fn word(text: &str) -> Cow<'_, str> {
     match is_plain(text, "-_.,:/+~@=<>%^* ", 4) {
         true => text.into(),
@@ -214,7 +217,7 @@ pub fn word(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Redacts an argument of a script; `name=value` is redacted as a query is.
+/// Redacts an argument of a script; `name=value` is redacted like a part of a query.
 pub fn argument(text: &str, how: Redact) -> String {
     match (how, text.contains('=')) {
         (Redact::All, _) => REDACTED.to_owned(),
@@ -235,7 +238,8 @@ pub fn path(path: &str) -> String {
 /// Characters that separate words in a path segment.
 const PATH_SEPARATORS: &str = "-_.,~+:!*(){}$ ";
 
-/// Whether a path segment is a static file whose name contains a digest: `main.3f2a9b1c.js`.
+/// Returns whether a path segment is a static file whose name contains a digest:
+/// `main.3f2a9b1c.js`.
 fn is_asset(segment: &str) -> bool {
     const SUFFIXES: [&str; 8] = [".js", ".mjs", ".css", ".map", ".woff", ".woff2", ".ttf", ".wasm"];
     SUFFIXES.iter().any(|suffix| segment.ends_with(suffix))
@@ -317,8 +321,8 @@ pub fn target(target: &str, how: Redact) -> String {
     }
 }
 
-/// Redacts a URL, or a text given as one: scheme and host stay, [`target`] redacts the rest, and
-/// user info is always dropped.
+/// Redacts a URL, or a text given as a URL. Scheme and host stay, [`target`] redacts path and
+/// query, and user info is always dropped.
 pub fn url(url: &str, how: Redact) -> String {
     let (scheme, rest) = url.split_once("://").map_or((None, url), |(scheme, rest)| (Some(scheme), rest));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -346,7 +350,8 @@ pub fn header_value<'a>(name: &str, value: &'a str, how: Redact) -> &'a str {
     if harmless && how != Redact::All { value } else { REDACTED }
 }
 
-/// A short digest: long enough to distinguish two texts, too short to reconstruct a text.
+/// Returns a short digest, which is long enough to distinguish two texts, and too short to
+/// reconstruct a text.
 pub fn digest(bytes: &[u8]) -> String {
     let whole = ring::digest::digest(&ring::digest::SHA256, bytes);
     whole.as_ref().iter().take(4).map(|byte| format!("{byte:02x}")).collect()
@@ -363,7 +368,7 @@ pub fn command(text: &str) -> String {
     let name = loop {
         let Some(word) = words.next() else { break "" };
         match assigned(word) {
-            // Only a shell can find the end of such a value.
+            // Only a shell can find the end of a value with quotation marks or shell syntax.
             Some(value) if value.contains(['"', '\'', '\\', '$', '`', '(']) => break "",
             Some(_) => {}
             None => break word.rsplit('/').next().unwrap_or_default(),
@@ -378,8 +383,8 @@ pub fn command(text: &str) -> String {
 /// Longest command that can stay as typed, in characters.
 const COMMAND_CHARS_MAX: usize = 160;
 
-/// Redacts a shell command. It stays as typed if every word is plain, none names a secret, and none
-/// is nested shell code. Otherwise it becomes [`command`].
+/// Redacts a shell command. The command stays as typed if every word is plain, no word names a
+/// secret, and no word is nested shell code. Otherwise [`command`] redacts it.
 pub fn command_line(text: &str) -> String {
     let is_plain_word = |typed: &str| {
         let inner = typed.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\'')).unwrap_or(typed);
@@ -412,7 +417,7 @@ pub fn line(text: &str) -> String {
     let mut rest = text;
     // How the end of the current secret is found, and whether [`REDACTED`] was already written for
     // it.
-    let (mut secret, mut is_said) = (None, false);
+    let (mut secret, mut is_stated) = (None, false);
     while let Some(first) = rest.chars().next() {
         let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
         let (run, after) = rest.split_at(end);
@@ -421,15 +426,15 @@ pub fn line(text: &str) -> String {
             let is_over = match secret {
                 // A name applies to the value after `:` or `=`, with optional blanks and quotes.
                 Some(SecretEnd::Word) => run.chars().any(|c| !" :=\"'\\".contains(c)),
-                Some(SecretEnd::Quote(quote)) => is_said && run.contains(quote),
-                Some(SecretEnd::Delimiter) => is_said && run.contains(|c| DELIMITERS.contains(c)),
+                Some(SecretEnd::Quote(quote)) => is_stated && run.contains(quote),
+                Some(SecretEnd::Delimiter) => is_stated && run.contains(|c| DELIMITERS.contains(c)),
                 None => false,
             };
             if is_over {
                 secret = None;
             }
             // Separators within one secret are dropped.
-            if secret.is_none() || !is_said {
+            if secret.is_none() || !is_stated {
                 out.extend(run.chars().map(|c| if c.is_control() { ' ' } else { c }));
             }
             continue;
@@ -437,8 +442,8 @@ pub fn line(text: &str) -> String {
         let scheme = ["bearer", "basic", "digest"].iter().any(|scheme| run.eq_ignore_ascii_case(scheme));
         let bare = after.trim_start_matches(['"', '\'', '\\', ' ']);
         let named = bare.starts_with([':', '=']);
-        let is_name = (scheme && !is_said) || (is_secret_name(run) && (named || secret == Some(SecretEnd::Word)));
-        if is_name && (secret.is_none() || !is_said) {
+        let is_name = (scheme && !is_stated) || (is_secret_name(run) && (named || secret == Some(SecretEnd::Word)));
+        if is_name && (secret.is_none() || !is_stated) {
             out.push_str(run);
             let value = bare.trim_start_matches([':', '=', ' ']).trim_start_matches('\\');
             secret = Some(match value.chars().next() {
@@ -446,12 +451,12 @@ pub fn line(text: &str) -> String {
                 _ if named && bare.starts_with(':') => SecretEnd::Delimiter,
                 _ => SecretEnd::Word,
             });
-            is_said = false;
+            is_stated = false;
         } else if secret.is_some() || after.starts_with('@') {
-            if !is_said {
+            if !is_stated {
                 out.push_str(REDACTED);
             }
-            is_said = secret.is_some() && secret != Some(SecretEnd::Word);
+            is_stated = secret.is_some() && secret != Some(SecretEnd::Word);
             secret = secret.filter(|end| *end != SecretEnd::Word);
         } else if run.chars().count() < 8 || is_plain(run, "-_.", 5) {
             out.push_str(run);
@@ -463,10 +468,10 @@ pub fn line(text: &str) -> String {
 }
 
 /// Longest word of an excerpt, in characters; a longer word may be a key.
-const OTHERS_WORD_CHARS_MAX: usize = 11;
+const EXCERPT_WORD_CHARS_MAX: usize = 11;
 
-/// Redacts the beginning of an arbitrary text, so that a reader can still recognise it. The rule is
-/// that of [`line`], without words of letters and digits, and without long words.
+/// Redacts the beginning of an arbitrary text, so that a reader can still recognise it. The rules
+/// of [`line`] apply. In addition, long words and words with letters and digits are removed.
 pub fn excerpt(text: &str) -> String {
     let in_word = |c: char| c.is_alphanumeric() || "-_.+~%$".contains(c);
     let line = line(text);
@@ -485,7 +490,7 @@ pub fn excerpt(text: &str) -> String {
         let (run, after) = rest.split_at(end);
         rest = after;
         let (letters, digits) = (run.contains(|c: char| c.is_alphabetic()), run.contains(|c: char| c.is_ascii_digit()));
-        let is_long = run.chars().filter(|c| c.is_alphanumeric()).count() > OTHERS_WORD_CHARS_MAX;
+        let is_long = run.chars().filter(|c| c.is_alphanumeric()).count() > EXCERPT_WORD_CHARS_MAX;
         // A short mix such as `h1` is no key.
         let is_mixed = letters && digits && run.chars().count() > 2;
         match in_word(first) && (is_long || is_mixed) {
@@ -500,7 +505,7 @@ pub fn excerpt(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// Typical tokens and keys: no redaction may leave any part of them.
+    /// Typical tokens and keys. No redaction may leave any part of a token or key.
     const CANARIES: [&str; 8] = [
         "Zq7xK2mW9vLp4TnR8sYd",
         "s3cret",
@@ -513,7 +518,7 @@ mod tests {
     ];
 
     #[test]
-    fn urls_keep_what_is_plain() {
+    fn plain_urls_are_not_redacted() {
         for (url_given, expect) in [
             ("http://h:1/items?id=5", "http://h:1/items?id=5"),
             ("http://h/api/v1/users/42/index.html", "http://h/api/v1/users/42/index.html"),
@@ -547,7 +552,7 @@ mod tests {
     }
 
     #[test]
-    fn no_canary_is_left_anywhere() {
+    fn redaction_leaves_no_canary() {
         for canary in CANARIES {
             for text in [
                 format!("http://{canary}@h/"),
@@ -584,7 +589,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_requests_keep_no_keys_of_paths() {
+    fn request_names_contain_no_keys_of_paths() {
         for (given, expect) in [
             ("GET /items/{id}", "GET /items/{id}"),
             ("POST /p.S/ListUserAccountBalances", "POST /p.S/ListUserAccountBalances"),
@@ -600,7 +605,7 @@ mod tests {
     }
 
     #[test]
-    fn words_written_together_are_words() {
+    fn joined_words_are_not_redacted() {
         for plain in ["GetCustomerOrderHistoryByDate", "ListUserAccountBalances", "updateOrCreateUserProfileById"] {
             assert_eq!(path(plain), plain);
         }
@@ -612,7 +617,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_of_what_is_sent_are_replaced() {
+    fn keys_in_paths_and_queries_are_replaced() {
         for (given, expect) in [
             ("/items/42?page=2", "/items/42?page=2"),
             ("/reset/Zq7xK2mW9vLp4TnR8sYd/x", "/reset/<20>/x"),
@@ -648,7 +653,7 @@ mod tests {
     }
 
     #[test]
-    fn codes_in_groups_are_shortened() {
+    fn grouped_codes_are_shortened() {
         for code in [
             "A1B2-C3D4-E5F6-G7H8",
             "AB12-34CD",
@@ -672,7 +677,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_of_several_words_are_left_out_whole() {
+    fn secrets_of_several_words_are_redacted_whole() {
         for (text, expect) in [
             ("{\"passphrase\":\"correct horse battery\",\"id\":5}", "{\"passphrase\":\"[redacted]\",\"id\":5}"),
             ("Passphrase: correct horse battery; try again", "Passphrase: [redacted]; try again"),
@@ -686,7 +691,7 @@ mod tests {
     }
 
     #[test]
-    fn excerpts_keep_plain_words_alone() {
+    fn excerpts_keep_only_plain_words() {
         for (text, expect) in [
             ("no such item 42", "no such item 42"),
             ("<h1>key a1b is wrong</h1>", "<h1>key [redacted] is wrong</h1>"),
@@ -709,7 +714,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_told_by_their_program() {
+    fn commands_are_shortened_to_their_program() {
         for (text, expect) in [
             ("./server -p 8080", "server (sha256 "),
             ("PASSWORD=s3cret /opt/new/api -v", "api (sha256 "),
@@ -752,7 +757,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_and_headers_keep_what_is_plain() {
+    fn plain_lines_and_headers_are_not_redacted() {
         for text in [
             "listen tcp 127.0.0.1:8080: bind: address already in use",
             "{\"error\":\"no such item\",\"id\":5}",

@@ -1,6 +1,7 @@
 //! A request for each arrival ([`RequestList`]), made from a log. Arrival n sends entry n: a route
-//! with its own path. A list can have tens of millions of requests, so each takes eight bytes
-//! besides the distinct paths. A record contains facts about the log and a digest, never the list.
+//! with its own path. A list can have tens of millions of requests, so each request takes only
+//! eight bytes besides the distinct paths. A record contains facts about the log and a digest,
+//! never the list.
 //!
 //! Not here: the times of the requests ([`crate::arrival_times`]), and how requests are extracted
 //! from a log.
@@ -27,12 +28,12 @@ pub struct ListedRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ListedTargets {
     text: String,
-    /// End offset of each path; a path starts at the end of the one before.
+    /// End offset of each path; a path starts at the end of the path before.
     ends: Vec<u32>,
 }
 
 impl ListedTargets {
-    /// Adds a path and returns its number; `None`: the table is full.
+    /// Adds a path and returns its number; `None` means that the table is full.
     pub fn push(&mut self, target: &str) -> Option<u32> {
         let number = u32::try_from(self.ends.len()).ok()?;
         let end = u32::try_from(self.text.len().checked_add(target.len())?).ok()?;
@@ -41,7 +42,7 @@ impl ListedTargets {
         Some(number)
     }
 
-    /// The path with this number; empty for an unknown number.
+    /// Returns the path with this number; empty for an unknown number.
     #[inline]
     pub fn get(&self, number: u32) -> &str {
         let number = number as usize;
@@ -50,22 +51,22 @@ impl ListedTargets {
         self.text.get(from as usize..to as usize).unwrap_or_default()
     }
 
-    /// Number of paths.
+    /// Returns the number of paths.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there are no paths.
+    /// Returns whether there are no paths.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Length of all paths together, in bytes.
+    /// Returns the length of all paths together, in bytes.
     pub fn bytes(&self) -> usize {
         self.text.len()
     }
 
-    /// All paths, by number.
+    /// Returns all paths, by number.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         (0..self.ends.len() as u32).map(|number| self.get(number))
     }
@@ -80,13 +81,13 @@ pub struct ReplayFacts {
     pub scale_milli: u64,
     /// Number of lines read from the log.
     pub lines: u64,
-    /// Skipped requests by reason; for unsafe methods the method's name.
+    /// Number of skipped requests by reason; for unsafe methods the reason is the method's name.
     #[serde(rename = "left_out")]
     pub skip_counts: BTreeMap<String, u64>,
     /// Whether timestamps have whole seconds only, so that requests are spread within each second.
     #[serde(rename = "spread")]
     pub has_whole_seconds: bool,
-    /// Facts about the sessions, if loads are drawn from them.
+    /// Facts about the sessions of the log, if loads are drawn from these sessions.
     #[serde(rename = "drawn_from", default, skip_serializing_if = "Option::is_none")]
     pub sessions: Option<SessionsFacts>,
 }
@@ -96,9 +97,10 @@ pub struct ReplayFacts {
 pub struct RequestList {
     /// The distinct paths with queries of the list.
     pub targets: Arc<ListedTargets>,
-    /// The request of arrival n; with `sessions`, the requests to draw from.
+    /// The request of arrival n. If the list has `sessions`, loads draw their requests from these
+    /// entries.
     pub entries: Vec<ListedRequest>,
-    /// The sessions of the log, if loads of any rate are drawn from them.
+    /// The sessions of the log, if loads of any rate are drawn from these sessions.
     pub sessions: Option<ListedSessions>,
     /// Facts about the log that the list was made from.
     pub facts: ReplayFacts,
@@ -118,7 +120,7 @@ pub struct RequestListRecord {
 }
 
 impl RequestList {
-    /// Whether every entry has a valid route (of `routes`) and a valid path.
+    /// Returns whether every entry has a valid route (of `routes`) and a valid path.
     pub fn is_whole(&self, routes: usize) -> bool {
         let of =
             |entry: &ListedRequest| usize::from(entry.route) < routes && (entry.target as usize) < self.targets.len();
@@ -142,8 +144,8 @@ impl RequestList {
         }
     }
 
-    /// Whether a response status agrees with the logged one, as far as the log allows. A log lacks
-    /// conditional headers, so a logged 304 or 206 is a 200 in the replay.
+    /// Returns whether a response status agrees with the logged status, as far as the log allows. A
+    /// log lacks conditional headers, so a logged 304 or 206 is a 200 in the replay.
     #[inline]
     pub fn agrees_with_log(&self, number: u64, status: u16) -> bool {
         match self.entries.get(number as usize).map_or(0, |entry| entry.status) {
@@ -153,8 +155,8 @@ impl RequestList {
         }
     }
 
-    /// Whether an unsuccessful status equals the logged one: the server then behaves as it did when
-    /// the log was written.
+    /// Returns whether an unsuccessful status equals the logged status: the server then behaves as
+    /// it did when the log was written.
     #[inline]
     pub fn expects(&self, number: u64, status: u16) -> bool {
         status < 500 && self.entries.get(number as usize).is_some_and(|entry| entry.status == status)
@@ -176,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_have_numbers() {
+    fn distinct_paths_are_numbered() {
         let targets = listed(&[]).targets;
         assert_eq!(targets.iter().collect::<Vec<_>>(), ["/a", "/b?c=d", ""]);
         assert_eq!((targets.get(3), targets.get(u32::MAX), targets.len(), targets.bytes()), ("", "", 3, 8));
@@ -201,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn another_list_has_another_record() {
+    fn different_request_lists_have_different_records() {
         let (one, other) = (listed(&[200, 404]), listed(&[200, 405]));
         assert_eq!(one.record(), one.clone().record());
         assert_ne!(one.record().digest, other.record().digest);

@@ -1,6 +1,6 @@
-//! Traffic with retries ([`retried`]): a failed request is sent again after 100 ms, then after
-//! twice the previous wait each time. Retries have their own route, so that figures by route
-//! separate them from first attempts.
+//! Traffic with retries ([`retried`]): a failed request is sent again after 100 ms. Before each
+//! further retry, the wait is twice the previous wait. Retries have their own route, so that
+//! figures by route separate them from first attempts.
 //!
 //! Not here: which studies use retries, and their effect on a server.
 
@@ -9,7 +9,7 @@ use crate::session::{Scenario, SessionOp, Think};
 use crate::traffic::{Choice, Route, Traffic};
 use crate::units::MS;
 
-/// Most retries of a request.
+/// The maximum number of retries of a request.
 pub const RETRIES_MAX: u32 = 10;
 /// Wait before the first retry, ns.
 const FIRST_WAIT_NS: u64 = 100 * MS;
@@ -18,8 +18,8 @@ pub const FIRST: RouteNumber = 0;
 /// The route number of retries; see [`FIRST`].
 pub const AGAIN: RouteNumber = 1;
 
-/// Returns the traffic with up to `times` retries of each failed request. `None`: the traffic is
-/// more than one fixed request.
+/// Returns the traffic with up to `times` retries of each failed request. `None` means that the
+/// traffic is more than one fixed request.
 pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
     if traffic.choice != Choice::Weighted || route.template_parts.any() {
@@ -27,12 +27,12 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     }
     let again = Route { label: retry_label(&route.label), ..route.clone() };
     let end = 1 + 3 * times;
-    let mut ops = vec![SessionOp::Ask { route: FIRST, goes_on: true }];
+    let mut ops = vec![SessionOp::Ask { route: FIRST, may_continue: true }];
     for turn in 0..times {
         ops.extend([
             SessionOp::Answered { to: end },
             SessionOp::Think(Think::Fixed(FIRST_WAIT_NS << turn)),
-            SessionOp::Ask { route: AGAIN, goes_on: true },
+            SessionOp::Ask { route: AGAIN, may_continue: true },
         ]);
     }
     let scenario = Scenario { name: "a request".to_owned(), weight: 1, own_connection: false, cookies: true, ops };
@@ -44,7 +44,7 @@ pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
     })
 }
 
-/// The label of the route of retries, from the label of first attempts.
+/// Returns the label of the route of retries, from the label of first attempts.
 pub(crate) fn retry_label(label: &str) -> String {
     format!("{label} (again)")
 }

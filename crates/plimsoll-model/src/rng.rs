@@ -1,5 +1,5 @@
-//! Seeded random numbers. They are equal on every machine and in every version, because a schedule
-//! must not depend on either. Not for secrets.
+//! Seeded random numbers. Equal seeds give equal numbers on every machine and in every version,
+//! because schedules must be equal everywhere. These numbers must not be used for secrets.
 
 /// The generator SplitMix64 (Steele, Lea & Flood, "Fast splittable pseudorandom number generators",
 /// OOPSLA 2014).
@@ -8,8 +8,8 @@ pub struct Rng {
     state: u64,
 }
 
-/// The output function of SplitMix64: a bijection that maps neighbouring inputs to unrelated
-/// outputs.
+/// Returns the output of SplitMix64 for the state `z`. The function is a bijection that maps
+/// neighbouring inputs to unrelated outputs.
 #[inline]
 pub fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -61,9 +61,9 @@ impl Rng {
         -self.next_f64_open().ln()
     }
 
-    /// Returns a Poisson distributed number with the given mean. It is exact: the number of
-    /// unit-rate arrivals before `mean`. They are counted in slices of 16 by Knuth's product
-    /// method, so that no product underflows.
+    /// Returns a Poisson distributed number with the given mean. The result is exact: the number of
+    /// unit-rate arrivals before `mean`. The arrivals are counted in slices of 16 by Knuth's
+    /// product method, so that no product underflows.
     pub fn poisson(&mut self, mean: f64) -> u64 {
         let mut left = mean;
         let mut count = 0;
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_the_published_sequence() {
+    fn rng_produces_the_published_sequence() {
         // Reference outputs of SplitMix64 for seed 1234567.
         let mut rng = Rng::new(1_234_567);
         for expect in [6_457_827_717_110_365_317, 3_203_168_211_198_807_973, 9_817_491_932_198_370_423] {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn distributions_have_their_moments() {
+    fn random_distributions_have_the_expected_moments() {
         let mut rng = Rng::new(7);
         let n = 200_000;
         let mean = (0..n).map(|_| rng.exponential()).sum::<f64>() / f64::from(n);

@@ -1,7 +1,7 @@
 //! The result of one load ([`Run`]), and an experiment of several loads ([`Experiment`]).
 
 use crate::agent_account::AgentAccount;
-use crate::failed_answer::{FailedAnswer, merge_first};
+use crate::failed_answer::{FailedAnswer, keep_first_failures};
 use crate::histogram::Histogram;
 use crate::injector::Injector;
 use crate::interval::{Interval, RouteNumber};
@@ -32,13 +32,13 @@ pub enum LoadEnd {
 pub enum Stop {
     /// The user ended the load.
     Interrupted,
-    /// The process under load ended, with the reason in words.
+    /// The server process ended during the load; the text is the reason.
     Died(String),
     /// A stop condition became true: the condition and the figure.
     Condition(String),
-    /// The load had answered its question early, with the reason in words.
+    /// The result of the load was certain before the end of the schedule; the text is the reason.
     Shown(String),
-    /// A table whose rows are used once each ran out of rows.
+    /// A table of values whose rows are used at most once each ran out of rows.
     UsedUp,
 }
 
@@ -48,7 +48,7 @@ pub enum Stop {
 pub struct Run {
     /// The plan of the load.
     pub plan: PlanRecord,
-    /// The machines that made the load, in no meaningful order.
+    /// The machines that made the load; their order has no meaning.
     pub injectors: Vec<Injector>,
     /// The figures: interval k covers [k, k+1) x `plan.load.interval_ns` of schedule time.
     /// Intervals of the grace period follow.
@@ -60,7 +60,7 @@ pub struct Run {
     pub window_ns: (u64, u64),
     /// Readings of the target during the load.
     pub probes: Probes,
-    /// The first failed answer of each kind, ascending by status.
+    /// The first failed response of each kind, ascending by status.
     pub failed_answers: Vec<FailedAnswer>,
     /// The account of each agent of a fleet, by name; empty without a fleet.
     pub agents: Vec<AgentAccount>,
@@ -103,7 +103,10 @@ impl Run {
     /// Adds the results of other workers or machines for the same plan and time.
     pub fn merge(&mut self, other: &Run) {
         for (index, theirs) in &other.intervals {
-            self.intervals.entry(*index).and_modify(|mine| mine.merge_beside(theirs)).or_insert_with(|| theirs.clone());
+            self.intervals
+                .entry(*index)
+                .and_modify(|mine| mine.merge_parallel(theirs))
+                .or_insert_with(|| theirs.clone());
         }
         self.ending = match (self.ending.take(), other.ending.clone()) {
             (None, _) | (_, None) => None,
@@ -118,7 +121,7 @@ impl Run {
         // Sort, so that the order of merging does not matter.
         self.injectors.sort_unstable();
         self.probes.merge(&other.probes);
-        merge_first(&mut self.failed_answers, &other.failed_answers);
+        keep_first_failures(&mut self.failed_answers, &other.failed_answers);
         for theirs in &other.agents {
             match self.agents.binary_search_by(|mine| mine.name.cmp(&theirs.name)) {
                 Ok(at) => self.agents[at].merge(theirs),
@@ -128,8 +131,8 @@ impl Run {
     }
 
     /// Joins several loads of one plan to one run: all warm-ups, then all measured windows, then
-    /// all grace periods. Readings of the target are dropped, since their times belong to one load
-    /// each. `None` without loads.
+    /// all grace periods. Readings of the target are dropped, because the time of a reading belongs
+    /// to a single load. Returns `None` without loads.
     pub fn joined(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
@@ -152,7 +155,7 @@ impl Run {
                 joined.push(u64::from(place) * length_ns, interval.clone());
             }
             (warm_up, window) = (warm_up + from, window + to - from);
-            merge_first(&mut joined.failed_answers, &run.failed_answers);
+            keep_first_failures(&mut joined.failed_answers, &run.failed_answers);
         }
         let from_ns = u64::from(warm_ups) * length_ns;
         let duration_ns = visits.iter().map(|run| run.duration_ns()).sum::<u64>();
@@ -163,24 +166,24 @@ impl Run {
         Some(joined)
     }
 
-    /// Number of worker threads on all machines.
+    /// Returns the number of worker threads on all machines.
     pub fn workers(&self) -> u32 {
         self.injectors.iter().map(|injector| injector.workers).sum()
     }
 
-    /// Length of the measured window in ns.
+    /// Returns the length of the measured window in ns.
     pub fn duration_ns(&self) -> u64 {
         self.window_ns.1.saturating_sub(self.window_ns.0)
     }
 
-    /// Mean number of requests in flight over the measured window, counted from their intended
-    /// starts. `None` without a window.
+    /// Returns the mean number of requests in flight over the measured window, counted from their
+    /// intended starts. Returns `None` without a window.
     pub fn in_flight_mean(&self) -> Option<f64> {
         (self.duration_ns() > 0).then(|| self.rate_in_window(|load| load.in_flight_ns) / 1e9)
     }
 
-    /// A count as a rate in the measured window, 1/s. An interval that is partly inside the window
-    /// counts in proportion. 0 without a window.
+    /// Returns a count inside the measured window divided by the window's length, 1/s. An interval
+    /// that is partly inside the window counts in proportion. Returns 0 without a window.
     pub fn rate_in_window(&self, of: impl Fn(&LoadFigures) -> u64) -> f64 {
         let (from_ns, to_ns) = self.window_ns;
         let length_ns = self.plan.load.interval_ns.max(1);
@@ -193,9 +196,9 @@ impl Run {
         if to_ns > from_ns { counted.sum::<f64>() * 1e9 / (to_ns - from_ns) as f64 } else { 0.0 }
     }
 
-    /// Successes inside the measured window that were scheduled before it. They count as
-    /// throughput, and not in the ledger.
-    pub fn carried_in(&self) -> u64 {
+    /// Returns the number of successes inside the measured window that were scheduled before it.
+    /// Such successes count as throughput, and not in the ledger.
+    pub fn carried_over_successes(&self) -> u64 {
         let of = |interval: &Interval| {
             let whole = interval.whole();
             whole.succeeded_in_window.saturating_sub(whole.ledger.succeeded)
@@ -207,14 +210,14 @@ impl Run {
     pub fn totals(&self) -> Totals {
         let mut sum = Totals::default();
         for interval in self.intervals.values() {
-            sum.load.sum_up(&interval.load);
-            sum.routes_sum.sum_up(interval.whole());
+            sum.load.add_interval_figures(&interval.load);
+            sum.routes_sum.add_interval_figures(interval.whole());
         }
         sum
     }
 
-    /// The ledger summed over all intervals. This costs less than [`Run::totals`], which also sums
-    /// the histograms.
+    /// Returns the ledger summed over all intervals. This costs less than [`Run::totals`], which
+    /// also sums the histograms.
     pub fn ledger(&self) -> Ledger {
         let mut sum = Ledger::default();
         let figures = self.intervals.values().flat_map(|interval| interval.routes.iter());
@@ -222,19 +225,20 @@ impl Run {
         sum
     }
 
-    /// The sums over all intervals for each route of the plan, in order. The iterator computes them
-    /// one by one: hundreds at once would need megabytes of scattered memory.
+    /// Returns the sums over all intervals for each route of the plan, in order. The iterator
+    /// computes one route at a time, because hundreds of routes at once would need megabytes of
+    /// memory.
     pub fn route_totals(&self) -> impl Iterator<Item = RouteFigures<Histogram>> {
-        (0..self.plan.traffic.routes.len()).map(|number| self.totals_of(number as RouteNumber))
+        (0..self.plan.traffic.routes.len()).map(|number| self.route_totals_of_run(number as RouteNumber))
     }
 
     /// Sums the figures of one route over all intervals.
-    pub fn totals_of(&self, route: RouteNumber) -> RouteFigures<Histogram> {
+    pub fn route_totals_of_run(&self, route: RouteNumber) -> RouteFigures<Histogram> {
         let mut sum = RouteFigures::default();
         self.intervals
             .values()
             .filter_map(|interval| interval.routes.get(route))
-            .for_each(|figures| sum.sum_up(figures));
+            .for_each(|figures| sum.add_interval_figures(figures));
         sum
     }
 }
@@ -256,9 +260,9 @@ pub struct Environment {
     pub files_max: u64,
     /// Whether the target is on the same machine.
     pub target_local: bool,
-    /// The machines that make the loads; one load may use a part of each.
+    /// The machines that make the loads; a single load may use only a part of each machine.
     pub injectors: Vec<Injector>,
-    /// Limits of the container.
+    /// CPU and memory limits of plimsoll's container.
     #[serde(default, skip_serializing_if = "MachineLimits::is_none")]
     pub limits: MachineLimits,
     /// The checked-out commit in the working directory of plimsoll; `None` outside a repository
@@ -267,7 +271,7 @@ pub struct Environment {
     pub revision: Option<SourceRevision>,
 }
 
-/// Limits of plimsoll's control group; `None`: no limit is set or readable.
+/// Limits of plimsoll's control group; `None` means that no limit is set or readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct MachineLimits {
     /// CPU quota in thousandths of a core.
@@ -279,7 +283,7 @@ pub struct MachineLimits {
 }
 
 impl MachineLimits {
-    /// Whether no limit is known.
+    /// Returns whether no limit is known.
     pub fn is_none(&self) -> bool {
         *self == MachineLimits::default()
     }
@@ -290,10 +294,12 @@ impl MachineLimits {
 pub struct SourceRevision {
     /// The full hash of the commit.
     pub commit: String,
-    /// The branch; `None` with a detached HEAD that no variable of a CI service names.
+    /// The branch of the commit. `None` with a detached HEAD if no variable of a CI service names
+    /// the branch.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// Whether tracked files differed from the commit; `None`: git did not respond in time.
+    /// Whether tracked files differed from the commit; `None` means that git did not respond in
+    /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
     /// Time of the commit, s since 1970.
@@ -322,13 +328,13 @@ pub struct Trial {
     pub run: Run,
 }
 
-/// An event of an experiment that belongs to none of its loads.
+/// An event of an experiment that belongs to no load of the experiment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Remark {
-    /// The experiment broke off.
+    /// The experiment was aborted.
     Broken {
-        /// Why the experiment broke off, in words.
+        /// Why the experiment was aborted, in words.
         reason: String,
     },
     /// A planned load was not executed.
@@ -338,7 +344,7 @@ pub enum Remark {
         /// Why the load was not executed.
         reason: LoadSkipReason,
     },
-    /// A profile was planned.
+    /// A profile of the target that was planned, whether or not it was taken.
     Profile(ProfileRecord),
 }
 
@@ -370,9 +376,10 @@ pub struct ProfileRecord {
     pub tag: Tag,
     /// The kind of profile, such as `cpu` or `heap`.
     pub kind: String,
-    /// The index of the load under which the profile was taken; `None`: no such load was executed.
+    /// The index of the load under which the profile was taken; `None` means that no such load was
+    /// executed.
     pub trial: Option<u32>,
-    /// The name of the profile's file beside the run file, or why there is none.
+    /// The name of the profile's file, which is next to the run file, or why there is no file.
     pub file: Result<String, String>,
 }
 
@@ -400,7 +407,7 @@ pub struct Experiment {
 }
 
 impl Experiment {
-    /// Why the experiment broke off, if that was recorded.
+    /// Returns the reason why the experiment was aborted, if it was recorded.
     pub fn broken(&self) -> Option<&str> {
         self.remarks.iter().find_map(|remark| match remark {
             Remark::Broken { reason } => Some(reason.as_str()),
@@ -408,7 +415,7 @@ impl Experiment {
         })
     }
 
-    /// The planned profiles, in order.
+    /// Returns the planned profiles, in order.
     pub fn profiles(&self) -> impl Iterator<Item = &ProfileRecord> {
         self.remarks.iter().filter_map(|remark| match remark {
             Remark::Profile(taken) => Some(taken),

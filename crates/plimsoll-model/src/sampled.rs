@@ -1,8 +1,8 @@
 //! Sampled functions of the server's processes during a load ([`SampledFunctions`]), from the
 //! kernel's clock.
 //!
-//! Plain data and its arithmetic. Not here: sampling (`plimsoll-sys` and probes), and the meaning
-//! of samples (`plimsoll-analysis`).
+//! This file has plain data and its arithmetic. Not here: sampling (`plimsoll-sys` and probes), and
+//! the meaning of samples (`plimsoll-analysis`).
 
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ pub struct SampledFunctions {
     pub refused: Option<String>,
 }
 
-/// Samples of a short time.
+/// The samples of one interval of time.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SampleInterval {
     /// Start of the interval in schedule time, ns.
@@ -27,7 +27,7 @@ pub struct SampleInterval {
     pub to_ns: i64,
     /// CPU time that one sample represents, ns.
     pub period_ns: u64,
-    /// Samples that the kernel lost for want of buffer space, over all processes.
+    /// Number of samples that the kernel lost because its buffer was full, over all processes.
     pub lost: u64,
     /// Whether kernel time was sampled, too.
     pub in_kernel: bool,
@@ -40,28 +40,28 @@ pub struct SampleInterval {
 /// A distinct stack of functions, with its number of samples.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SampledStack {
-    /// Number of samples.
+    /// Number of samples with this stack.
     pub count: u32,
     /// Indices of function names: the running function first, then its callers. Code without frame
     /// pointers yields only the running function.
     pub functions: Vec<u32>,
 }
 
-/// Most distinct functions of one interval: a bound for untrusted files.
+/// The maximum number of distinct functions of one interval: a bound for untrusted files.
 const NAMES_MAX: usize = 1 << 16;
 
 impl SampleInterval {
-    /// Number of samples.
+    /// Returns the number of samples.
     pub fn count(&self) -> u64 {
         self.stacks.iter().map(|stack| u64::from(stack.count)).sum()
     }
 
-    /// Names of a stack, the running function first.
+    /// Returns the names of the functions of a stack, the running function first.
     pub fn names_of<'a>(&'a self, stack: &'a SampledStack) -> impl Iterator<Item = &'a str> {
         stack.functions.iter().filter_map(|number| Some(self.names.get(*number as usize)?.as_str()))
     }
 
-    /// Whether every number is in its valid range.
+    /// Returns whether every number is in its valid range.
     fn is_bounded(&self) -> bool {
         let names = self.names.len();
         // A sample represents at most one second.
@@ -73,7 +73,7 @@ impl SampleInterval {
 }
 
 impl SampledFunctions {
-    /// Whether there are no samples and no reason for their absence.
+    /// Returns whether there are no samples and no reason for their absence.
     pub fn is_empty(&self) -> bool {
         *self == SampledFunctions::default()
     }
@@ -83,7 +83,7 @@ impl SampledFunctions {
         self.stretches.extend_from_slice(&other.stretches);
         self.stretches.sort_unstable();
         self.stretches.dedup();
-        // If two reasons differ, the smaller text stays, in any order of merging.
+        // If two reasons differ, the text that sorts first stays, in any order of merging.
         self.refused = [self.refused.take(), other.refused.clone()].into_iter().flatten().min();
     }
 
@@ -94,7 +94,7 @@ impl SampledFunctions {
         }
     }
 
-    /// The intervals whose middle lies between these schedule times, ns.
+    /// Returns the intervals whose middle lies between these schedule times, ns.
     pub fn between(&self, from_ns: i64, to_ns: i64) -> impl Iterator<Item = &SampleInterval> {
         let middle = |stretch: &SampleInterval| stretch.from_ns / 2 + stretch.to_ns / 2;
         self.stretches.iter().filter(move |stretch| (from_ns..=to_ns).contains(&middle(stretch)))
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_add_up_in_any_order() {
+    fn sampled_parts_merge_in_any_order() {
         let part = |from_ns| SampledFunctions { stretches: vec![stretch(from_ns)], refused: None };
         let refused = |why: &str| SampledFunctions { stretches: Vec::new(), refused: Some(why.into()) };
         let parts = [part(20), part(0), refused("b"), part(10), refused("a"), part(20)];
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_load_one_stretch_is_kept() {
+    fn samples_of_one_interval_are_stored() {
         let mut other = stretch(10);
         (other.names, other.in_kernel) = (vec!["sort".into(), "main".into(), "unused".into()], false);
         let sampled = SampledFunctions { stretches: vec![stretch(0), other, stretch(50)], refused: None };
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_sampling_makes_is_not_taken() {
+    fn impossible_samples_are_refused() {
         let bounded = |change: &dyn Fn(&mut SampleInterval)| {
             let mut one = stretch(0);
             change(&mut one);

@@ -1,4 +1,4 @@
-//! The intended start of every request: a load shape compiled to pure arithmetic.
+//! The intended start of every request, computed from the load's shape by arithmetic alone.
 //!
 //! The intended start of arrival n is a function of (shape, seed, n) alone. A [`Stripe`] is a part
 //! of the schedule. Stripes partition the schedule exactly, so workers and machines share it
@@ -36,7 +36,7 @@ impl Segment {
         self.start_ns + self.length_ns
     }
 
-    /// Slope of the level in 1/s per second.
+    /// Returns the slope of the level in 1/s per second.
     fn slope(&self) -> f64 {
         if self.length_ns.is_finite() { (self.to - self.from) / (self.length_ns * 1e-9) } else { 0.0 }
     }
@@ -50,9 +50,10 @@ impl Segment {
         self.from * s + self.slope() * s * s / 2.0
     }
 
-    /// Time in the segment at which the integral of the level reaches `area`.
+    /// Returns the schedule time, ns, at which the integral of the level in this segment reaches
+    /// `area`.
     fn time_of_area(&self, area: f64) -> f64 {
-        // The root of slope/2 s^2 + from s = area, in the form that avoids cancellation.
+        // This is the root of slope/2 s^2 + from s = area, in the form that avoids cancellation.
         let root = (self.from * self.from + 2.0 * self.slope() * area).max(0.0).sqrt();
         let s = if area <= 0.0 { 0.0 } else { 2.0 * area / (self.from + root) };
         (self.start_ns + s * 1e9).min(self.end_ns())
@@ -172,7 +173,7 @@ impl Schedule {
                 self.open = Some(Spacing::Poisson(first.into()));
             }
             Some(Spacing::Even) => {
-                let before = even_before;
+                let before = even_arrivals_before;
                 let by_count = self.requests_max.map(|max| before(area_warmup) + max);
                 let by_time = area_end.map(before);
                 self.arrivals = match (by_count, by_time) {
@@ -187,7 +188,7 @@ impl Schedule {
         Rng::stream(self.seed, block * 2).poisson(BLOCK)
     }
 
-    /// Number of Poisson arrivals at which the integral of the rate is below `area`.
+    /// Returns the number of Poisson arrivals at which the integral of the rate is below `area`.
     fn poisson_before(&self, area: f64, block_first: &[u64]) -> u64 {
         let block = (area / BLOCK) as usize;
         if block + 1 >= block_first.len() {
@@ -197,7 +198,7 @@ impl Schedule {
         block_first[block] + points.take_while(|a| *a < area).count() as u64
     }
 
-    /// Integral of the level from 0 to `t_ns`, in arrivals.
+    /// Returns the integral of the level from 0 to `t_ns`, in arrivals.
     fn area_at(&self, t_ns: f64) -> f64 {
         match self.segments.iter().rev().find(|s| s.start_ns <= t_ns) {
             Some(segment) => segment.area_before + segment.area(t_ns),
@@ -210,7 +211,8 @@ impl Schedule {
         self.segments[at].time_of_area(area - self.segments[at].area_before) as u64
     }
 
-    /// Intended start of arrival `n` of an open load in ns of schedule time; `None` past the last.
+    /// Returns the intended start of arrival `n` of an open load in ns of schedule time; `None`
+    /// after the last arrival.
     pub fn start_ns(&self, n: u64) -> Option<u64> {
         if self.arrivals.is_some_and(|count| n >= count) {
             return None;
@@ -227,47 +229,48 @@ impl Schedule {
         }
     }
 
-    /// Iterates over the arrivals of a stripe in order. The times equal [`Schedule::start_ns`], at
-    /// constant cost each.
+    /// Returns an iterator over the arrivals of a stripe in order. The times equal
+    /// [`Schedule::start_ns`], at constant cost each.
     pub fn arrivals(self: &Arc<Self>, stripe: Stripe) -> ArrivalCursor {
         ArrivalCursor { schedule: Arc::clone(self), stripe, next: stripe.nth(0), block: None }
     }
 
-    /// Number of arrivals of an open loop before `t_ns`.
+    /// Returns the number of arrivals of an open loop before `t_ns`.
     pub fn arrivals_before(&self, t_ns: u64) -> u64 {
         let area = self.area_at(t_ns as f64);
         let before = match &self.open {
             None => 0,
-            Some(Spacing::Even) => even_before(area),
+            Some(Spacing::Even) => even_arrivals_before(area),
             Some(Spacing::Poisson(first)) => self.poisson_before(area, first),
             Some(Spacing::Given(starts)) => starts.partition_point(|start| *start < t_ns) as u64,
         };
         before.min(self.arrivals.unwrap_or(u64::MAX))
     }
 
-    /// Number of arrivals of an open loop, including the warm-up; `None` for closed loops and
-    /// unlimited loads.
+    /// Returns the number of arrivals of an open loop, including the warm-up; `None` for closed
+    /// loops and unlimited loads.
     pub fn arrivals_total(&self) -> Option<u64> {
         self.arrivals
     }
 
-    /// Whether the load is an open loop.
+    /// Returns whether the load is an open loop.
     pub fn is_open(&self) -> bool {
         self.open.is_some()
     }
 
-    /// Start of the measured part in schedule time, ns.
+    /// Returns the start of the measured part in schedule time, ns.
     pub fn measured_from_ns(&self) -> u64 {
         self.measured_from_ns
     }
 
-    /// End of the schedule, ns; `None`: only a number of requests ends the load.
+    /// Returns the end of the schedule, ns; `None` means that only a number of requests ends the
+    /// load.
     pub fn end_ns(&self) -> Option<u64> {
         self.end_ns
     }
 
-    /// Number of users of a closed loop at `t_ns`, rounded down; at least one while the level is
-    /// above 0.
+    /// Returns the number of users of a closed loop at `t_ns`, rounded down; at least one while the
+    /// level is above 0.
     pub fn users_at(&self, t_ns: u64) -> u64 {
         let t_ns = t_ns as f64;
         match self.segments.iter().find(|s| t_ns < s.end_ns()) {
@@ -276,12 +279,12 @@ impl Schedule {
         }
     }
 
-    /// The largest number of users.
+    /// Returns the largest number of users.
     pub fn users_max(&self) -> u64 {
         users_of(self.segments.iter().fold(0.0, |max: f64, s| max.max(s.from).max(s.to)))
     }
 
-    /// The next time after `t_ns` at which the number of users changes, ns.
+    /// Returns the next time after `t_ns` at which the number of users changes, ns.
     pub fn next_users_change_ns(&self, t_ns: u64) -> Option<u64> {
         let t = t_ns as f64;
         let segment = self.segments.iter().find(|s| t < s.end_ns())?;
@@ -292,22 +295,24 @@ impl Schedule {
         } else {
             let users = segment.level_at(t).floor();
             let level = if slope > 0.0 { users + 1.0 } else { users };
-            // Add a nanosecond to the crossing, so that rounding cannot stop before it.
+            // Add a nanosecond to the crossing, so that rounding cannot give a time before the
+            // crossing.
             (segment.start_ns + ((level - segment.from) / slope * 1e9).ceil() + 1.0).min(end)
         };
         next.is_finite().then_some((next as u64).max(t_ns + 1))
     }
 
-    /// Number of measured requests that a stripe sends in a closed loop with a limited number of
-    /// requests. User k mod users sends request k.
+    /// Returns the number of measured requests that a stripe sends in a closed loop with a limited
+    /// number of requests. User k mod users sends request k.
     pub fn requests_of(&self, stripe: Stripe) -> Option<u64> {
         let users = self.users_max().max(1);
         self.requests_max.map(|max| stripe.count_of(users) * (max / users) + stripe.count_of(max % users))
     }
 }
 
-/// Number of evenly spaced arrivals before this integral of the rate: arrival n is at integral n.
-fn even_before(area: f64) -> u64 {
+/// Returns the number of evenly spaced arrivals before this integral of the rate: arrival n is at
+/// integral n.
+fn even_arrivals_before(area: f64) -> u64 {
     (area - 1e-9).ceil().max(0.0) as u64
 }
 
@@ -359,7 +364,7 @@ pub struct ArrivalCursor {
 }
 
 impl Iterator for ArrivalCursor {
-    /// (number of the arrival, intended start in ns).
+    /// The number of an arrival, and its intended start in ns.
     type Item = (u64, u64);
 
     #[inline]
@@ -426,8 +431,8 @@ mod tests {
 
     #[test]
     fn a_ramp_follows_its_integral() {
-        // 0..1000/s over 10 s: arrival n starts at sqrt(n / 50) seconds; 5 000 of them, then 1 000
-        // at the top.
+        // With 0..1000/s over 10 s, arrival n starts at sqrt(n / 50) seconds. The ramp has 5 000
+        // arrivals, and 1 000 arrivals follow at 1000/s.
         let schedule = Schedule::compile(&open("0..1000@10s,1000@1s", Arrivals::Constant));
         assert_eq!(schedule.arrivals_total(), Some(6000));
         for n in [0u64, 50, 200, 4999, 5000, 5500] {
@@ -438,7 +443,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_and_warm_up() {
+    fn request_limits_and_warm_up_bound_the_schedule() {
         for (requests, duration_s, warmup_s, expect) in [
             (Some(100), None, 0, Some(100)),
             (Some(100), Some(1), 0, Some(100)),
@@ -470,7 +475,8 @@ mod tests {
         let n = starts.len() as f64;
         assert!((n - 200_000.0).abs() < 4.0 * 200_000f64.sqrt(), "{n} arrivals");
         let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]) as f64 / 1e5).collect();
-        // Kolmogorov-Smirnov distance to Exp(1): 1.63 / sqrt(n) is the 1 % point.
+        // The limit of the Kolmogorov-Smirnov distance to Exp(1) at the 1 % level is 1.63 /
+        // sqrt(n).
         let mut sorted = gaps.clone();
         sorted.sort_by(f64::total_cmp);
         let distance = sorted.iter().enumerate().fold(0.0f64, |d, (i, g)| {
@@ -478,7 +484,8 @@ mod tests {
             d.max((f - i as f64 / n).abs()).max(((i + 1) as f64 / n - f).abs())
         });
         assert!(distance < 1.63 / n.sqrt(), "KS distance {distance}");
-        // Counts in 100 ms windows vary as a Poisson process does: index of dispersion 1.
+        // Counts in 100 ms windows vary like the counts of a Poisson process: the index of
+        // dispersion is 1.
         let mut counts = vec![0f64; 200];
         starts.iter().for_each(|t| counts[(t / 100_000_000) as usize] += 1.0);
         let mean = counts.iter().sum::<f64>() / 200.0;
@@ -487,7 +494,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_that_were_given_are_those_of_the_schedule() {
+    fn given_arrival_times_become_the_schedule() {
         let starts_ns = vec![0, 5, 5, 900, 1_500, 2_000];
         let arrivals = ArrivalTimes::new(starts_ns.clone(), 100, 2_000).expect("moments");
         for (requests_max, duration_ns, expect) in
@@ -558,7 +565,7 @@ mod tests {
         }
 
         #[test]
-        fn shares_of_a_closed_load_add_up(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
+        fn shares_of_a_closed_loop_sum_to_the_whole(max in 0u64..5000, users in 1u64..50, of in 1u64..8) {
             let mut load = closed(&users.to_string());
             load.requests_max = Some(max);
             let schedule = Schedule::compile(&load);

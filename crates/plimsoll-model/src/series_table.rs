@@ -13,17 +13,17 @@ use crate::probes::SeriesKind;
 pub enum SeriesSubject {
     /// The server's processes together.
     Server,
-    /// One thread of the server, or several with similar names.
+    /// One thread of the server, or several threads with similar names.
     Thread,
     /// A downstream dependency of the server.
     Dependency,
-    /// The server's machine, or that of the load generator.
+    /// The server's machine, or the load generator's machine.
     Host,
     /// The server's control group.
     ControlGroup,
     /// The server's listening and accepted sockets.
     Socket,
-    /// Network interfaces and TCP of its network namespace.
+    /// The network interfaces, and TCP of their network namespace.
     Network,
     /// Plimsoll's own processes on the machine.
     Client,
@@ -36,7 +36,7 @@ pub enum SeriesSubject {
 pub struct SeriesRow {
     /// The name; `*` stands for any non-empty text.
     pub name: &'static str,
-    /// How to interpret the values.
+    /// Whether the values are levels or growing sums.
     pub kind: SeriesKind,
     /// The unit of the values.
     pub unit: &'static str,
@@ -45,17 +45,18 @@ pub struct SeriesRow {
 }
 
 impl SeriesRow {
-    /// The name with `label` in place of its `*`.
+    /// Returns the name with `label` in place of its `*`.
     pub fn name_with(&self, label: &str) -> String {
         self.name.replace('*', label)
     }
 
-    /// The text in place of the `*`; `None`: the name does not match.
+    /// Returns the text of `name` that stands for the `*`; `None` means that the name does not
+    /// match.
     pub fn label<'n>(&self, name: &'n str) -> Option<&'n str> {
         labels(self.name, name)?.first().copied()
     }
 
-    /// Both texts that match the `*` of a name with two `*`.
+    /// Returns both texts of `name` that stand for a `*`, in a series name with two `*`.
     pub fn labels<'n>(&self, name: &'n str) -> Option<(&'n str, &'n str)> {
         match labels(self.name, name)?.as_slice() {
             [first, second] => Some((first, second)),
@@ -88,67 +89,67 @@ series! {
     SERVER_CPU_USER: "server.cpu_user", Counter, "ns", Server;
     /// CPU time of the server's processes in the kernel.
     SERVER_CPU_SYSTEM: "server.cpu_system", Counter, "ns", Server;
-    /// Major page faults: pages read from storage.
+    /// Number of major page faults of the server: pages read from storage.
     SERVER_MAJOR_FAULTS: "server.major_faults", Counter, "", Server;
-    /// Voluntary context switches: a server thread waited.
+    /// Number of voluntary context switches: a server thread waited.
     SERVER_SWITCHES_VOLUNTARY: "server.switches_voluntary", Counter, "", Server;
-    /// Involuntary context switches: a server thread lost its core.
+    /// Number of involuntary context switches: a server thread lost its core.
     SERVER_SWITCHES_INVOLUNTARY: "server.switches_involuntary", Counter, "", Server;
     /// Time that the server's threads waited for a core.
     SERVER_RUN_QUEUE_WAIT: "server.run_queue_wait", Counter, "ns waiting", Server;
-    /// Resident memory of the server.
+    /// Resident memory of the server's processes.
     SERVER_RSS: "server.rss", Gauge, "bytes", Server;
-    /// Threads of the server.
+    /// Number of threads of the server.
     SERVER_THREADS: "server.threads", Gauge, "", Server;
-    /// Processes of the server.
+    /// Number of processes of the server.
     SERVER_PROCESSES: "server.processes", Gauge, "", Server;
-    /// Cores on which any server process may run.
+    /// Number of cores on which any server process may run.
     SERVER_CORES_ALLOWED: "server.cores_allowed", Gauge, "cores", Server;
     /// Cores used by the server thread with the most CPU time, at most 1.
     SERVER_FULLEST_THREAD: "server.fullest_thread", Gauge, "cores", Server;
-    /// Server threads that run or wait for a core.
+    /// Number of server threads that run or wait for a core.
     SERVER_THREADS_RUNNABLE: "server.threads_runnable", Gauge, "", Server;
-    /// Server threads in uninterruptible sleep.
+    /// Number of server threads in uninterruptible sleep.
     SERVER_THREADS_BLOCKED: "server.threads_blocked", Gauge, "", Server;
-    /// Server threads that wait for another thread (in a futex).
+    /// Number of server threads that wait for another thread (in a futex).
     SERVER_IN_LOCK: "server.in_lock", Gauge, "", Server;
-    /// Server threads in a timed sleep.
+    /// Number of server threads in a timed sleep.
     SERVER_IN_SLEEP: "server.in_sleep", Gauge, "", Server;
-    /// Server threads that wait for data.
+    /// Number of server threads that wait for data to read.
     SERVER_IN_READ: "server.in_read", Gauge, "", Server;
-    /// Server threads that wait because the reader of their output is slow.
+    /// Number of server threads that wait because the reader of their output is slow.
     SERVER_IN_WRITE: "server.in_write", Gauge, "", Server;
-    /// Server threads that wait for storage.
+    /// Number of server threads that wait for storage.
     SERVER_IN_DISK: "server.in_disk", Gauge, "", Server;
-    /// Server threads that wait on the most contended futex.
+    /// Number of server threads that wait on the most contended futex.
     SERVER_IN_SAME_LOCK: "server.in_same_lock", Gauge, "", Server;
-    /// Open files of the server process nearest to its limit.
+    /// Number of open files of the server process that is nearest to its limit of open files.
     SERVER_FILES_OPEN: "server.files_open", Gauge, "", Server;
-    /// The limit of open files of the server process nearest to its limit.
+    /// The limit of open files of the server process that is nearest to this limit.
     SERVER_FILES_MAX: "server.files_max", Gauge, "", Server;
     /// CPU time of a busy thread; `*` is its name and number.
     THREAD: "thread.*", Counter, "ns", Thread;
     /// Number of threads with similar names; `*` is the common part of the names.
     THREADS: "threads.*", Gauge, "", Thread;
-    /// CPU time of all cores in programs.
+    /// Time that all cores together spent in programs (user mode).
     HOST_CPU_USER: "host.cpu_user", Counter, "ns", Host;
-    /// CPU time of all cores in the kernel.
+    /// Time that all cores together spent in the kernel.
     HOST_CPU_SYSTEM: "host.cpu_system", Counter, "ns", Host;
-    /// CPU time of all cores in interrupts.
+    /// Time that all cores together spent in interrupts.
     HOST_CPU_INTERRUPTS: "host.cpu_interrupts", Counter, "ns", Host;
-    /// Idle time of all cores with storage requests pending.
+    /// Idle time of all cores together while storage requests were pending.
     HOST_CPU_IOWAIT: "host.cpu_iowait", Counter, "ns", Host;
-    /// CPU time of all cores that the hypervisor took.
+    /// Time of all cores together that the hypervisor took (steal).
     HOST_CPU_STEAL: "host.cpu_steal", Counter, "ns", Host;
-    /// Idle time of all cores.
+    /// Idle time of all cores together.
     HOST_CPU_IDLE: "host.cpu_idle", Counter, "ns", Host;
-    /// Context switches of the whole machine.
+    /// Number of context switches of the whole machine.
     HOST_SWITCHES: "host.switches", Counter, "", Host;
-    /// Threads that run or wait for a core.
+    /// Number of threads of the machine that run or wait for a core.
     HOST_THREADS_RUNNABLE: "host.threads_runnable", Gauge, "", Host;
-    /// Threads in uninterruptible sleep.
+    /// Number of threads of the machine in uninterruptible sleep.
     HOST_THREADS_BLOCKED: "host.threads_blocked", Gauge, "", Host;
-    /// Cores of the machine.
+    /// Number of cores of the machine.
     HOST_CORES: "host.cores", Gauge, "", Host;
     /// Whether server and load generator share a machine: 1 or 0.
     TARGET_LOCAL: "target.local", Gauge, "", Host;
@@ -156,19 +157,19 @@ series! {
     HOST_PRESSURE_CPU_SOME: "host.pressure_cpu_some", Counter, "ns waiting", Host;
     /// Time in which all threads that were not idle waited for a core.
     HOST_PRESSURE_CPU_FULL: "host.pressure_cpu_full", Counter, "ns waiting", Host;
-    /// Time in which at least one thread waited for memory.
+    /// Time in which at least one thread of the machine waited for memory.
     HOST_PRESSURE_MEMORY_SOME: "host.pressure_memory_some", Counter, "ns waiting", Host;
     /// Time in which all threads that were not idle waited for memory.
     HOST_PRESSURE_MEMORY_FULL: "host.pressure_memory_full", Counter, "ns waiting", Host;
-    /// Time in which at least one thread waited for storage.
+    /// Time in which at least one thread of the machine waited for storage.
     HOST_PRESSURE_IO_SOME: "host.pressure_io_some", Counter, "ns waiting", Host;
     /// Time in which all threads that were not idle waited for storage.
     HOST_PRESSURE_IO_FULL: "host.pressure_io_full", Counter, "ns waiting", Host;
-    /// Memory available to programs.
+    /// Memory of the machine that is available to programs.
     HOST_MEMORY_AVAILABLE: "host.memory_available", Gauge, "bytes", Host;
     /// Load average over one minute.
     HOST_LOAD_1M: "host.load_1m", Gauge, "", Host;
-    /// Mean clock rate of the cores.
+    /// Mean clock rate of the machine's cores.
     HOST_FREQUENCY: "host.frequency", Gauge, "hz", Host;
     /// CPU time of the kernel's own threads.
     KERNEL_CPU: "kernel.cpu", Counter, "ns", Host;
@@ -188,121 +189,125 @@ series! {
     NET_DROPPED_IN: "net.*.dropped_in", Counter, "", Network;
     /// Packets to be sent that a network interface dropped; `*` is its name.
     NET_DROPPED_OUT: "net.*.dropped_out", Counter, "", Network;
-    /// TCP segments retransmitted.
+    /// Number of TCP segments that were retransmitted.
     TCP_RETRANSMITS: "tcp.retransmits", Counter, "", Network;
-    /// TCP segments sent.
+    /// Number of TCP segments that were sent.
     TCP_SEGMENTS_OUT: "tcp.segments_out", Counter, "", Network;
-    /// Connections refused by a full accept queue.
+    /// Number of connections that a full accept queue refused.
     TCP_LISTEN_OVERFLOWS: "tcp.listen_overflows", Counter, "", Network;
-    /// Connections that a listening socket dropped.
+    /// Number of connections that a listening socket dropped.
     TCP_LISTEN_DROPS: "tcp.listen_drops", Counter, "", Network;
-    /// SYN segments retransmitted.
+    /// Number of SYN segments that were retransmitted.
     TCP_SYN_RETRANSMITS: "tcp.syn_retransmits", Counter, "", Network;
-    /// Retransmission timeouts.
+    /// Number of retransmission timeouts of TCP.
     TCP_TIMEOUTS: "tcp.timeouts", Counter, "", Network;
-    /// Connection requests dropped from a full SYN queue.
+    /// Number of connection requests dropped from a full SYN queue.
     TCP_SYN_QUEUE_DROPS: "tcp.syn_queue_drops", Counter, "", Network;
-    /// Connection requests served with a SYN cookie.
+    /// Number of connection requests served with a SYN cookie.
     TCP_SYN_QUEUE_COOKIES: "tcp.syn_queue_cookies", Counter, "", Network;
-    /// Segments dropped from a socket's backlog.
+    /// Number of segments dropped from a socket's backlog.
     TCP_BACKLOG_DROPS: "tcp.backlog_drops", Counter, "", Network;
-    /// Segments dropped from a receive queue.
+    /// Number of segments dropped from a receive queue.
     TCP_RECEIVE_QUEUE_DROPS: "tcp.receive_queue_drops", Counter, "", Network;
-    /// Segments dropped because the receive window was closed.
+    /// Number of segments dropped because the receive window was closed.
     TCP_ZERO_WINDOW_DROPS: "tcp.zero_window_drops", Counter, "", Network;
-    /// Times that TCP was short of memory.
+    /// Number of times that TCP was short of memory.
     TCP_MEMORY_PRESSURES: "tcp.memory_pressures", Counter, "", Network;
-    /// Connections in TIME-WAIT.
+    /// Number of connections in TIME-WAIT.
     TCP_TIME_WAIT: "tcp.time_wait", Gauge, "", Network;
-    /// Local ports available for connections to one peer.
+    /// Number of local ports that are available for connections to one peer.
     TCP_LOCAL_PORTS: "tcp.local_ports", Gauge, "", Network;
-    /// Ports in TIME-WAIT for the pair of addresses whose ports are nearest to exhaustion.
+    /// Number of ports in TIME-WAIT for the pair of addresses whose ports are nearest to
+    /// exhaustion.
     TCP_TIME_WAIT_PAIR: "tcp.time_wait_pair", Gauge, "", Network;
     /// Whether the pair of [`TCP_TIME_WAIT_PAIR`] belongs to another network namespace than the
     /// server's: 1 or 0.
     TCP_TIME_WAIT_BEHIND: "tcp.time_wait_behind", Gauge, "", Network;
     /// CPU time of the control group.
     CGROUP_CPU: "cgroup.cpu", Counter, "ns", ControlGroup;
-    /// Periods of the control group's CPU quota.
+    /// Number of periods of the control group's CPU quota.
     CGROUP_PERIODS: "cgroup.periods", Counter, "", ControlGroup;
-    /// Periods in which the CPU quota was exhausted.
+    /// Number of periods in which the control group's CPU quota was exhausted.
     CGROUP_PERIODS_THROTTLED: "cgroup.periods_throttled", Counter, "", ControlGroup;
     /// Time that the control group was throttled.
     CGROUP_THROTTLED: "cgroup.throttled", Counter, "ns waiting", ControlGroup;
     /// CPU quota of the control group.
     CGROUP_QUOTA: "cgroup.quota", Gauge, "cores", ControlGroup;
-    /// Processes killed for want of memory.
+    /// Number of processes killed because the control group had no memory left.
     CGROUP_OOM_KILLS: "cgroup.oom_kills", Counter, "", ControlGroup;
-    /// Memory of the control group.
+    /// Memory that the control group uses.
     CGROUP_MEMORY: "cgroup.memory", Gauge, "bytes", ControlGroup;
     /// Memory limit of the control group.
     CGROUP_MEMORY_MAX: "cgroup.memory_max", Gauge, "bytes", ControlGroup;
-    /// Connections in the accept queue of the server's listening socket.
+    /// Number of connections in the accept queue of the server's listening socket.
     LISTEN_QUEUE: "listen.queue", Gauge, "", Socket;
     /// Longest allowed accept queue of the server's listening socket.
     LISTEN_BACKLOG: "listen.backlog", Gauge, "", Socket;
-    /// Connections that the server has accepted and that are open.
+    /// Number of open connections that the server has accepted.
     ACCEPTED_CONNECTIONS: "accepted.connections", Gauge, "", Socket;
-    /// Bytes received that the server has not read.
+    /// Bytes on accepted connections that arrived and that the server has not read.
     ACCEPTED_RECEIVE_QUEUE: "accepted.receive_queue", Gauge, "bytes", Socket;
     /// Bytes that the server has written and the client has not acknowledged.
     ACCEPTED_SEND_QUEUE: "accepted.send_queue", Gauge, "bytes", Socket;
-    /// Whether the connections come from clients other than the load generator: 1 or 0.
+    /// Whether the accepted connections come from clients other than the load generator: 1 or 0.
     ACCEPTED_BY_OTHERS: "accepted.by_others", Gauge, "", Socket;
     /// Share of the sending time in which the receiver's window was closed.
     ACCEPTED_WINDOW_LIMITED: "accepted.window_limited", Gauge, "share", Socket;
     /// Share of the sending time in which the send buffer was too small.
     ACCEPTED_BUFFER_LIMITED: "accepted.buffer_limited", Gauge, "share", Socket;
-    /// Mean number of connections that waited for the receiver's window.
+    /// Mean number of connections on which the server waited for the receiver's window.
     ACCEPTED_WINDOW_WAITING: "accepted.window_waiting", Gauge, "", Socket;
     /// CPU time of downstream dependencies on the server's machine.
     DOWNSTREAM_CPU: "downstream.cpu", Counter, "ns", Dependency;
     /// CPU time of downstream dependencies that may run only on the server's cores.
     DOWNSTREAM_CPU_ON_ITS_CORES: "downstream.cpu_on_its_cores", Counter, "ns", Dependency;
-    /// Processes of downstream dependencies.
+    /// Number of processes of downstream dependencies.
     DOWNSTREAM_PROCESSES: "downstream.processes", Gauge, "", Dependency;
-    /// Sessions of a database that wait for a lock.
+    /// Number of database sessions that wait for a lock.
     DOWNSTREAM_IN_LOCK: "downstream.in_lock", Gauge, "", Dependency;
-    /// Threads of a database that wait.
+    /// Number of database threads that wait.
     DOWNSTREAM_THREADS_WAITING: "downstream.threads_waiting", Gauge, "", Dependency;
-    /// Quota of a dependency's control group.
+    /// CPU quota of a dependency's control group.
     DOWNSTREAM_QUOTA: "downstream.quota.*", Gauge, "cores", Dependency;
-    /// Periods of the CPU quota of a dependency's control group.
+    /// Number of periods of the CPU quota of a dependency's control group.
     DOWNSTREAM_PERIODS: "downstream.periods.*", Counter, "", Dependency;
-    /// Periods in which the CPU quota of a dependency's control group was exhausted.
+    /// Number of periods in which the CPU quota of a dependency's control group was exhausted.
     DOWNSTREAM_PERIODS_THROTTLED: "downstream.periods_throttled.*", Counter, "", Dependency;
-    /// Connections to a dependency; `*` names the dependency.
+    /// Number of connections to a dependency; `*` names the dependency.
     PEER_CONNECTIONS: "peer.*.connections", Gauge, "", Dependency;
-    /// Connections in the dependency's accept queue.
+    /// Number of connections in a dependency's accept queue.
     PEER_QUEUED: "peer.*.queued", Gauge, "", Dependency;
-    /// Connections that wait for a response from the dependency.
+    /// Number of connections that wait for a response from a dependency.
     PEER_WAITING: "peer.*.waiting", Gauge, "", Dependency;
-    /// Connections with recently received data from the dependency.
+    /// Number of connections with recently received data from a dependency.
     PEER_COMING: "peer.*.coming", Gauge, "", Dependency;
-    /// Bytes from the dependency that the server has not read.
+    /// Bytes from a dependency that the server has not read.
     PEER_UNREAD: "peer.*.unread", Gauge, "bytes", Dependency;
-    /// Bytes to the dependency that are not sent.
+    /// Bytes to a dependency that the server has written and that are not sent.
     PEER_UNSENT: "peer.*.unsent", Gauge, "bytes", Dependency;
-    /// Bytes sent to the dependency that its process has not read.
+    /// Bytes sent to a dependency that the dependency's process has not read.
     PEER_ON_THE_WAY: "peer.*.on_the_way", Gauge, "bytes", Dependency;
-    /// Segments with data sent to the dependency.
+    /// Number of segments with data that were sent to a dependency.
     PEER_SEGMENTS_SENT: "peer.*.segments_sent", Counter, "", Dependency;
-    /// Bytes received from the dependency.
+    /// Bytes received from a dependency.
     PEER_RECEIVED: "peer.*.received", Counter, "bytes", Dependency;
-    /// Process id of the dependency's listening process, with the names of dependency and process.
+    /// Process id of a dependency's listening process; the two `*` name the dependency and the
+    /// process.
     PEER_PROCESS: "peer.*.process.*", Gauge, "", Dependency;
-    /// A metric that the server exposes; a counter if the server says so.
+    /// A metric that the server exposes; the series is a counter if the server says so.
     METRICS: "metrics.*", Gauge, "", Metrics;
 }
 
-/// The row of the table for a series; `None`: no probe reads such a series.
+/// Returns the row of the table for the series `name`; `None` means that no probe reads such a
+/// series.
 pub fn series_row(name: &str) -> Option<&'static SeriesRow> {
     let named = |row: &&SeriesRow| labels(row.name, name).is_some();
     // An exact name takes precedence over a pattern.
     SERIES.iter().find(|row| row.name == name).or_else(|| SERIES.iter().find(named))
 }
 
-/// The texts that match each `*` of a pattern; `None`: the name does not match.
+/// Returns the texts of `name` that stand for each `*` of a pattern; `None` means that the name
+/// does not match.
 fn labels<'n>(pattern: &str, name: &'n str) -> Option<Vec<&'n str>> {
     let mut parts = pattern.split('*');
     let mut left = name.strip_prefix(parts.next()?)?;
@@ -324,7 +329,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn series_are_found_by_their_names() {
+    fn series_are_found_by_name() {
         for (name, expect) in [
             ("server.cpu", Some(SERVER_CPU)),
             ("thread.worker-1.77", Some(THREAD)),
@@ -349,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_put_in_and_read_back() {
+    fn series_labels_round_trip() {
         let peer = "10.0.0.1:5432";
         let name = PEER_COMING.name_with(peer);
         assert_eq!((name.as_str(), PEER_COMING.label(&name)), ("peer.10.0.0.1:5432.coming", Some(peer)));
@@ -359,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn no_series_has_two_rows() {
+    fn each_series_has_one_row() {
         for (number, row) in SERIES.iter().enumerate() {
             assert!(SERIES[..number].iter().all(|before| before.name != row.name), "{}", row.name);
             let read = row.name.replace('*', "x");

@@ -8,11 +8,11 @@ use crate::RouteNumber;
 use crate::rng::Rng;
 use crate::units::parse_duration_ns;
 
-/// Most operations of a scenario.
+/// The maximum number of operations of a scenario.
 pub const OPS_MAX: usize = 10_000;
 /// Deepest nesting of repetitions.
 pub const LOOPS_MAX: usize = 16;
-/// Most repetitions of one step.
+/// The maximum number of repetitions of one step.
 pub const TIMES_MAX: u32 = 1_000_000;
 /// Longest random think time, ns: one day.
 const THINK_NS_MAX: f64 = 86_400e9;
@@ -42,7 +42,7 @@ pub enum SessionOp {
         /// The route of the request.
         route: RouteNumber,
         /// Whether the session continues if the request fails.
-        goes_on: bool,
+        may_continue: bool,
     },
     /// Waits for a think time.
     Think(Think),
@@ -50,9 +50,10 @@ pub enum SessionOp {
     Unless {
         /// A template, usually with one captured value.
         text: String,
-        /// Whether the text must be empty; otherwise it must not be.
+        /// Whether the condition is an empty text; otherwise the condition is a text that is not
+        /// empty.
         empty: bool,
-        /// Index of the operation to jump to, after the conditional ones.
+        /// Index of the operation to jump to, after the conditional operations.
         to: u32,
     },
     /// Jumps unless this is the user's first session.
@@ -71,15 +72,16 @@ pub enum SessionOp {
         times: u32,
         /// Index of the operation to jump back to.
         from: u32,
-        /// The index of its counter: the nesting depth of the repetition.
+        /// Index of the repetition's counter, which equals the nesting depth of the repetition.
         depth: u8,
     },
 }
 
 impl Scenario {
-    /// Most requests that one session of the scenario can send.
+    /// Returns the maximum number of requests that one session of the scenario can send.
     pub fn requests_max(&self) -> u64 {
-        // Repetitions are nested or in sequence: an inner one does not start before the outer one.
+        // Repetitions are nested or in sequence: an inner repetition does not start before the
+        // outer repetition.
         let mut asked: Vec<u64> = Vec::with_capacity(self.ops.len() + 1);
         asked.push(0);
         for op in &self.ops {
@@ -96,8 +98,8 @@ impl Scenario {
         asked.last().copied().unwrap_or(0)
     }
 
-    /// Whether every jump leads to an operation or to the end, every route exists, and the program
-    /// ends.
+    /// Returns whether every jump leads to an operation or to the end, every route exists, and the
+    /// program ends.
     pub fn is_sound(&self, routes: usize) -> bool {
         let ops = self.ops.len();
         let asks = self.ops.iter().any(|op| matches!(op, SessionOp::Ask { .. }));
@@ -105,7 +107,7 @@ impl Scenario {
             && self.ops.iter().enumerate().all(|(at, op)| match op {
                 SessionOp::Ask { route, .. } => usize::from(*route) < routes,
                 SessionOp::Think(think) => think.is_sound(),
-                // Jumps lead forward only.
+                // These jumps may lead forward only.
                 SessionOp::Unless { to, .. } | SessionOp::Once { to } | SessionOp::Answered { to } => {
                     (at + 1..=ops).contains(&(*to as usize))
                 }
@@ -116,7 +118,7 @@ impl Scenario {
     }
 }
 
-/// Most choices of a think time from a list.
+/// The maximum number of choices of a think time from a list.
 const PICKED_MAX: usize = 1_000;
 
 /// A think time: how long a user waits between two steps.
@@ -124,14 +126,14 @@ const PICKED_MAX: usize = 1_000;
 pub enum Think {
     /// A fixed think time, ns.
     Fixed(u64),
-    /// Uniformly distributed between these times, ns.
+    /// A time that is uniformly distributed between these two times, ns.
     Uniform(u64, u64),
-    /// Exponentially distributed with this mean, ns.
+    /// A time that is exponentially distributed with this mean, ns.
     Exponential(u64),
-    /// Log-normally distributed: the median, ns, and the standard deviation of the logarithm, in
-    /// thousandths.
+    /// A time that is log-normally distributed: the median, ns, and the standard deviation of the
+    /// logarithm, in thousandths.
     LogNormal(u64, u32),
-    /// One of these times with equal probability, ns; never empty.
+    /// One of these times, chosen with equal probability, ns; never empty.
     Pick(Box<[u64]>),
 }
 
@@ -139,7 +141,7 @@ impl Think {
     /// Parses `500ms`, `uniform(1s,3s)`, `exp(1s)`, `lognormal(1s,0.5)` or `pick(50ms,2s,9s)`.
     ///
     /// # Errors
-    /// A sentence with the way out.
+    /// A sentence that says how to correct the text.
     pub fn parse(text: &str) -> Result<Think, String> {
         let unknown = || {
             format!(
@@ -156,7 +158,8 @@ impl Think {
             ("exp", [mean]) => Think::Exponential(time(mean)?),
             ("lognormal", [median, sigma]) => {
                 let sigma: f64 = sigma.trim().parse().map_err(|_| unknown())?;
-                // An invalid number becomes one far above the limit, so that it is refused later.
+                // An invalid number becomes a number far above the limit, so that it is refused
+                // later.
                 let milli = if sigma >= 0.0 { (sigma * 1e3).round() as u32 } else { u32::MAX };
                 Think::LogNormal(time(median)?, milli)
             }
@@ -196,7 +199,7 @@ impl Think {
             }
             Think::Exponential(mean) => rng.exponential() * *mean as f64,
             Think::LogNormal(median, sigma) => {
-                // The Box-Muller transform.
+                // Draw a normal variable by the Box-Muller transform.
                 let radius = (-2.0 * rng.next_f64_open().ln()).sqrt();
                 let normal = radius * (std::f64::consts::TAU * rng.next_f64()).cos();
                 *median as f64 * (f64::from(*sigma) / 1e3 * normal).exp()
@@ -228,7 +231,7 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     #[test]
-    fn think_times_parse_or_say_why_not() {
+    fn think_times_parse_or_explain_the_error() {
         for (text, expect) in [
             ("500ms", Ok(Think::Fixed(SECOND / 2))),
             ("0s", Ok(Think::Fixed(0))),
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_has_its_distribution() {
+    fn think_times_follow_their_distribution() {
         let drawn = |think: Think| {
             let mut rng = Rng::new(7);
             let mut all: Vec<f64> = (0..20_000).map(|_| think.draw_ns(&mut rng) as f64 / SECOND as f64).collect();
@@ -276,13 +279,14 @@ mod tests {
     }
 
     #[test]
-    fn the_most_requests_of_a_session_are_known() {
-        let ask = || SessionOp::Ask { route: 0, goes_on: false };
+    fn the_maximum_requests_of_a_session_are_computed() {
+        let ask = || SessionOp::Ask { route: 0, may_continue: false };
         let repeat = |times, from, depth| SessionOp::Repeat { times, from, depth };
         for (ops, expect) in [
             (vec![ask()], 1),
             (vec![ask(), repeat(3, 0, 0), ask()], 4),
-            // One request, then three times (one and twice one), then one: 1 + 3 x 3 + 1 = 11.
+            // The program has one request, then three times three requests, then one request: 1 + 3
+            // x 3 + 1 = 11.
             (vec![ask(), ask(), ask(), repeat(2, 2, 1), repeat(3, 1, 0), ask()], 11),
             (
                 vec![SessionOp::Once { to: 2 }, ask(), repeat(TIMES_MAX, 0, 1), repeat(TIMES_MAX, 0, 0)],
@@ -295,15 +299,15 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_does_not_end_is_none() {
-        let ask = SessionOp::Ask { route: 1, goes_on: false };
+    fn an_endless_session_program_is_invalid() {
+        let ask = SessionOp::Ask { route: 1, may_continue: false };
         let repeat = |times, from| SessionOp::Repeat { times, from, depth: 0 };
         let sound = |ops: Vec<SessionOp>| {
             Scenario { name: "a".into(), weight: 1, own_connection: false, cookies: true, ops }.is_sound(2)
         };
         assert!(sound(vec![SessionOp::Once { to: 2 }, ask.clone(), repeat(3, 1)]));
         assert!(!sound(vec![]) && !sound(vec![SessionOp::Think(Think::Fixed(1))]));
-        assert!(!sound(vec![SessionOp::Ask { route: 2, goes_on: false }]));
+        assert!(!sound(vec![SessionOp::Ask { route: 2, may_continue: false }]));
         assert!(
             !sound(vec![ask.clone(), SessionOp::Once { to: 1 }])
                 && !sound(vec![SessionOp::Once { to: 3 }, ask.clone()])

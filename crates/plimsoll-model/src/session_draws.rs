@@ -1,9 +1,9 @@
 //! Draws open loops of any rate and length from the sessions of a log ([`ListedSessions`]).
 //!
-//! Sessions like those of the log begin at random times, with their requests at the logged
-//! distances. Their number follows from the wanted rate. The load is a time window into this
-//! process. So the mix of requests and the timing within sessions equal those of the log, and
-//! visitors arrive independently. Changes of the log's rate over hours are not reproduced.
+//! Sessions begin at random times, with their requests at the distances in the log. The number of
+//! sessions follows from the wanted rate. The load is a time window into this process. So the mix
+//! of requests and the timing within sessions equal the log, and visitors arrive independently.
+//! Changes of the log's rate over hours are not reproduced.
 //!
 //! The result is a function of the load (its seed, rate and length) and the log. The record of a
 //! load contains the drawn times, never the list.
@@ -17,8 +17,9 @@ use crate::rng::{Rng, mix};
 use crate::schedule::Schedule;
 use serde::{Deserialize, Serialize};
 
-/// Mixed into the seed, so that these draws are independent of other random numbers.
-const SEED_OF_DRAWN: u64 = 0x0044_5241_574e_2121;
+/// A number that is mixed into the seed, so that these draws are independent of other random
+/// numbers.
+const SESSION_DRAWS_SEED: u64 = 0x0044_5241_574e_2121;
 /// Longest part of a stage with a changing level, ns. Each part is drawn at its mean level.
 const PIECE_NS: u64 = 100_000_000;
 
@@ -40,15 +41,16 @@ pub struct SessionsFacts {
     pub sessions: u64,
     /// Length of the log, ns.
     pub span_ns: u64,
-    /// Requests in the busiest calendar minute; in the whole log if it is shorter.
+    /// Number of requests in the busiest calendar minute, or in the whole log if the log is
+    /// shorter.
     pub busiest_minute: u64,
-    /// Requests in the busiest calendar second.
+    /// Number of requests in the busiest calendar second.
     pub busiest_second: u64,
 }
 
 impl ListedSessions {
-    /// Creates the sessions of requests at these times, ascending. `None`: the indices do not
-    /// partition the requests into sessions.
+    /// Creates the sessions of requests at these times, ascending. `None` means that the indices do
+    /// not partition the requests into sessions.
     pub fn new(starts_ns: Vec<u64>, by_session: Vec<u32>, ends: Vec<u32>) -> Option<ListedSessions> {
         let count = starts_ns.len();
         let mut seen = vec![false; count];
@@ -83,7 +85,7 @@ impl ListedSessions {
         &self.ends
     }
 
-    /// A digest of the sessions.
+    /// Returns a digest of the sessions.
     pub(crate) fn digest(&self) -> u64 {
         let starts = self.starts_ns.iter().fold(0, |digest, start| mix(digest ^ start));
         let words = self.by_session.iter().chain(&self.ends);
@@ -95,12 +97,13 @@ impl ListedSessions {
         from..self.ends[session] as usize
     }
 
-    /// Draws `count` requests in `length_ns`: the time of each, ns, and its index; unsorted.
+    /// Draws `count` requests in `length_ns`: the time of each request, ns, and its index;
+    /// unsorted.
     ///
     /// A random request is placed at a random time, together with the requests of its session that
-    /// then lie in the window. A session with k requests could be chosen through each of them, so
-    /// it would be drawn k times too often. It is therefore skipped in proportion. The last session
-    /// is cut to the remaining number of requests.
+    /// then lie in the window. A session with k requests in the window could be chosen through each
+    /// of these requests. So only one of k such choices counts. The last session is cut to the
+    /// remaining number of requests.
     fn look(&self, length_ns: u64, count: u64, rng: &mut Rng, drawn: &mut Vec<(u64, u32)>) {
         let (end, length_ns) = (drawn.len() + count as usize, length_ns.max(1));
         let start_ns = |entry: &u32| self.starts_ns[*entry as usize];
@@ -132,7 +135,7 @@ impl ListedSessions {
         for piece_ns in pieces(load) {
             let end_ns = at_ns + piece_ns;
             let before = drawn.len();
-            let mut rng = Rng::stream(load.seed ^ SEED_OF_DRAWN, number);
+            let mut rng = Rng::stream(load.seed ^ SESSION_DRAWS_SEED, number);
             let until = schedule.arrivals_before(end_ns).min(total);
             self.look(piece_ns, until.saturating_sub(before as u64), &mut rng, &mut drawn);
             drawn[before..].iter_mut().for_each(|(start_ns, _)| *start_ns += at_ns);
@@ -143,7 +146,8 @@ impl ListedSessions {
     }
 }
 
-/// Lengths of the parts of a load, each with a constant level, ns: the warm-up and the stages.
+/// Returns the lengths of the parts of a load, each with a constant level, ns: the warm-up and the
+/// stages.
 fn pieces(load: &Load) -> Vec<u64> {
     let whole_ns = load.duration_ns.unwrap_or(u64::MAX);
     let (mut pieces, mut left_ns) = (vec![load.warmup_ns], whole_ns);
@@ -189,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_has_the_rate_that_was_asked_for() {
+    fn drawn_sessions_have_the_requested_rate() {
         let sessions = sessions();
         for (rate, warmup_ms, expect) in [
             ("1000@5s", 0, vec![(0, 5 * SECOND, 5000)]),
@@ -210,7 +214,7 @@ mod tests {
     }
 
     /// A drawn window has the probabilities and the timing of the log: three requests 200 ms apart,
-    /// and a single one.
+    /// and a single request.
     #[test]
     fn drawn_sessions_match_the_log() {
         let (sessions, load) = (sessions(), load("40000@2s", 9));
@@ -223,8 +227,8 @@ mod tests {
         let mut steps = [0u32; 4];
         drawn.iter().for_each(|(_, entry)| steps[place[*entry as usize] as usize] += 1);
         assert!(steps.iter().all(|count| (19_000..=21_000).contains(count)), "{steps:?}");
-        // One visitor is drawn hundreds of times: each first step is followed by a second, except
-        // at the end.
+        // A single visitor is drawn hundreds of times: each first step is followed by a second
+        // step, except at the end.
         let of = |step: u32| -> Vec<u64> {
             let entry = sessions.by_session[(40 + step) as usize];
             drawn.iter().filter(|(_, other)| *other == entry).map(|(start, _)| *start).collect()

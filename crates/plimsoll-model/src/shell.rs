@@ -7,7 +7,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// The text as one shell word, in quotation marks only if necessary.
+/// Returns the text as one shell word, in quotation marks only if necessary.
 pub fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=,@%+".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) { text.to_owned() } else { quoted(text) }
@@ -18,7 +18,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_quoted_where_a_shell_would_take_it_apart() {
+    fn words_with_shell_characters_are_quoted() {
         for (text, expect) in [
             ("http://h:8080/a,b", "http://h:8080/a,b"),
             ("", "''"),

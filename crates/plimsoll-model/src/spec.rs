@@ -1,5 +1,5 @@
-//! The question of an experiment ([`ExperimentSpec`]). Together with the measurements so far, it
-//! determines the next load and the finding. It is the first part of a run file.
+//! The question of an experiment ([`ExperimentSpec`]). The question and the measurements so far
+//! determine the next load and the finding. A run file begins with the question.
 //! `ExperimentSpec<Plan>` has executable plans; `ExperimentSpec` without a parameter has their
 //! records.
 //!
@@ -19,7 +19,8 @@ use std::convert::Infallible;
 pub enum ExperimentSpec<P = PlanRecord> {
     /// What one load measures.
     Run(RunSpec<P>),
-    /// How goodput and latency change with the concurrency: one load for each of several.
+    /// How goodput and latency change with the concurrency: one load for each of several
+    /// concurrencies.
     Sweep(SweepSpec<P>),
     /// The load line: the highest rate that meets an SLO indefinitely.
     Find(FindSpec<P>),
@@ -29,7 +30,8 @@ pub enum ExperimentSpec<P = PlanRecord> {
     Overload(OverloadSpec<P>),
     /// Whether one build is better than another.
     Prove(ProveSpec<P>),
-    /// The cost of each of several steps, relative to the one before.
+    /// The added cost of each rung of a ladder: a target that does one thing more than the rung
+    /// before.
     Ladder(LadderSpec<P>),
 }
 
@@ -38,7 +40,8 @@ pub enum ExperimentSpec<P = PlanRecord> {
 pub struct RunSpec<P = PlanRecord> {
     /// The plan of the load.
     pub plan: P,
-    /// A stop condition, in the syntax of conditions; `None`: only the schedule ends the load.
+    /// A stop condition, in the syntax of conditions; `None` means that only the schedule ends the
+    /// load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop_if: Option<String>,
     /// Profiles to take after the load.
@@ -49,13 +52,13 @@ pub struct RunSpec<P = PlanRecord> {
 /// The question of a sweep: one load for each of several concurrencies.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SweepSpec<P = PlanRecord> {
-    /// The common part of all loads; its own load is not used.
+    /// The plan that all loads share; the load in this plan is not used.
     pub base: P,
     /// The concurrencies (numbers of users), in the order of their loads.
     pub levels: Vec<u64>,
     /// Measured time of each level.
     pub lengths: Lengths,
-    /// Unmeasured load before each level, ns.
+    /// Length of the unmeasured load before each level, ns.
     pub warmup_ns: u64,
 }
 
@@ -65,65 +68,70 @@ pub struct SweepSpec<P = PlanRecord> {
 pub enum Lengths {
     /// The same measured time for each level, ns.
     Fixed(u64),
-    /// As long as each level needs; the total time in ns.
+    /// Each level is measured for as long as it needs; the value is the total time of all levels,
+    /// ns.
     Budget(u64),
 }
 
 /// A search for the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FindSpec<P = PlanRecord> {
-    /// The common part of all trials; its own load is not used.
+    /// The plan that all trials share; the load in this plan is not used.
     pub base: P,
     /// The SLO that a sustained rate must meet, in the syntax of SLOs.
     pub slo: String,
     /// Time budget of the search, ns.
     pub budget_ns: u64,
-    /// Highest rate that the search may try, 1/s; `None`: no limit.
+    /// Highest rate that the search may try, 1/s; `None` means no limit.
     pub max_rate: Option<f64>,
     /// Spacing of the arrivals of every trial.
     pub arrivals: Arrivals,
-    /// Response time of the preflight request before the search, ns; 0 without a preflight request.
+    /// Response time of the preflight request (the check that the server responds) before the
+    /// search, ns; 0 without this request.
     pub first_answer_ns: u64,
     /// Profiles to take after the search.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
-    /// Capacity planning with the load line that is found.
+    /// The capacity planning for which the load line is used.
     #[serde(default, skip_serializing_if = "Planning::is_nothing")]
     pub planning: Planning,
 }
 
-/// Capacity planning with a load line.
+/// The capacity planning that the user requests from a load line.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Planning {
-    /// Share of the line to keep unused (0.3: 30 %). A load at the remaining share checks it.
+    /// Share of the load line to keep unused (0.3: 30 %). A load at the rest of the line checks
+    /// this headroom.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub headroom: Option<f64>,
     /// The rate for which a number of instances is planned, 1/s.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub need_rps: Option<f64>,
-    /// Length of a soak load at the line after the search, beyond its budget, ns.
+    /// Length of a soak (a long load at the load line) after the search, ns. The search budget does
+    /// not include this time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub soak_ns: Option<u64>,
 }
 
 impl Planning {
-    /// Whether nothing is planned.
+    /// Returns whether the user requests no capacity planning.
     pub fn is_nothing(&self) -> bool {
         *self == Planning::default()
     }
 }
 
-/// A search for the load line, and steady loads after it that show what limits the line.
+/// A search for the load line, and then steady loads that show what limits the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExplainSpec<P = PlanRecord> {
-    /// The search; its budget is a part of `budget_ns`.
+    /// The search for the load line; its budget is a part of `budget_ns`.
     pub search: FindSpec<P>,
     /// Time budget of the whole experiment, ns.
     pub budget_ns: u64,
-    /// Interventions that may run after the search to distinguish causes; empty: none.
+    /// Interventions that may run after the search to distinguish causes; an empty list means that
+    /// none may run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub interventions: Vec<Intervention>,
-    /// Interventions that a flag requests: they run first, and always.
+    /// Interventions that a flag requests: these always run, before all others.
     #[serde(rename = "flagged", default, skip_serializing_if = "Vec::is_empty")]
     pub requested_interventions: Vec<Intervention>,
     /// Values of a server setting to try after the interventions, in order.
@@ -131,17 +139,18 @@ pub struct ExplainSpec<P = PlanRecord> {
     pub setting_values: Vec<f64>,
 }
 
-/// A load in steps beyond the line.
+/// A load whose rate rises in steps above the load line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OverloadSpec<P = PlanRecord> {
-    /// The search for the line, unless `line_rps` is given; its budget is a part of `budget_ns`.
+    /// The search for the load line, unless `line_rps` is given; its budget is a part of
+    /// `budget_ns`.
     pub search: FindSpec<P>,
-    /// The load line, 1/s; `None`: a search finds it.
+    /// The load line, 1/s; `None` means that a search finds the load line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line_rps: Option<f64>,
     /// Time budget of the whole experiment, ns.
     pub budget_ns: u64,
-    /// Most retries of a failed request; 0: none.
+    /// The maximum number of retries of a failed request; 0 means none.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub retries: u32,
     /// A second target that gets the same load afterwards, such as a proxy that protects the first
@@ -165,14 +174,14 @@ pub struct ProveSpec<P = PlanRecord> {
     pub blocks: BlocksSpec<P>,
     /// The measure that decides the comparison.
     pub criterion: Criterion,
-    /// Differences up to this share do not matter (0.02: 2 %).
+    /// The margin of the comparison: differences up to this share do not matter (0.02 means 2 %).
     pub margin: f64,
     /// Profiles to take of both sides after the comparison.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub profiles: Option<ProfilesSpec>,
 }
 
-/// A ladder: targets (rungs) of which each does one thing more than the one before.
+/// A ladder: targets (rungs) of which each does one thing more than the target before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LadderSpec<P = PlanRecord> {
     /// The loads of the comparison, the lowest rung first.
@@ -182,22 +191,23 @@ pub struct LadderSpec<P = PlanRecord> {
 /// Loads in blocks: every block has one load for each arm (target).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct BlocksSpec<P = PlanRecord> {
-    /// The targets; all plans have one seed.
+    /// The compared targets; the plans of all targets have the same seed.
     pub arms: Vec<Arm<P>>,
-    /// Number of users in every load; `None`: as many as saturate the arm.
+    /// Number of users in every load; `None` means as many users as saturate the arm (target).
     pub users: Option<u64>,
-    /// Rate of every load for a criterion at a fixed rate, 1/s; `None`: a rate that the slower arm
-    /// easily sustains.
+    /// Rate of every load for a criterion at a fixed rate, 1/s; `None` means a rate that the slower
+    /// arm easily sustains.
     pub rate: Option<f64>,
     /// Spacing of the arrivals of loads at a fixed rate.
     pub arrivals: Arrivals,
-    /// Length of every load, ns; `None`: derived from the response times.
+    /// Length of every load, ns; `None` means that the length is derived from the response times.
     pub load_ns: Option<u64>,
-    /// Unmeasured load before each measured one, ns; `None`: as long as the arms need.
+    /// Length of the unmeasured load before each measured load, ns; `None` means that the length
+    /// follows from the needs of the arms.
     pub warmup_ns: Option<u64>,
     /// Time budget of all blocks, ns.
     pub budget_ns: u64,
-    /// Most valid blocks, after which the comparison ends; `None`: no limit.
+    /// The maximum number of valid blocks, after which the comparison ends; `None` means no limit.
     pub blocks_max: Option<u64>,
     /// Whether to compare sides even if their responses differ.
     #[serde(default)]
@@ -225,7 +235,7 @@ impl<P> BlocksSpec<P> {
 }
 
 impl BlocksSpec {
-    /// The seed of the order of arms, of their loads and of the control.
+    /// Returns the random seed for the order of the arms and for their loads.
     pub fn seed(&self) -> u64 {
         self.arms.first().map_or(0, |arm| arm.plan.load.seed)
     }
@@ -234,9 +244,9 @@ impl BlocksSpec {
 /// One of several targets that are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Arm<P = PlanRecord> {
-    /// The name in reports: a URL or a command, redacted.
+    /// The name of the arm in reports: a URL or a command, redacted.
     pub name: String,
-    /// The common part of the arm's loads; its own load is not used.
+    /// The plan that all loads of the arm share; the load in this plan is not used.
     pub plan: P,
     /// Whether plimsoll starts the target for each load.
     pub started: bool,
@@ -250,7 +260,7 @@ pub enum Criterion {
     Goodput,
     /// Median response time under the same load.
     P50,
-    /// Response time that 99 % stay below, under the same load.
+    /// Response time that 99 % of the requests do not exceed, under the same load.
     P99,
     /// CPU time of the server's processes for each response.
     Cpu,
@@ -260,7 +270,7 @@ impl Criterion {
     /// All criteria.
     pub const ALL: [Criterion; 4] = [Criterion::Goodput, Criterion::P50, Criterion::P99, Criterion::Cpu];
 
-    /// The word for the criterion in flags and records.
+    /// Returns the word for the criterion in flags and records.
     pub fn word(self) -> &'static str {
         match self {
             Criterion::Goodput => "goodput",
@@ -275,12 +285,12 @@ impl Criterion {
         Criterion::ALL.into_iter().find(|criterion| criterion.word() == word)
     }
 
-    /// Whether a larger value is better.
+    /// Returns whether a larger value is better.
     pub fn more_is_better(self) -> bool {
         self == Criterion::Goodput
     }
 
-    /// Whether the criterion is measured at a fixed rate below the peak of both builds.
+    /// Returns whether the criterion is measured at a fixed rate below the peak of both builds.
     pub fn at_fixed_rate(self) -> bool {
         matches!(self, Criterion::P50 | Criterion::P99)
     }
@@ -296,7 +306,7 @@ pub struct ProfilesSpec {
 }
 
 impl<P> ExperimentSpec<P> {
-    /// The plan of every target, in order.
+    /// Returns the plan of every target, in order.
     pub fn plans(&self) -> Vec<&P> {
         match self {
             ExperimentSpec::Run(run) => vec![&run.plan],
@@ -364,7 +374,7 @@ impl ExperimentSpec {
     /// The words of all studies.
     pub const WORDS: [&'static str; 7] = ["run", "sweep", "find", "explain", "overload", "prove", "ladder"];
 
-    /// The word for the kind of study, such as `find`.
+    /// Returns the word for the kind of study, such as `find`.
     pub fn word(&self) -> &'static str {
         let place = match self {
             ExperimentSpec::Run(_) => 0,
@@ -378,7 +388,7 @@ impl ExperimentSpec {
         Self::WORDS[place]
     }
 
-    /// The common plan of all loads; with several targets that of the first.
+    /// Returns the plan that all loads share; with several targets, the plan of the first target.
     pub fn base(&self) -> Option<&PlanRecord> {
         match self {
             ExperimentSpec::Run(run) => Some(&run.plan),
@@ -390,7 +400,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The search for a load line, if the study has one.
+    /// Returns the search for a load line, if the study has one.
     pub fn search(&self) -> Option<&FindSpec> {
         match self {
             ExperimentSpec::Find(find) => Some(find),
@@ -403,7 +413,7 @@ impl ExperimentSpec {
         }
     }
 
-    /// The blocks of a comparison or ladder; `None` for another study.
+    /// Returns the blocks of a comparison or ladder; `None` for another study.
     pub fn blocks(&self) -> Option<&BlocksSpec> {
         match self {
             ExperimentSpec::Prove(prove) => Some(&prove.blocks),
@@ -428,7 +438,8 @@ impl ExperimentSpec {
         }
     }
 
-    /// The word for a profile's load in file names: `low`, `line`, `load`; `a1`, `b2` for sides.
+    /// Returns the word for a profile's load in file names: `low`, `line`, `load`; `a1`, `b2` for
+    /// sides.
     pub fn profile_name(&self, tag: &Tag) -> String {
         debug_assert_eq!(tag.purpose, Purpose::Profile);
         match (self, tag.arm, tag.turn) {

@@ -4,7 +4,8 @@
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Whether a character is a control character: it acts on the text around it and is not visible.
+/// Returns whether a character is a control character: it acts on the text around it and is not
+/// visible.
 pub fn is_control_character(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -18,17 +19,17 @@ pub fn is_control_character(c: char) -> bool {
 
 /// Returns `text` on one line, with control characters made visible.
 pub fn visible(text: &str) -> Cow<'_, str> {
-    made_visible(text, |_| false)
+    escape_controls(text, |_| false)
 }
 
 /// Returns `text` with its lines kept, and other control characters made visible.
 pub fn lines(text: &str) -> Cow<'_, str> {
     // Lines of CSV end in CR LF.
     let ends = |rest: &str| rest.starts_with('\n') || rest.starts_with("\r\n");
-    made_visible(text, ends)
+    escape_controls(text, ends)
 }
 
-fn made_visible(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
+fn escape_controls(text: &str, stays: impl Fn(&str) -> bool) -> Cow<'_, str> {
     if !text.contains(is_control_character) {
         return Cow::Borrowed(text);
     }

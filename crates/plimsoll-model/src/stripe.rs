@@ -1,14 +1,15 @@
 //! Parts of a schedule ([`Stripe`]): the arrivals or users of one worker or machine.
 //!
-//! Stripes partition the items 0, 1, 2, ... exactly, so that workers and machines share nothing.
-//! Equal parts take every k-th item. Unequal parts repeat a pattern of at most [`UNITS_MAX`] items,
-//! with the items of each part spread evenly. Not here: when an item starts.
+//! Stripes partition the items 0, 1, 2, ... exactly, so that no item belongs to two workers or
+//! machines. Equal parts take every k-th item. Unequal parts repeat a pattern of at most
+//! [`UNITS_MAX`] items, with the items of each part spread evenly. Not here: when an item starts.
 
-/// The most items of a pattern: the sum of the weights divided by their common divisor.
+/// The maximum number of items of a pattern: the sum of the weights divided by their common
+/// divisor.
 pub const UNITS_MAX: u64 = 128;
 
-/// A part of a schedule: every `of`-th item from `index` on. For unequal parts, it takes these
-/// items within one part.
+/// A part of a schedule: every `of`-th item from `index` on. For unequal parts, these items are
+/// counted within one part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripe {
     /// Number of this part, from 0 to `of` - 1.
@@ -38,7 +39,7 @@ impl StripePattern {
         self.period == 1
     }
 
-    /// Number of this part's items in one repetition of the pattern.
+    /// Returns the number of this part's items in one repetition of the pattern.
     fn width(self) -> u64 {
         u64::from(self.items.count_ones())
     }
@@ -47,13 +48,13 @@ impl StripePattern {
         self.items >> (n % self.period) & 1 == 1
     }
 
-    /// Number of the items 0..n that belong to this part.
+    /// Returns the number of the items 0..n that belong to this part.
     fn rank(self, n: u64) -> u64 {
         let before = self.items & ((1u128 << (n % self.period)) - 1);
         n / self.period * self.width() + u64::from(before.count_ones())
     }
 
-    /// The global number of this part's k-th item.
+    /// Returns the global number of this part's k-th item.
     fn nth(self, k: u64) -> u64 {
         let (mut bits, mut left, mut at) = (self.items, (k % self.width()) as u32, 0);
         for half in [64, 32, 16, 8, 4, 2, 1] {
@@ -75,8 +76,8 @@ impl Stripe {
         Stripe { index, of, pattern: StripePattern::ALL }
     }
 
-    /// Creates part `index` of parts with these weights; `None`: such weights are not possible
-    /// ([`reduced_weights`]).
+    /// Creates part `index` of parts with these weights; `None` means that such weights are not
+    /// possible ([`reduced_weights`]).
     pub fn weighted(index: usize, weights: &[u32]) -> Option<Stripe> {
         let weights = reduced_weights(weights)?;
         if index >= weights.len() {
@@ -104,53 +105,53 @@ impl Stripe {
         Stripe { index: self.index + self.of * index, of: self.of * of, pattern: self.pattern }
     }
 
-    /// A number that is unique among the stripes of one split.
+    /// Returns a number that is unique among the stripes of one split.
     pub fn number(self) -> u64 {
         self.pattern.part + self.pattern.parts * self.index
     }
 
-    /// Whether item n belongs to this stripe.
+    /// Returns whether this stripe (part of the schedule) has item n.
     pub fn holds(self, n: u64) -> bool {
         self.pattern.holds(n) && self.pattern.rank(n) % self.of == self.index
     }
 
-    /// Number of the items 0..n that belong to this stripe.
+    /// Returns the number of the items 0..n that this stripe has.
     pub fn count_of(self, n: u64) -> u64 {
         let n = if self.pattern.is_all() { n } else { self.pattern.rank(n) };
         (n + self.of - 1 - self.index) / self.of
     }
 
-    /// The global number of this stripe's k-th item.
+    /// Returns the global number of this stripe's k-th item.
     #[inline]
     pub fn nth(self, k: u64) -> u64 {
         let n = self.index + self.of * k;
         if self.pattern.is_all() { n } else { self.pattern.nth(n) }
     }
 
-    /// The number of this stripe's next item after its item n.
+    /// Returns the number of this stripe's next item after its item n.
     #[inline]
     pub fn after(self, n: u64) -> u64 {
         if self.pattern.is_all() { n + self.of } else { self.pattern.nth(self.pattern.rank(n) + self.of) }
     }
 
-    /// Most items that this stripe can have among any `count` items.
-    pub fn most_of(self, count: u64) -> u64 {
+    /// Returns the maximum number of items that this stripe can have among any `count` items.
+    pub fn max_items(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.width()).div_ceil(self.pattern.period * self.of)
     }
 
-    /// The number of all items if this stripe has `count` of them.
-    pub fn whole_of(self, count: u64) -> u64 {
+    /// Returns the number of all items if this stripe has `count` of them.
+    pub fn total_items(self, count: u64) -> u64 {
         count.saturating_mul(self.pattern.period * self.of) / self.pattern.width()
     }
 
-    /// The share of all items that this stripe has, 0..=1.
+    /// Returns the share of all items that this stripe has, 0..=1.
     pub fn share(self) -> f64 {
         self.pattern.width() as f64 / self.pattern.period as f64 / self.of as f64
     }
 }
 
-/// Weights divided by their common divisor; `None`: no weights, a zero weight, or a pattern above
-/// [`UNITS_MAX`].
+/// Weights divided by their common divisor; `None` means no weights, a zero weight, or a pattern
+/// above [`UNITS_MAX`].
 pub fn reduced_weights(weights: &[u32]) -> Option<Vec<u64>> {
     let divisor = weights.iter().fold(0, |a, b| common_divisor(a, u64::from(*b)));
     if divisor == 0 || weights.contains(&0) {
@@ -172,7 +173,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn items_of_a_part_lie_evenly() {
+    fn items_of_a_stripe_are_evenly_spread() {
         let letters = |weights: &[u32]| {
             let parts: Vec<Stripe> =
                 (0..weights.len()).map(|index| Stripe::weighted(index, weights).expect("a partition")).collect();
@@ -189,12 +190,12 @@ mod tests {
         let share = Stripe::weighted(0, &[2, 1, 1]).expect("a part").split(1, 2).share();
         assert!((share - 0.25).abs() < 1e-9, "{share}");
         let half = Stripe::weighted(0, &[2, 1, 1]).expect("a part");
-        assert_eq!((half.most_of(9), half.whole_of(5), half.split(0, 2).most_of(9)), (5, 10, 3));
-        assert_eq!((Stripe::new(0, 3).most_of(10), Stripe::new(0, 3).whole_of(4)), (4, 12));
+        assert_eq!((half.max_items(9), half.total_items(5), half.split(0, 2).max_items(9)), (5, 10, 3));
+        assert_eq!((Stripe::new(0, 3).max_items(10), Stripe::new(0, 3).total_items(4)), (4, 12));
     }
 
     #[test]
-    fn weights_without_a_partition_are_none() {
+    fn weights_without_a_partition_give_no_stripe() {
         for weights in [&[][..], &[0], &[2, 0], &[128, 1], &[u32::MAX, 1]] {
             assert_eq!(Stripe::weighted(0, weights), None, "{weights:?}");
         }
@@ -204,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn stripes_of_stripes_partition(n in 0u64..1000, weights in prop::collection::vec(1u32..25, 1..6), b in 1u64..6) {
+        fn nested_stripes_form_a_partition(n in 0u64..1000, weights in prop::collection::vec(1u32..25, 1..6), b in 1u64..6) {
             let (mut held, mut numbers) = (0, Vec::new());
             for index in 0..weights.len() {
                 for j in 0..b {
@@ -226,7 +227,7 @@ mod tests {
         }
 
         #[test]
-        fn a_part_is_nowhere_far_from_its_share(weights in prop::collection::vec(1u32..30, 2..5), n in 1u64..2000) {
+        fn a_stripe_is_always_close_to_its_share(weights in prop::collection::vec(1u32..30, 2..5), n in 1u64..2000) {
             let sum: u32 = weights.iter().sum();
             for (index, weight) in weights.iter().enumerate() {
                 let count = Stripe::weighted(index, &weights).expect("a part").count_of(n) as f64;

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct StudySummary {
-    /// The load line, for a study that searches one.
+    /// The load line, for a study that searches for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub line: Option<LineSummary>,
     /// Goodput of a single load, 1/s.
@@ -22,13 +22,13 @@ pub struct StudySummary {
     /// The ratio B/A of the criterion of a comparison.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ratio: Option<SummaryValue>,
-    /// The word of the cause that limits the line; `None` without a diagnosis.
+    /// The word of the cause that limits the load line; `None` without a diagnosis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The instance of the cause: `one thread of node`.
+    /// The resource behind the cause, such as `one thread of node`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause_subject: Option<String>,
-    /// Response time p99 in ns, at the load line or of the single load.
+    /// Response time p99, ns, at the load line or in the single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub p99_ns: Option<f64>,
     /// CPU time of the server for a request, us.
@@ -37,10 +37,11 @@ pub struct StudySummary {
     /// Share of the requests that succeeded, 0..=1, for a single load.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub success_rate: Option<f64>,
-    /// The server's functions with the largest share of samples at the line, in descending order.
+    /// The server's functions with the largest share of samples at the load line, in descending
+    /// order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub functions: Vec<(String, f64)>,
-    /// Number of trials that met the SLO, broke it, and were void.
+    /// Number of trials that met the SLO, trials that broke the SLO, and void trials.
     #[serde(skip_serializing_if = "is_no_trials")]
     pub trials: [u64; 3],
     /// Why the study is void: the generator was the limit, or the machine was disturbed.
@@ -56,14 +57,15 @@ fn is_no_trials(trials: &[u64; 3]) -> bool {
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LineSummary {
-    /// The estimate, 1/s; 0: there is no line.
+    /// The estimate of the load line, 1/s; 0 means that there is no load line.
     pub rps: f64,
-    /// Lower end of the 90 % interval.
+    /// Lower end of the 90 % interval of the load line, 1/s.
     pub lower: f64,
-    /// Upper end of the interval; `None`: no rate broke the SLO.
+    /// Upper end of the 90 % interval of the load line, 1/s; `None` means that no rate broke the
+    /// SLO.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub upper: Option<f64>,
-    /// Whether a separate trial at the lower end confirmed the line.
+    /// Whether a separate trial at the lower end of the interval confirmed the load line.
     pub confirmed: bool,
 }
 
@@ -82,10 +84,11 @@ pub struct SummaryValue {
 }
 
 impl StudySummary {
-    /// Most functions in a summary.
+    /// The maximum number of functions in a summary.
     pub const FUNCTIONS_MAX: usize = 8;
 
-    /// Whether every figure is in its valid range: a damaged or hostile file can contain any JSON.
+    /// Returns whether every figure is in its valid range: a damaged or hostile file can contain
+    /// any JSON.
     pub fn is_bounded(&self) -> bool {
         let is_rate = |value: f64| value.is_finite() && (0.0..=1e12).contains(&value);
         let line =

@@ -6,9 +6,9 @@
 //!     varint  = little-endian groups of seven bits, the last without the eighth (LEB128)
 //! ```
 //!
-//! An absent field has its default. A reader skips and counts unknown tags, so that later writers
-//! may add figures. The tag decides whether a value is a number (varint), bytes, or a nested
-//! message.
+//! A field that is absent has its default value. A reader skips and counts unknown tags, so that
+//! later writers may add figures. The tag decides whether a value is a number (varint), bytes, or a
+//! nested message.
 //!
 //! Not here: the meaning of tags, and checksums (`codec`).
 
@@ -52,7 +52,8 @@ pub(crate) enum Field {
     Unknown,
 }
 
-/// The unread part of a message. Every method returns `None` for bytes that no writer produces.
+/// The part of a message that is not read yet. Every method returns `None` for bytes that no writer
+/// produces.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) bytes: &'a [u8],
@@ -80,7 +81,8 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// Reads a number of items of at least one byte each: at most the number of bytes left.
+    /// Reads a number of items that take at least one byte each. The number is at most the number
+    /// of bytes left.
     pub(crate) fn length(&mut self) -> Option<usize> {
         let length = usize::try_from(self.varint()?).ok()?;
         (length <= self.bytes.len()).then_some(length)
@@ -93,7 +95,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// The value of a field with a single number.
+    /// Returns the value of a field that consists of a single number.
     pub(crate) fn number(mut self) -> Option<u64> {
         let value = self.varint()?;
         self.is_empty().then_some(value)
@@ -135,12 +137,12 @@ mod tests {
 
     proptest! {
         #[test]
-        fn fields_come_back(fields in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..300)), 0..6)) {
+        fn tagged_fields_round_trip(fields in prop::collection::vec((any::<u32>(), prop::collection::vec(any::<u8>(), 0..300)), 0..6)) {
             prop_assert_eq!(read(&message(&fields)), Some(fields));
         }
 
         #[test]
-        fn numbers_come_back(value in any::<u64>()) {
+        fn varints_round_trip(value in any::<u64>()) {
             let mut out = Vec::new();
             varint(&mut out, value);
             prop_assert_eq!(Reader::new(&out).number(), Some(value));
@@ -149,14 +151,14 @@ mod tests {
         }
 
         #[test]
-        fn any_bytes_are_read_within_their_length(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+        fn any_bytes_are_decoded_within_their_length(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
             let held: usize = read(&bytes).unwrap_or_default().iter().map(|(_, value)| value.len()).sum();
             prop_assert!(held <= bytes.len());
         }
     }
 
     #[test]
-    fn a_cut_message_is_refused_unless_it_is_cut_between_fields() {
+    fn a_message_truncated_inside_a_field_is_refused() {
         let fields = [(1, vec![7; 3]), (300, vec![]), (2, vec![9; 200])];
         let whole = message(&fields);
         let ends: Vec<usize> = (0..=3).map(|count| message(&fields[..count]).len()).collect();
@@ -173,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_of_a_default() {
+    fn default_values_are_not_encoded() {
         let mut out = Vec::new();
         number(&mut out, 5, 0);
         assert!(out.is_empty());

@@ -1,5 +1,5 @@
-//! Counts by a small number, such as responses by status: few keys, one of them far more frequent
-//! than the rest.
+//! Counts by a small number, such as responses by status. A tally has few keys, and one key is far
+//! more frequent than all other keys.
 
 /// Counts by key, ascending by key. In a stored tally every count is above 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,22 +22,22 @@ impl Tally {
         }
     }
 
-    /// The count of `key`.
+    /// Returns the count of `key`.
     pub fn get(&self, key: u16) -> u64 {
         self.0.iter().find(|(mine, _)| *mine == key).map_or(0, |(_, count)| *count)
     }
 
-    /// The keys with their counts, ascending by key.
+    /// Returns the keys with their counts, ascending by key.
     pub fn iter(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
         self.0.iter().copied()
     }
 
-    /// The sum of all counts.
+    /// Returns the sum of all counts.
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()
     }
 
-    /// Whether all counts are 0.
+    /// Returns whether all counts are 0.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_ascend_by_key_whatever_the_order_they_come_in() {
+    fn tally_counts_are_sorted_by_key() {
         let mut tally = Tally::default();
         [404, 200, 200, 503, 200].into_iter().for_each(|status| tally.add(status, 1));
         assert_eq!(tally.iter().collect::<Vec<_>>(), [(200, 3), (404, 1), (503, 1)]);

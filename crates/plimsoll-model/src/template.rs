@@ -1,16 +1,16 @@
 //! Templates of texts that the engine fills in for each request: `/items?page={{ int(1,50) }}`. A
 //! template is parsed once; the engine draws its values.
 //!
-//! Between `{{` and `}}` is one of these: a function with its arguments, `env.NAME`, a column of a
-//! table (`user.name`), or the name of a capture. It can also be a text in quotation marks, which
-//! stands for itself (`{{ "{{" }}`). After `|` follows an escape: `json` for the inside of a JSON
-//! string, `url` for percent-encoding.
+//! The text between `{{` and `}}` is a function with its arguments, `env.NAME`, a column of a table
+//! (`user.name`), or the name of a capture. A text in quotation marks, such as `{{ "{{" }}`, stands
+//! for itself. An escape may follow after `|`: `json` for the inside of a JSON string, `url` for
+//! percent-encoding.
 
 use crate::redact::{self, Redact};
 
 /// Longest result of `text(n)` and `hex(n)`, in characters.
 pub const DRAWN_CHARS_MAX: u32 = 1 << 20;
-/// Most choices of one `pick`.
+/// The maximum number of choices of one `pick`.
 const CHOICES_MAX: usize = 10_000;
 
 /// A parsed template: a text that contains values to fill in.
@@ -37,14 +37,14 @@ pub enum ValueWriting {
     Plain,
     /// The value is escaped as the inside of a JSON string.
     Json,
-    /// Percent-encoding of all reserved characters of a URL.
+    /// The value is percent-encoded, including all reserved characters of a URL.
     Url,
 }
 
 /// A value of a template, to be filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
-    /// A random whole number, both ends included.
+    /// A random whole number between two limits, which are included.
     Int {
         /// The least possible number.
         from: i64,
@@ -65,7 +65,7 @@ pub enum Value {
     /// Random hexadecimal digits, with this length.
     Hex(u32),
     /// The current time in UTC, in this format.
-    Now(Vec<TimePiece>),
+    Now(Vec<TimeFormatPiece>),
     /// The number of the request or session, from 1.
     Seq,
     /// One of these texts, chosen at random.
@@ -84,7 +84,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// Whether the value is a number, which JSON has without quotation marks.
+    /// Returns whether the value is a number, which JSON has without quotation marks.
     pub fn is_number(&self) -> bool {
         matches!(self, Value::Int { .. } | Value::Float { .. } | Value::Seq)
     }
@@ -92,7 +92,7 @@ impl Value {
 
 /// A piece of a time format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TimePiece {
+pub enum TimeFormatPiece {
     /// Fixed text.
     Text(String),
     /// The year (`%Y`).
@@ -113,7 +113,7 @@ pub enum TimePiece {
     Epoch,
 }
 
-/// Why a text is no valid template: a sentence with the way out.
+/// Why a text is no valid template: a sentence that says how to correct the template.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct TemplateError(String);
@@ -161,13 +161,13 @@ impl Template {
         Ok(parts)
     }
 
-    /// Length in bytes of the value at the beginning of `text`, including its braces; `None`: its
-    /// closing braces are missing.
+    /// Returns the length in bytes of the value at the beginning of `text`, including its braces;
+    /// `None` means that the closing braces are missing.
     pub fn value_length(text: &str) -> Option<usize> {
         closing(text.strip_prefix("{{")?).map(|at| at + 4)
     }
 
-    /// The values of the template, in order.
+    /// Returns the values of the template, in order.
     pub fn values(&self) -> impl Iterator<Item = &Value> {
         self.parts.iter().filter_map(|part| match part {
             TemplatePart::Value(value, _) => Some(value),
@@ -175,13 +175,13 @@ impl Template {
         })
     }
 
-    /// Whether the template has no values.
+    /// Returns whether the template has no values.
     pub fn is_fixed(&self) -> bool {
         self.values().next().is_none()
     }
 
     /// Returns the text with `value` in place of each value.
-    pub fn with_all(&self, value: &str) -> String {
+    pub fn replace_values(&self, value: &str) -> String {
         let part = |part: &TemplatePart| match part {
             TemplatePart::Text(text) => text.clone(),
             TemplatePart::Value(..) => value.to_owned(),
@@ -195,11 +195,12 @@ impl Template {
 pub fn target_shown(text: &str, how: Redact) -> String {
     // A plain word, which redaction does not change.
     const VALUE: &str = "valueofplimsoll";
-    let text = Template::parse(text).map_or_else(|_| redact::REDACTED.to_owned(), |template| template.with_all(VALUE));
+    let text =
+        Template::parse(text).map_or_else(|_| redact::REDACTED.to_owned(), |template| template.replace_values(VALUE));
     redact::target(&text, how).replace(VALUE, "{}")
 }
 
-/// The offset of the `}}` that ends an expression, outside quotation marks.
+/// Returns the offset of the `}}` that ends an expression, outside quotation marks.
 fn closing(inside: &str) -> Option<usize> {
     let mut quote = None;
     for (at, c) in inside.char_indices() {
@@ -260,7 +261,7 @@ fn value(text: &str) -> Result<Value, TemplateError> {
     }
 }
 
-/// Whether a word is a valid name.
+/// Returns whether a word is a valid name.
 pub fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
         && word.chars().all(|c| c.is_alphanumeric() || c == '_' || c == '-')
@@ -341,7 +342,7 @@ const USAGE: [&str; 9] = [
     "env(\"NAME\")",
 ];
 
-fn time_pieces(format: &str) -> Result<Vec<TimePiece>, TemplateError> {
+fn time_pieces(format: &str) -> Result<Vec<TimeFormatPiece>, TemplateError> {
     let mut pieces = Vec::new();
     let mut text = String::new();
     let mut chars = format.chars();
@@ -350,31 +351,31 @@ fn time_pieces(format: &str) -> Result<Vec<TimePiece>, TemplateError> {
             text.push(c);
             continue;
         }
-        let known: &[TimePiece] = match chars.next() {
+        let known: &[TimeFormatPiece] = match chars.next() {
             Some('%') => {
                 text.push('%');
                 continue;
             }
-            Some('Y') => &[TimePiece::Year],
-            Some('m') => &[TimePiece::Month],
-            Some('d') => &[TimePiece::Day],
-            Some('H') => &[TimePiece::Hour],
-            Some('M') => &[TimePiece::Minute],
-            Some('S') => &[TimePiece::Second],
-            Some('L') => &[TimePiece::Milli],
-            Some('s') => &[TimePiece::Epoch],
+            Some('Y') => &[TimeFormatPiece::Year],
+            Some('m') => &[TimeFormatPiece::Month],
+            Some('d') => &[TimeFormatPiece::Day],
+            Some('H') => &[TimeFormatPiece::Hour],
+            Some('M') => &[TimeFormatPiece::Minute],
+            Some('S') => &[TimeFormatPiece::Second],
+            Some('L') => &[TimeFormatPiece::Milli],
+            Some('s') => &[TimeFormatPiece::Epoch],
             other => {
                 let other = other.map_or_else(String::new, String::from);
                 return error(format!("now: %{other} is unknown: use %Y %m %d %H %M %S %L (ms) %s (s since 1970) %%"));
             }
         };
         if !text.is_empty() {
-            pieces.push(TimePiece::Text(std::mem::take(&mut text)));
+            pieces.push(TimeFormatPiece::Text(std::mem::take(&mut text)));
         }
         pieces.extend_from_slice(known);
     }
     if !text.is_empty() {
-        pieces.push(TimePiece::Text(text));
+        pieces.push(TimeFormatPiece::Text(text));
     }
     Ok(pieces)
 }
@@ -384,7 +385,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn templates_parse_or_say_why_not() {
+    fn templates_parse_or_explain_the_error() {
         let text = |text: &str| TemplatePart::Text(text.to_owned());
         let value = |value| TemplatePart::Value(value, ValueWriting::Plain);
         for (source, expect) in [
@@ -409,7 +410,10 @@ mod tests {
                 "{{ env.TOKEN }}{{ token }}",
                 Ok(vec![value(Value::Env("TOKEN".into())), value(Value::Captured("token".into()))]),
             ),
-            ("{{ now(\"%Y%%\") }}", Ok(vec![value(Value::Now(vec![TimePiece::Year, TimePiece::Text("%".into())]))])),
+            (
+                "{{ now(\"%Y%%\") }}",
+                Ok(vec![value(Value::Now(vec![TimeFormatPiece::Year, TimeFormatPiece::Text("%".into())]))]),
+            ),
             ("a } b }} c", Ok(vec![text("a } b }} c")])),
             ("{{ int(1,50)", Err("no closing }}")),
             ("{{ int(5,1) }}", Err("more than")),

@@ -1,10 +1,10 @@
-//! The conditions of an experiment ([`Terms`]): everything but its question ([`crate::spec`]). The
-//! conditions say how targets are reached, what is watched, what fails the command, and where
+//! The conditions of an experiment ([`Terms`]): everything except its question ([`crate::spec`]).
+//! The conditions say how targets are reached, what is watched, what fails the command, and where
 //! results go.
 //!
 //! `Terms<String>` is complete and executable; `Terms<RedactedText>` is its record in a run file.
-//! Only [`Terms::record`] converts from the first to the second. [`Terms::map`] visits every text
-//! that may contain a secret.
+//! Only [`Terms::record`] converts complete terms into their record. [`Terms::map`] visits every
+//! text that may contain a secret.
 //!
 //! Not here: which text is a secret ([`crate::redact`]), how redacted inputs are restored
 //! ([`crate::completion`]), and flags.
@@ -37,41 +37,41 @@ pub enum TextKind {
     Header,
     /// A request body.
     Body,
-    /// The file of the traffic.
+    /// The path of the traffic file.
     Traffic,
     /// The path of the script file.
     Script,
     /// An argument of a script.
     Argument,
-    /// A replayed log.
+    /// The path of a replayed log.
     Log,
     /// The path of a unix socket.
     Unix,
-    /// The file of trusted issuers.
+    /// The path of the file with the certificates of trusted issuers.
     Issuers,
-    /// The file of the client certificate.
+    /// The path of the client certificate.
     Certificate,
-    /// The file of the certificate's key.
+    /// The path of the client certificate's key.
     Key,
-    /// A `.proto` file.
+    /// The path of a `.proto` file.
     Proto,
-    /// A folder for imports of `.proto` files.
+    /// The path of a folder for imports of `.proto` files.
     ProtoPath,
-    /// A descriptor set of gRPC messages.
+    /// The path of a descriptor set of gRPC messages.
     DescriptorSet,
-    /// The watched control group.
+    /// The path of the watched control group.
     Cgroup,
-    /// The metrics endpoint of the server.
+    /// The URL of the server's metrics endpoint.
     Metrics,
-    /// The profile endpoint of the server.
+    /// The URL of the server's profile endpoint.
     Profiles,
-    /// A cheap path of the server.
+    /// The URL of a cheap path of the server, with which an intervention compares the target.
     Reference,
     /// A header field that identifies another client.
     Identity,
     /// The command that changes a server setting.
     Vary,
-    /// Another request body: text, or `@` and a file.
+    /// A second request body, which an intervention sends: text, or `@` and a file.
     OtherBody,
     /// The command that starts build A.
     BuildA,
@@ -83,7 +83,7 @@ pub enum TextKind {
     Build,
     /// The command that starts a built server.
     Start,
-    /// An output path: recorded, and never needed for a rerun.
+    /// An output path: the record contains the path, but a rerun does not need it.
     Place,
 }
 
@@ -121,8 +121,8 @@ impl TextKind {
         }
     }
 
-    /// The flag that gives the text for a rerun; empty for script arguments, which follow at the
-    /// end.
+    /// Returns the flag that gives the text for a rerun; empty for script arguments, which follow
+    /// at the end.
     pub fn flag(self) -> &'static str {
         match self {
             TextKind::Url => "url",
@@ -155,7 +155,7 @@ impl TextKind {
         }
     }
 
-    /// Whether the text is a shell command.
+    /// Returns whether the text is a shell command.
     pub fn is_command(self) -> bool {
         use TextKind::{BeforeBlock, Build, BuildA, BuildB, Start, Vary};
         matches!(self, BuildA | BuildB | BeforeBlock | Build | Start | Vary)
@@ -171,43 +171,47 @@ pub struct Terms<T> {
     /// Whether the demo shows the search only.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub demo_quick: bool,
-    /// How each target is identified, in order.
+    /// The properties by which a rerun identifies each target, in the order of the targets.
     pub targets: Vec<TargetTerms>,
-    /// How much of texts records and reports redact.
+    /// Which texts are redacted in records and reports.
     #[serde(default)]
     pub redact: Redact,
     /// Whether load may go to addresses that are neither loopback nor private.
     pub public: bool,
-    /// Whether each target gets one preflight request, which checks that it responds.
+    /// Whether each target gets one preflight request, which checks that the target responds.
     pub preflight: bool,
-    /// Traffic from a file, with its options; `None`: another source.
+    /// Traffic from a file, with its options; `None` means that the traffic has another source.
     pub mix: Option<MixTerms<T>>,
-    /// Traffic from a script, with its options; `None`: another source.
+    /// Traffic from a script, with its options; `None` means that the traffic has another source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub script: Option<ScriptTerms<T>>,
-    /// Traffic from logs, with the options of the replay; `None`: another source.
+    /// Traffic from logs, with the options of the replay; `None` means that the traffic has another
+    /// source.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub replay: Option<ReplayTerms<T>>,
     /// The source of the request body.
-    pub body: Option<BodyFrom<T>>,
-    /// The source of gRPC message types; `None`: the server's reflection.
+    pub body: Option<BodySource<T>>,
+    /// The source of gRPC message types; `None` means the server's reflection.
     pub schema: Option<SchemaTerms<T>>,
-    /// Host and port to connect to, in place of the URL's.
+    /// Host and port to connect to, in place of the host and port of the URL.
     pub connect_to: Option<(String, u16)>,
-    /// The file of trusted issuers; `None`: those of the system.
+    /// The file with the certificates of trusted issuers; `None` means the issuers that the system
+    /// trusts.
     pub issuers: Option<T>,
     /// The file of the client certificate.
     pub certificate: Option<T>,
-    /// The file of the certificate's key; `None`: the certificate's file contains it.
+    /// The file of the certificate's key; `None` means that the certificate's file contains the
+    /// key.
     pub key: Option<T>,
-    /// Most concurrent connections; `None`: the default, adapted to the machine.
+    /// The maximum number of concurrent connections; `None` means the default, adapted to the
+    /// machine.
     pub connections_max: Option<u32>,
-    /// How this machine generates its load.
+    /// The workers and local addresses with which this machine generates its load.
     pub injector: InjectorTerms,
-    /// The machines that make the load in place of this one.
+    /// The machines that generate the load in place of this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fleet: Option<FleetTerms>,
-    /// What of the server is watched, and how.
+    /// The process, metrics and control group of the server that plimsoll watches.
     pub probes: ProbesTerms<T>,
     /// Profiles to take after the measurement.
     pub profiles: Option<ProfilesTerms<T>>,
@@ -216,9 +220,10 @@ pub struct Terms<T> {
     pub changes: ChangeTerms<T>,
     /// How builds under test are started.
     pub builds: BuildsTerms<T>,
-    /// The condition that fails the command.
+    /// The condition (`--fail-if`) under which the command fails.
     pub fail_if: Option<String>,
-    /// The result of an undecided gate; `None`: it has its own exit code.
+    /// The result of an undecided gate; `None` means that an undecided gate has an exit code of its
+    /// own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_inconclusive: Option<OnInconclusive>,
     /// Where results are written, and in which form.
@@ -249,31 +254,33 @@ impl OnInconclusive {
 /// The properties by which a rerun identifies a target.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TargetTerms {
-    /// Targets with the same number have equal requests, secrets included.
+    /// A number for the target's requests: targets with equal requests, secrets included, have
+    /// equal numbers.
     pub number: u32,
     /// Whether the URL has user and password, which become the `Authorization` field.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub user_info: bool,
 }
 
-/// Traffic from a file, and defaults for it.
+/// Traffic from a file, and defaults for the requests in the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MixTerms<T> {
     /// The path of the traffic file.
     pub file: T,
-    /// Base URLs of the targets; empty: the file has the base URL.
+    /// Base URLs of the targets; an empty list means that the file has the base URL.
     pub bases: Vec<T>,
     /// Header fields (`Name: value`) for requests without a field of that name.
     pub headers: Vec<T>,
-    /// Successful statuses for requests without their own.
+    /// The statuses that count as success, for requests without statuses of their own.
     pub ok_status: StatusSet,
-    /// Successful gRPC statuses for calls without their own; `None`: `OK`.
+    /// The gRPC statuses that count as success, for calls without statuses of their own; `None`
+    /// means `OK`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ok_grpc: Option<GrpcStatusSet>,
-    /// Whether each message of a stream waits for the response to the one before.
+    /// Whether each message of a stream waits for the response to the message before.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_turn: bool,
-    /// Timeout of requests without their own, ns.
+    /// Timeout of requests that have no timeout of their own, ns.
     pub timeout_ns: u64,
 }
 
@@ -282,7 +289,8 @@ pub struct MixTerms<T> {
 pub struct ScriptTerms<T> {
     /// The path of the script.
     pub file: T,
-    /// The digest of its text ([`redact::digest`]): another text is another load.
+    /// The digest of the script's text ([`redact::digest`]). A changed script describes another
+    /// load.
     pub digest: String,
     /// The arguments of the script after the URL, in order.
     pub args: Vec<T>,
@@ -318,13 +326,14 @@ pub struct ReplayTerms<T> {
     pub speed_milli: u64,
     /// Number of visitors relative to the log, in thousandths.
     pub scale_milli: u64,
-    /// Patterns of requests to replay; empty: all.
+    /// Patterns of requests to replay; an empty list means all requests.
     pub only: Vec<String>,
     /// Patterns of requests to skip.
     pub skip: Vec<String>,
     /// Whether requests with unsafe methods are sent.
     pub with_unsafe: bool,
-    /// Length of the replayed beginning, ns of the load; `None`: all.
+    /// Length of the replayed first part of the log, in ns of load time; `None` means the whole
+    /// log.
     pub length_ns: Option<u64>,
     /// Whether loads of any rate are drawn from the log's sessions, in place of a replay at logged
     /// times.
@@ -335,11 +344,11 @@ pub struct ReplayTerms<T> {
 /// How lines of a log are parsed, in the syntax of the command line.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogReadingTerms {
-    /// The format of the log; `None`: detected.
+    /// The format of the log; `None` means that plimsoll detects the format.
     pub log_format: Option<String>,
-    /// The paths of fields in JSON lines, such as `time=.ts`; `None`: the known paths.
+    /// The paths of fields in JSON lines, such as `time=.ts`; `None` means the usual paths.
     pub field: Option<String>,
-    /// The field that identifies visitors; `None`: address and user agent.
+    /// The field that identifies visitors; `None` means address and user agent.
     pub session: Option<String>,
     /// Additional path patterns to fold into one route.
     pub fold: Vec<String>,
@@ -350,7 +359,7 @@ pub struct LogReadingTerms {
 /// The source of a request body.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum BodyFrom<T> {
+pub enum BodySource<T> {
     /// A literal text on the command line.
     Text,
     /// Standard input, which can be read only once.
@@ -362,11 +371,11 @@ pub enum BodyFrom<T> {
 /// How this machine generates its load, as the user requested it.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct InjectorTerms {
-    /// Number of worker threads; `None`: chosen for the machine.
+    /// Number of worker threads; `None` means that plimsoll chooses the number for the machine.
     pub workers: Option<u32>,
-    /// How workers wait for events.
+    /// Whether idle workers poll for events instead of sleeping.
     pub spin: Spin,
-    /// Local addresses, used in turn; empty: the system chooses.
+    /// Local addresses, used in turn; an empty list means that the system chooses.
     pub sources: Vec<AddressRange>,
 }
 
@@ -374,14 +383,14 @@ pub struct InjectorTerms {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentLossPolicy {
-    /// The load continues with the other agents, and later loads have new shares.
+    /// The load continues with the remaining agents, which also share all later loads.
     #[default]
     Go,
     /// The load and the whole study end.
     Stop,
 }
 
-/// The machines that make the load in place of this one.
+/// A fleet: the machines that generate the load in place of this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FleetTerms {
     /// The URL of the fleet as given: `ssh://load1,load2`.
@@ -389,42 +398,44 @@ pub struct FleetTerms {
     /// Whether plimsoll copies its program to the machines for the study.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
-    /// The effect of a lost agent.
+    /// What happens to a load when an agent (a machine of the fleet) is lost.
     #[serde(default)]
     pub on_loss: AgentLossPolicy,
-    /// Largest accepted clock error, ns.
+    /// Largest accepted clock error of an agent, ns.
     pub skew_ns_max: u64,
-    /// The agents of a bus as given: `3` or `a1,a2`; `None`: all that are present.
+    /// The agents to use of those on a message bus, as a number or names: `3` or `a1,a2`; `None`
+    /// means all agents that are present.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agents: Option<String>,
-    /// Longest wait for agents, ns; `None`: the default.
+    /// Longest wait for agents, ns; `None` means the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wait_ns: Option<u64>,
-    /// Shares of the load as given: `2,1,1` or `a1=2,a2=1`; `None`: in proportion to calibrations,
-    /// or equal.
+    /// Shares of the load as given: `2,1,1` or `a1=2,a2=1`; `None` means shares in proportion to
+    /// calibrations, or equal shares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weights: Option<String>,
 }
 
-/// Default for the largest accepted clock error, ns.
+/// Default for the largest accepted clock error of an agent, ns.
 pub const SKEW_NS_MAX: u64 = 20_000_000;
 
-/// What of the server is watched, and how.
+/// The process, metrics and control group of the server that plimsoll watches.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ProbesTerms<T> {
-    /// Whether nothing is watched.
+    /// Whether plimsoll watches nothing of the server.
     #[serde(default)]
     pub none: bool,
-    /// The process to watch; without it and without a name, the listener on the target's address.
+    /// The id of the process to watch. Without an id and a name, plimsoll watches the process that
+    /// listens on the target's address.
     pub pid: Option<u32>,
     /// The name of the process to watch.
     pub process: Option<String>,
     /// The metrics endpoint of the server.
     pub metrics: Option<EndpointChoice<T>>,
-    /// The control group to watch; `None`: that of the process.
+    /// The control group to watch; `None` means the control group of the watched process.
     pub cgroup: Option<T>,
-    /// The server's machine, to be watched over a login; `None`: plimsoll watches from this
-    /// machine.
+    /// The server's machine, which plimsoll watches through a login on that machine; `None` means
+    /// that plimsoll watches from this machine.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchTerms>,
 }
@@ -432,9 +443,9 @@ pub struct ProbesTerms<T> {
 /// A server that is watched on its own machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WatchTerms {
-    /// The URL of that machine as given: `ssh://server1`.
+    /// The URL of the server's machine as given: `ssh://server1`.
     pub place: String,
-    /// Whether plimsoll copies its program there for the study.
+    /// Whether plimsoll copies its program to the server's machine for the study.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub copied: bool,
 }
@@ -445,7 +456,7 @@ pub struct WatchTerms {
 pub enum EndpointChoice<T> {
     /// The default endpoint of the target.
     ByTarget,
-    /// One URL, or one for each target.
+    /// One URL for all targets, or one URL for each target.
     At(Vec<T>),
 }
 
@@ -453,18 +464,19 @@ pub enum EndpointChoice<T> {
 const AUTO: &str = "auto";
 
 impl EndpointChoice<String> {
-    /// Parses the value of a flag. `two`: a comma may separate two URLs.
+    /// Parses the value of an endpoint flag. If `two` is true, a comma may separate two URLs.
     pub fn parse(place: &str, two: bool) -> EndpointChoice<String> {
         match place {
             AUTO => EndpointChoice::ByTarget,
-            place if two => EndpointChoice::At(two_urls(place)),
+            place if two => EndpointChoice::At(split_url_pair(place)),
             place => EndpointChoice::At(vec![place.to_owned()]),
         }
     }
 }
 
-/// Splits two URLs at a comma, or returns one. Other commas are part of a URL.
-fn two_urls(text: &str) -> Vec<String> {
+/// Splits a text with two URLs at the comma between the URLs. Other commas are part of a URL, so a
+/// text with a single URL is returned whole.
+fn split_url_pair(text: &str) -> Vec<String> {
     let is_url = |part: &str| part.starts_with("localhost") || part.contains([':', '/', '.']);
     let with_scheme = text.find(",http://").or_else(|| text.find(",https://"));
     let comma = with_scheme.or_else(|| text.find(',').filter(|at| is_url(&text[at + 1..])));
@@ -516,7 +528,8 @@ macro_rules! flag_terms {
         }
 
         impl $name<RedactedText> {
-            /// The flags that express these terms, in order: each with its name and optional value.
+            /// Returns the flags that express these terms, in order: each with its name and
+            /// optional value.
             pub fn flags(&self) -> Vec<(&'static str, Option<&str>)> {
                 let mut flags = Vec::new();
                 $(flag_terms!(@flags $form $flag flags, self.$field);)*
@@ -546,16 +559,16 @@ flag_terms! {
         /// Whether all interventions are forbidden: no request may be repeated in another form.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pub none: bool = switch("no-intervene"),
-        /// The URL of a cheap path of the same server; `None`: plimsoll tries a path that the
-        /// server does not have.
+        /// The URL of a cheap path of the same server; `None` means that plimsoll tries a path that
+        /// the server does not have.
         pub reference: Option<T> = text(Reference),
-        /// Header fields (`Name: value`) that identify other clients, one each.
+        /// Header fields (`Name: value`), each of which identifies another client.
         #[serde(default = "Vec::new")]
         pub identities: Vec<T> = texts(Identity),
         /// Another body for requests with a body: text, or `@` and a file.
         #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
         pub other_body: Option<T> = text(OtherBody),
-        /// Downstream processes that may be stopped for moments, by name or number.
+        /// Downstream processes that an intervention may stop for short times, by name or number.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub may_signal: Vec<String> = words("may-signal"),
         /// The command that changes a server setting, with a placeholder for the value.
@@ -567,8 +580,9 @@ flag_terms! {
 /// Longest name of a revision, in characters.
 const REVISION_CHARS_MAX: usize = 200;
 
-/// The revision in a side `git:REV`; `None`: the side is a command. Names that git could read as a
-/// flag, or with unusual characters, are refused.
+/// Returns the revision of a build that is given as `git:REV`; `None` means that the build is given
+/// as a command. A revision is refused if git could read its name as a flag, or if the name has
+/// unusual characters.
 pub fn revision(side: &str) -> Option<&str> {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || "-_./@^~{}+#".contains(c);
     let name = side.strip_prefix("git:")?;
@@ -602,7 +616,7 @@ pub struct BuildsTerms<T> {
 pub struct OutputTerms<T> {
     /// Whether the result is a JSON document in place of text.
     pub json: bool,
-    /// Whether each event is a line of JSON, and the result the last line.
+    /// Whether the output is JSON lines: one line for each event, and the result as the last line.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub json_lines: bool,
     /// Whether the text has all figures, not only the first screen.
@@ -614,7 +628,7 @@ pub struct OutputTerms<T> {
     pub file: Option<T>,
     /// Folder and base name of several result files.
     pub files: Option<(T, T)>,
-    /// The folder of run files without their own path; `None`: the default.
+    /// The folder of run files without their own path; `None` means the default.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub store: Option<T>,
     /// Tags of the run: `key` and `value`. A tag that looks like a secret is refused.
@@ -623,13 +637,13 @@ pub struct OutputTerms<T> {
 }
 
 impl<T> OutputTerms<T> {
-    /// Whether the result is text.
+    /// Returns whether the result is output as text, not as JSON.
     pub fn is_text(&self) -> bool {
         !self.json && !self.json_lines
     }
 }
 
-/// Default for [`BuildsTerms::start_ns_max`].
+/// Default for the longest time from the start of a build to its first response, ns.
 pub const START_NS_MAX: u64 = 30_000_000_000;
 
 impl<T> Default for BuildsTerms<T> {
@@ -647,7 +661,7 @@ impl<T> Default for BuildsTerms<T> {
 }
 
 impl<T> Default for Terms<T> {
-    /// Conditions of one target, with all defaults.
+    /// Returns the conditions of one target, with all defaults.
     fn default() -> Self {
         Terms {
             demo: false,
@@ -739,9 +753,9 @@ impl<T> Terms<T> {
             },
             body: match &self.body {
                 None => None,
-                Some(BodyFrom::Text) => Some(BodyFrom::Text),
-                Some(BodyFrom::Input) => Some(BodyFrom::Input),
-                Some(BodyFrom::File(path)) => Some(BodyFrom::File(each(TextKind::Body, path)?)),
+                Some(BodySource::Text) => Some(BodySource::Text),
+                Some(BodySource::Input) => Some(BodySource::Input),
+                Some(BodySource::File(path)) => Some(BodySource::File(each(TextKind::Body, path)?)),
             },
             schema: match &self.schema {
                 None => None,

@@ -11,13 +11,13 @@ pub struct TlsSpec {
     pub verify: bool,
     /// Whether a new connection may resume an earlier session.
     pub resume: bool,
-    /// Protocols offered (ALPN), the preferred first.
+    /// Protocols that the client offers (ALPN), the preferred protocol first.
     pub alpn: Vec<String>,
-    /// Certificates of trusted issuers, DER.
+    /// Certificates of trusted issuers, in DER format.
     pub roots: Vec<Vec<u8>>,
-    /// The client certificate and its chain, PEM.
+    /// The client certificate and its chain, in PEM format.
     pub certificate_pem: Option<Vec<u8>>,
-    /// The key of the client certificate, PEM.
+    /// The key of the client certificate, in PEM format.
     pub key_pem: Option<Vec<u8>>,
 }
 
@@ -52,9 +52,9 @@ pub enum TlsFailure {
     Revoked = 4,
     /// The server's certificate is invalid in another way (its form, purpose or signature).
     BadCertificate = 5,
-    /// The server demands a client certificate, or another one.
+    /// The server demands a client certificate, or another client certificate.
     ClientCertificate = 6,
-    /// No protocol version, cipher or application protocol in common.
+    /// Client and server have no protocol version, cipher or application protocol in common.
     NothingInCommon = 7,
     /// The bytes from the server are not TLS.
     NotTls = 8,
@@ -89,12 +89,12 @@ impl TlsFailure {
         TlsFailure::Other,
     ];
 
-    /// The reason with this number; an unknown number is `Other`.
-    pub fn of_number(number: u16) -> TlsFailure {
+    /// Returns the reason with this number; an unknown number is `Other`.
+    pub fn for_number(number: u16) -> TlsFailure {
         TlsFailure::ALL.get(usize::from(number)).copied().unwrap_or(TlsFailure::Other)
     }
 
-    /// The name of the reason in JSON.
+    /// Returns the name of the reason in JSON.
     pub fn name(self) -> &'static str {
         match self {
             TlsFailure::Expired => "expired",
@@ -114,7 +114,7 @@ impl TlsFailure {
         }
     }
 
-    /// The reason in words, shown after "TLS failed:".
+    /// Returns the reason in words, shown after "TLS failed:".
     pub fn text(self) -> &'static str {
         match self {
             TlsFailure::Expired => "the server's certificate has expired",
@@ -125,10 +125,10 @@ impl TlsFailure {
             TlsFailure::BadCertificate => "the server's certificate is not valid",
             TlsFailure::ClientCertificate => "the server requires a client certificate that it trusts",
             TlsFailure::NothingInCommon => "no version (1.2 or 1.3), cipher or protocol in common with the server",
-            TlsFailure::NotTls => "the server does not speak TLS there",
+            TlsFailure::NotTls => "the server does not speak TLS on this port",
             TlsFailure::Closed => "the server closed the connection during the handshake",
             TlsFailure::Reset => "the server reset the connection during the handshake",
-            TlsFailure::Alert => "the server ended it with an alert",
+            TlsFailure::Alert => "the server ended the handshake with an alert",
             TlsFailure::BadRecord => "a record was damaged",
             TlsFailure::Other => "the handshake failed",
         }
@@ -140,10 +140,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reasons_have_the_number_they_stand_at() {
+    fn tls_failure_numbers_match_their_order() {
         for (number, reason) in TlsFailure::ALL.into_iter().enumerate() {
-            assert_eq!((reason as usize, TlsFailure::of_number(number as u16)), (number, reason));
+            assert_eq!((reason as usize, TlsFailure::for_number(number as u16)), (number, reason));
         }
-        assert_eq!(TlsFailure::of_number(99), TlsFailure::Other);
+        assert_eq!(TlsFailure::for_number(99), TlsFailure::Other);
     }
 }

@@ -1,5 +1,5 @@
 //! The requests of a load: the origin, each route with its successful statuses, and the rule that
-//! chooses the next route. A single URL is a list of one.
+//! chooses the next route. A single URL is a list with one route.
 //!
 //! Not here: times and users ([`crate::load`]), transport ([`crate::carriage`]), the bytes on the
 //! wire.
@@ -23,7 +23,7 @@ pub struct Origin {
     pub scheme: String,
     /// The host of the URL.
     pub host: String,
-    /// The port; the scheme's default if the URL has none.
+    /// The port of the URL, or the scheme's default port if the URL has no port.
     pub port: u16,
 }
 
@@ -34,18 +34,18 @@ impl std::fmt::Display for Origin {
 }
 
 impl Origin {
-    /// Whether the origin uses TLS.
+    /// Returns whether the origin uses TLS.
     pub fn is_secure(&self) -> bool {
         matches!(self.scheme.as_str(), "https" | "grpcs")
     }
 
-    /// Whether the requests are gRPC calls.
+    /// Returns whether the requests are gRPC calls.
     pub fn is_grpc(&self) -> bool {
         matches!(self.scheme.as_str(), "grpc" | "grpcs")
     }
 }
 
-/// An HTTP request, before it is encoded.
+/// An HTTP request, not yet encoded as bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     /// The HTTP method.
@@ -72,7 +72,7 @@ pub struct Route {
     pub label: String,
     /// The request that the route sends.
     pub request: Request,
-    /// The weight among all routes; 0: never sent.
+    /// The weight of the route among all routes; 0 means that the route is never sent.
     pub weight: u32,
     /// The HTTP statuses that count as success for the route.
     pub ok_status: StatusSet,
@@ -83,9 +83,9 @@ pub struct Route {
     pub template_parts: TemplateFlags,
     /// Expectations of a response beyond its status.
     pub expect: Expectations,
-    /// Values to capture from a response. A response that lacks one counts as failed.
+    /// Values to capture from a response. A response without one of these values counts as failed.
     pub captures: Vec<AnswerCapture>,
-    /// Most redirects to follow as part of one request; 0: none.
+    /// The maximum number of redirects to follow as part of one request; 0 means none.
     pub follow: u8,
     /// The gRPC part, if the request is a gRPC call.
     pub grpc: Option<GrpcCall>,
@@ -103,18 +103,18 @@ pub struct TemplateFlags {
 }
 
 impl TemplateFlags {
-    /// Whether any part is a template.
+    /// Returns whether any part is a template.
     pub fn any(self) -> bool {
         self.target || self.headers || self.body
     }
 }
 
 impl Route {
-    /// Most redirects that a user may allow for a request.
+    /// The maximum number of redirects that a user may allow for a request.
     pub const FOLLOW_MAX: u8 = 20;
 
-    /// A route with the default statuses and a timeout of 30 s. Its label is the method and the
-    /// redacted path.
+    /// Creates a route with the default statuses and a timeout of 30 s. Its label is the method and
+    /// the redacted path.
     pub fn new(request: Request) -> Route {
         let path = request.target.split(['?', '#']).next().unwrap_or_default();
         Route {
@@ -131,9 +131,9 @@ impl Route {
         }
     }
 
-    /// The request as sent. For a gRPC call, its body is the messages, and it has gRPC's header
-    /// fields.
-    pub fn on_wire(&self) -> Cow<'_, Request> {
+    /// Returns the request as sent. For a gRPC call, its body is the messages, and it has gRPC's
+    /// header fields.
+    pub fn as_sent(&self) -> Cow<'_, Request> {
         let Some(call) = &self.grpc else { return Cow::Borrowed(&self.request) };
         let mut request = self.request.clone();
         request.body = call.content.clone().unwrap_or_default();
@@ -165,13 +165,13 @@ pub enum Choice {
     Listed,
 }
 
-/// Requests sent once a load: setup before the load, and teardown after it. They do not count in
-/// any figure.
+/// Requests that are sent once for each load: setup requests before the load, and teardown requests
+/// after the load. These requests do not count in any figure.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct SetupTeardown {
     /// Setup requests, in order; a failure prevents the load.
     pub setup: Vec<OneOffRoute>,
-    /// Teardown requests, in order. They are sent however the load ended.
+    /// Teardown requests, in order; plimsoll sends these requests however the load ended.
     pub cleanup: Vec<OneOffRoute>,
     /// Values captured by the setup, by name; never recorded.
     pub captured_values: Vec<(String, String)>,
@@ -182,24 +182,24 @@ pub struct SetupTeardown {
 pub struct OneOffRoute {
     /// The request, with its expectations and captures.
     pub route: Route,
-    /// How often the request is sent, one after the other.
+    /// How often the request is sent; each repetition follows the response to the one before.
     pub times: u32,
     /// Whether the load continues if the request fails.
     pub may_fail: bool,
 }
 
 impl SetupTeardown {
-    /// Whether there are no setup and teardown requests.
+    /// Returns whether there are no setup and teardown requests.
     pub fn is_empty(&self) -> bool {
         self.setup.is_empty() && self.cleanup.is_empty()
     }
 
-    /// All setup and teardown requests.
+    /// Returns all setup and teardown requests.
     pub fn requests(&self) -> impl Iterator<Item = &OneOffRoute> {
         self.setup.iter().chain(&self.cleanup)
     }
 
-    /// The value that the setup captured under this name.
+    /// Returns the value that the setup captured under this name.
     pub fn captured_value(&self, name: &str) -> Option<&str> {
         self.captured_values.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
@@ -208,7 +208,7 @@ impl SetupTeardown {
 /// All requests of a load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Traffic {
-    /// Scheme, host and port.
+    /// Scheme, host and port of every request.
     pub origin: Origin,
     /// The routes; never empty.
     pub routes: Vec<Route>,
@@ -216,8 +216,8 @@ pub struct Traffic {
     pub choice: Choice,
     /// Scenarios of sessions; empty without sessions.
     pub scenarios: Vec<Scenario>,
-    /// The route of the preflight request, which checks that the server responds; `None`: no route
-    /// is safe to send once more.
+    /// The route of the preflight request, which checks that the server responds; `None` means that
+    /// no route is safe to send once more.
     pub first: Option<RouteNumber>,
     /// Tables of values for requests.
     pub data: Vec<Arc<Data>>,
@@ -227,7 +227,7 @@ pub struct Traffic {
     pub setup_teardown: SetupTeardown,
     /// The request of each arrival, if a list defines it.
     pub request_list: Option<Arc<RequestList>>,
-    /// How much of the traffic records and reports redact.
+    /// Which parts of the traffic are redacted in records and reports.
     pub redact: Redact,
 }
 
@@ -248,12 +248,12 @@ impl Traffic {
         }
     }
 
-    /// The route of the preflight request.
+    /// Returns the route of the preflight request.
     pub fn first(&self) -> Option<&Route> {
         self.routes.get(usize::from(self.first?))
     }
 
-    /// The distinct names of captured values.
+    /// Returns the distinct names of captured values.
     pub fn captured(&self) -> Vec<&str> {
         let mut known = HashSet::new();
         let routes = self.routes.iter().chain(self.setup_teardown.requests().map(|asked| &asked.route));
@@ -261,19 +261,19 @@ impl Traffic {
         names.filter(|name| known.insert(*name)).collect()
     }
 
-    /// Whether this status counts as success for any route.
+    /// Returns whether this status counts as success for any route.
     pub fn succeeds(&self, status: u16) -> bool {
         self.routes.iter().any(|route| route.ok_status.contains(status))
     }
 
-    /// The longest timeout of any route, ns.
+    /// Returns the longest timeout of any route, ns.
     pub fn timeout_ns_max(&self) -> u64 {
         self.routes.iter().map(|route| route.timeout_ns).max().unwrap_or(0)
     }
 }
 
-/// A host as a URL spells it: an IPv6 address in brackets, so that its colons do not look like a
-/// port's.
+/// Returns the host as URLs contain it. An IPv6 address gets brackets, so that its colons do not
+/// look like the colon before a port.
 pub fn bracketed(host: &str) -> Cow<'_, str> {
     if host.contains(':') { format!("[{host}]").into() } else { host.into() }
 }
@@ -319,7 +319,7 @@ impl StatusSet {
         Ok(StatusSet { bits, text: text.to_owned() })
     }
 
-    /// Whether `status` is in the set.
+    /// Returns whether `status` is in the set.
     #[inline]
     pub fn contains(&self, status: u16) -> bool {
         let at = usize::from(status.wrapping_sub(100));
@@ -328,7 +328,7 @@ impl StatusSet {
 }
 
 impl Default for StatusSet {
-    /// The default set: 100-399, the usual meaning of success.
+    /// Returns the default set: 100-399, the usual meaning of success.
     fn default() -> Self {
         StatusSet::parse("100-399").unwrap_or_else(|_| unreachable!("a constant that parses"))
     }
@@ -352,7 +352,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_sets() {
+    fn status_sets_parse_or_fail() {
         for (text, inside, outside) in [
             ("100-399", vec![100, 200, 399], vec![99, 400, 600, 0]),
             ("2xx,404", vec![200, 299, 404], vec![300, 403]),

@@ -22,7 +22,7 @@ struct DigestedPlan<'a> {
     unix: bool,
     /// Spacing of arrivals in a search.
     search_arrivals: Option<&'static str>,
-    /// The load, if it is part of the question. A search sets its own load.
+    /// The load, if the load is part of the question. A search sets its own load.
     load: Option<DigestedLoad>,
 }
 

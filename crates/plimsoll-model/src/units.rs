@@ -5,13 +5,13 @@
 pub const MS: u64 = 1_000_000;
 /// Nanoseconds in a second.
 pub const SECOND: u64 = 1_000_000_000;
-/// Longest accepted time, ns: ten years. Sums of several still fit an i64.
+/// Longest accepted time, ns: ten years. The sum of several such times still fits an i64.
 pub const TIME_NS_MAX: u64 = 10 * 366 * 86_400 * 1_000_000_000;
 
 /// Why a number or time could not be read. The text has the input and the expected form.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UnitError {
-    /// Not a number with an optional SI suffix.
+    /// The text is not a number with an optional SI suffix.
     #[error("'{0}' is not a number; write for example 250, 10k or 1.5M")]
     Number(String),
     /// The text is not a whole, non-negative number.
@@ -20,7 +20,7 @@ pub enum UnitError {
     /// The text is not a time with a unit.
     #[error("'{0}' is not a time; write for example 250ms, 30s, 5m or 1h")]
     Duration(String),
-    /// Not a percentage or fraction between 0 and 1.
+    /// The text is not a percentage or a fraction between 0 and 1.
     #[error("'{0}' is not a share; write for example 99.9% or 0.999")]
     Share(String),
 }
@@ -52,8 +52,8 @@ pub fn parse_count(text: &str) -> Result<u64, UnitError> {
     Ok(number as u64)
 }
 
-/// Reads a time into nanoseconds: units `ns`, `us`, `ms`, `s`, `m`, `h`; they can follow each other
-/// (`1m30s`). A bare number is seconds, as in wrk.
+/// Reads a time into nanoseconds. The units are `ns`, `us`, `ms`, `s`, `m` and `h`, and several
+/// times may follow each other (`1m30s`). A bare number is seconds, as in wrk.
 pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
     let text = text.trim();
     let error = || UnitError::Duration(text.to_owned());
@@ -80,11 +80,11 @@ pub fn parse_duration_ns(text: &str) -> Result<u64, UnitError> {
         total_ns += number * factor;
         rest = &rest[unit..];
     }
-    // A time above ten years is a mistake.
+    // A time above ten years is a mistake of the user.
     if total_ns > TIME_NS_MAX as f64 { Err(error()) } else { Ok(total_ns.round() as u64) }
 }
 
-/// A time in the syntax of [`parse_duration_ns`], exact to the nanosecond.
+/// Formats a time in the syntax of [`parse_duration_ns`], exact to the nanosecond.
 pub fn exact_duration(ns: u64) -> String {
     match ns {
         ns if ns.is_multiple_of(SECOND) => format!("{}s", ns / SECOND),

@@ -58,8 +58,8 @@ fn header(name: &str, value: &str) -> (String, String) {
     (name.into(), value.into())
 }
 
-fn body(text: &str) -> Option<(BodyFrom<String>, Vec<u8>)> {
-    Some((BodyFrom::Text, text.into()))
+fn body(text: &str) -> Option<(BodySource<String>, Vec<u8>)> {
+    Some((BodySource::Text, text.into()))
 }
 
 fn texts(given: &[(TextKind, &str)]) -> RerunInputs {
@@ -98,7 +98,7 @@ fn assert_restored(
 }
 
 #[test]
-fn a_record_is_restored() {
+fn a_record_is_restored_with_its_inputs() {
     let plain = run(plan("/items?id=5", &[("Accept", "a/b")], ""));
     assert_restored("nothing is left out", &plain, &terms(&plain, &[]), RerunInputs::default(), &[]);
     let query = format!("/items?token={CANARY}");
@@ -111,13 +111,13 @@ fn a_record_is_restored() {
         body: body("s3cret body"),
         ..RerunInputs::default()
     };
-    let with_body = Terms { body: Some(BodyFrom::Text), ..terms(&secret, &[]) };
+    let with_body = Terms { body: Some(BodySource::Text), ..terms(&secret, &[]) };
     let kinds = [TextKind::Url, TextKind::Header, TextKind::Header, TextKind::Header, TextKind::Body];
     assert_restored("request", &secret, &with_body, given.clone(), &kinds);
     // A file name without secrets stays in the record, and the file is read again.
-    let file = Terms { body: Some(BodyFrom::File("/tmp/order.json".to_owned())), ..with_body.clone() };
+    let file = Terms { body: Some(BodySource::File("/tmp/order.json".to_owned())), ..with_body.clone() };
     let from_file =
-        RerunInputs { body: Some((BodyFrom::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
+        RerunInputs { body: Some((BodySource::File("/tmp/order.json".into()), b"s3cret body".into())), ..given };
     assert_restored("file", &secret, &file, from_file, &kinds[..4]);
     let mut unix = plan("/", &[], "");
     unix.carriage.unix = Some(format!("/run/{CANARY}"));
@@ -180,7 +180,7 @@ fn a_record_is_restored() {
 }
 
 #[test]
-fn users_in_urls_are_asked_for_as_urls() {
+fn urls_with_a_user_are_requested_again() {
     let side = |target: &str, value: &str| plan(target, &[("X-Any", "s3cret"), ("Authorization", value)], "");
     let (a, b) = ("Basic s3cret1", "Basic s3cret2");
     let asked = sides(side("/", a), side("/", b));
@@ -214,7 +214,7 @@ fn users_in_urls_are_asked_for_as_urls() {
 }
 
 #[test]
-fn different_inputs_are_refused() {
+fn a_rerun_with_different_inputs_is_refused() {
     let (secret, other) = ("/?token=abc", "/?token=def");
     let plain = run(plan("/", &[("Accept", "a/b")], ""));
     let hidden = run(plan(secret, &[("X-Any", "s3cret")], "four"));
@@ -275,7 +275,7 @@ fn different_inputs_are_refused() {
             "Differs(MissingInput { kind: Body",
         ),
     ] {
-        let terms = Terms { body: Some(BodyFrom::Text), ..terms(asked, &[]) };
+        let terms = Terms { body: Some(BodySource::Text), ..terms(asked, &[]) };
         let outcome = complete(&asked.record(), &terms.record(), given, &mut none).map(|_| ());
         assert!(format!("{outcome:?}").starts_with(&format!("Err({expect}")), "{name}: {outcome:?}");
     }
@@ -294,7 +294,7 @@ fn different_inputs_are_refused() {
 
 /// A value that was adapted to the machine is not repeated; a value that the user requested is.
 #[test]
-fn a_number_of_connections_is_kept_where_it_was_asked_for() {
+fn a_requested_number_of_connections_is_repeated() {
     for (asked_for, expect) in [(None, 10_000), (Some(32), 32)] {
         let mut fitted = plan("/", &[], "");
         fitted.carriage.connections_max = 32;
@@ -308,7 +308,7 @@ fn a_number_of_connections_is_kept_where_it_was_asked_for() {
 /// The content of a traffic file is read again. It must equal the recorded traffic, or it is
 /// refused.
 #[test]
-fn a_traffic_file_is_read_again() {
+fn a_rerun_reads_the_traffic_file_again() {
     let mut mixed = plan("/items?token=abc", &[("X-Any", "s3cret")], "s3cret body");
     mixed.traffic.routes.push(Route::new(Request::get()));
     (mixed.traffic.first, mixed.carriage.unix) = (None, Some("/run/api.sock".into()));
@@ -374,7 +374,7 @@ fn replayed(last_ns: u64, status: u16) -> Plan {
 }
 
 #[test]
-fn a_log_is_read_again_and_must_be_the_same() {
+fn a_rerun_needs_the_same_log() {
     let asked = run(replayed(9, 200));
     let replay = ReplayTerms {
         logs: vec!["access.log".to_owned(), format!("/tmp/{CANARY}/access.log")],

@@ -2,7 +2,7 @@
 //! bytes are refused.
 
 use plimsoll_model::data::{Data, Pick};
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
+use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::plan_bytes::PlanError;
 use plimsoll_model::rng::Rng;
@@ -55,10 +55,10 @@ fn route(rng: &mut Rng) -> Route {
         captures: list(rng, 0, |rng| AnswerCapture {
             name: text(rng),
             from: match rng.below(4) {
-                0 => CaptureFrom::Json(json_path(rng)),
-                1 => CaptureFrom::Regex(text(rng)),
-                2 => CaptureFrom::Header("Location".into()),
-                _ => CaptureFrom::Cookie("sid".into()),
+                0 => CaptureSource::Json(json_path(rng)),
+                1 => CaptureSource::Regex(text(rng)),
+                2 => CaptureSource::Header("Location".into()),
+                _ => CaptureSource::Cookie("sid".into()),
             },
             default: some(rng, text),
         }),
@@ -67,7 +67,7 @@ fn route(rng: &mut Rng) -> Route {
             ok: GrpcStatusSet::parse(["OK", "0,5,16", "UNAVAILABLE"][rng.below(3) as usize]).expect("a set"),
             content: some(rng, blob),
             types: some(rng, |rng| blob(rng).into()),
-            gives_stream: rng.below(2) == 1,
+            returns_stream: rng.below(2) == 1,
             in_turn: rng.below(2) == 1,
         }),
     }
@@ -76,7 +76,7 @@ fn route(rng: &mut Rng) -> Route {
 /// A scenario that contains every kind of operation.
 fn scenario(rng: &mut Rng, routes: u64) -> Scenario {
     let ns = |rng: &mut Rng| rng.below(1 << 40);
-    let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, goes_on: rng.below(2) == 0 }];
+    let mut ops = vec![SessionOp::Ask { route: rng.below(routes) as u16, may_continue: rng.below(2) == 0 }];
     for _ in 0..rng.below(6) {
         let at = ops.len() as u32;
         ops.push(match rng.below(9) {
@@ -261,21 +261,21 @@ fn plan(seed: u64) -> Plan {
 
 proptest! {
     #[test]
-    fn a_plan_comes_back_whole(seed in any::<u64>()) {
+    fn a_plan_round_trips(seed in any::<u64>()) {
         let plan = plan(seed);
         prop_assert!(plan.is_bounded());
         prop_assert_eq!(Plan::from_bytes(&plan.to_bytes()), Ok(plan));
     }
 
     #[test]
-    fn a_part_of_a_plan_is_none(seed in any::<u64>(), at in any::<prop::sample::Index>()) {
+    fn a_truncated_plan_is_refused(seed in any::<u64>(), at in any::<prop::sample::Index>()) {
         let bytes = plan(seed).to_bytes();
         prop_assert_eq!(Plan::from_bytes(&bytes[..at.index(bytes.len())]), Err(PlanError::NotAPlan));
     }
 
     /// Bytes that decode are a valid plan: it can be encoded again, and its numbers are bounded.
     #[test]
-    fn damage_makes_another_plan_or_none(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
+    fn damaged_plan_bytes_are_a_valid_plan_or_refused(seed in any::<u64>(), at in any::<prop::sample::Index>(), byte in any::<u8>()) {
         let mut bytes = plan(seed).to_bytes();
         let at = at.index(bytes.len());
         bytes[at] = byte;
@@ -286,7 +286,7 @@ proptest! {
     }
 
     #[test]
-    fn any_bytes_are_refused_or_read(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_plan_bytes_are_decoded_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         if let Ok(plan) = Plan::from_bytes(&bytes) {
             prop_assert!(plan.is_bounded());
         }

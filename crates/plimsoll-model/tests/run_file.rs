@@ -267,7 +267,7 @@ fn experiment(seed: u64) -> Experiment {
 
 proptest! {
     #[test]
-    fn an_experiment_comes_back_as_it_was(seed in any::<u64>()) {
+    fn an_experiment_round_trips(seed in any::<u64>()) {
         let experiment = experiment(seed);
         let decoded = codec::decode(&codec::encode(&experiment)).expect("a run file");
         prop_assert_eq!(decoded.damage, None);
@@ -290,26 +290,26 @@ proptest! {
     }
 
     #[test]
-    fn merging_intervals_is_associative_and_what_runs_side_by_side_has_no_order(seed in any::<u64>()) {
+    fn merging_intervals_is_associative_and_parallel_merging_commutes(seed in any::<u64>()) {
         let mut rng = Rng::new(seed);
         let [a, b, c] = std::array::from_fn(|_| interval(&mut rng));
         type Merge = fn(&mut Interval, &Interval);
-        for merge in [Interval::merge_beside as Merge, Interval::merge_after] {
+        for merge in [Interval::merge_parallel as Merge, Interval::merge_after] {
             let merged = |x: &Interval, y: &Interval| { let mut sum = x.clone(); merge(&mut sum, y); sum };
             prop_assert_eq!(merged(&merged(&a, &b), &c), merged(&a, &merged(&b, &c)));
         }
-        let beside = |x: &Interval, y: &Interval| { let mut sum = x.clone(); sum.merge_beside(y); sum };
+        let beside = |x: &Interval, y: &Interval| { let mut sum = x.clone(); sum.merge_parallel(y); sum };
         prop_assert_eq!(beside(&a, &b), beside(&b, &a));
         // The sum over all routes does not depend on when it is computed.
         prop_assert_eq!(beside(&a, &b).whole().clone(), {
             let mut whole = Interval { routes: a.whole().clone().into(), ..a.clone() };
-            whole.merge_beside(&Interval { routes: b.whole().clone().into(), ..b.clone() });
+            whole.merge_parallel(&Interval { routes: b.whole().clone().into(), ..b.clone() });
             whole.whole().clone()
         });
     }
 
     #[test]
-    fn a_cut_file_gives_all_whole_frames(seed in any::<u64>(), cut in 0.0..1.0f64) {
+    fn a_truncated_file_gives_all_complete_frames(seed in any::<u64>(), cut in 0.0..1.0f64) {
         let experiment = experiment(seed);
         let bytes = codec::encode(&experiment);
         let cut = (cut * bytes.len() as f64) as usize;
@@ -358,7 +358,7 @@ proptest! {
 /// Frames that arrive in pieces of any size equal the frames that were sent. Damaged bytes are
 /// refused, and nothing panics.
 #[test]
-fn frames_are_read_as_they_come() {
+fn frames_decode_from_any_split() {
     let file = codec::encode(&experiment(7));
     let sent = &file[codec::MAGIC.len()..];
     let mut rng = Rng::new(seed());
@@ -425,7 +425,7 @@ fn seed() -> u64 {
 }
 
 #[test]
-fn damage_is_told_and_never_panics() {
+fn damage_is_reported_and_never_panics() {
     let seed = seed();
     let file = codec::encode(&experiment(seed));
     let complete = |bytes: &[u8]| {
@@ -439,14 +439,14 @@ fn damage_is_told_and_never_panics() {
 }
 
 #[test]
-fn the_fuzz_driver_can_fail() {
+fn the_fuzz_driver_detects_a_wrong_decoder() {
     let file = codec::encode(&experiment(1));
     let (_, whole) = fuzz(&file, &mut Rng::new(1), 500, |_| Some(true));
     assert_eq!(whole, 500, "a reader that believes everything is caught");
 }
 
 #[test]
-fn other_files_are_recognised() {
+fn files_of_other_formats_are_recognised() {
     for (bytes, expect) in [
         (&b""[..], FileError::NotARunFile),
         (b"hello, world", FileError::NotARunFile),
@@ -465,7 +465,7 @@ fn other_files_are_recognised() {
 
 /// Files of the previous version are readable, but lack the terms that a rerun needs.
 #[test]
-fn files_of_the_version_before_are_read() {
+fn files_of_the_previous_version_are_read() {
     let experiment = Experiment { terms: None, ..experiment(5) };
     let mut bytes = codec::encode(&experiment);
     bytes[7] = 2;
@@ -473,7 +473,7 @@ fn files_of_the_version_before_are_read() {
 }
 
 #[test]
-fn unknown_frames_are_passed_over() {
+fn unknown_frames_are_skipped() {
     let experiment = experiment(5);
     let mut bytes = codec::encode(&experiment);
     let payload = [77u8, 1, 2, 3];
@@ -486,7 +486,7 @@ fn unknown_frames_are_passed_over() {
 }
 
 #[test]
-fn probes_written_in_parts_read_as_a_whole() {
+fn probes_written_in_parts_are_read_whole() {
     let mut rng = Rng::new(seed());
     for _ in 0..200 {
         let parts: Vec<Probes> = (0..3).map(|_| probes(&mut rng)).collect();
@@ -516,7 +516,7 @@ fn a_recorded_plan_holds_no_secret() {
 }
 
 #[test]
-fn ticks_join_to_longer_intervals() {
+fn ticks_merge_into_longer_intervals() {
     let mut run = Run::new({
         let mut plan = plan();
         plan.load.interval_ns = 1_000_000_000;
@@ -534,7 +534,7 @@ fn ticks_join_to_longer_intervals() {
 }
 
 #[test]
-fn the_end_of_a_load_tells_what_was_not_known_at_its_start() {
+fn the_end_of_a_load_adds_facts_unknown_at_its_start() {
     let address = |text: &str| text.parse().expect("an address");
     let plan = Plan::get("h", 80, vec![address("10.0.0.1:80")], LoadShape::Closed { users: Curve::constant(1.0) });
     let header = codec::Header {

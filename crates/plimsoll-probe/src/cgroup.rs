@@ -1,5 +1,5 @@
-//! The control group that limits the server, its CPU quota and its throttling. It is the server's
-//! own group, an enclosing one with a lower limit, or a named one.
+//! Reads the CPU quota and the throttling of the control group that limits the server. This is the
+//! server's own group, an enclosing group with a lower limit, or a group that the user names.
 
 use super::probe::Probe;
 use super::sink::Sink;
@@ -10,7 +10,7 @@ use plimsoll_sys::system_text;
 use std::path::{Path, PathBuf};
 
 const ROOT: &str = "/sys/fs/cgroup";
-/// Slowly changing values are read only in one of this many samples.
+/// The number of samples among which one reads slowly changing values.
 pub const SLOW_EVERY: u64 = 5;
 
 pub struct Folder {
@@ -23,7 +23,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The group that `--cgroup` names, as a folder below /sys/fs/cgroup or a path within it.
+    /// Returns the group that `--cgroup` names, as a folder below /sys/fs/cgroup or a path within
+    /// it.
     pub fn named(path: &str) -> Result<Folder, Failure> {
         let bad = |why: String| Failure::start(format!("--cgroup: {why}"));
         let within = Path::new(ROOT).join(path.trim_start_matches('/'));
@@ -39,7 +40,8 @@ impl Folder {
         Ok(Folder::open(&cgroup::Folders { cpu: folder.clone(), memory: folder.clone(), usage: folder }))
     }
 
-    /// The folder of the control group that limits a process; `None` if the group is not visible.
+    /// Returns the folder of the control group that limits a process; `None` if the group is not
+    /// visible.
     pub fn for_process(pid: u32) -> Option<Folder> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folders = cgroup::folders(&text, Path::new(ROOT));
@@ -79,14 +81,14 @@ impl CpuLimit {
         CpuLimit { throttling: open(folder, "cpu.stat"), quota }
     }
 
-    /// The CPU quota of the control group that limits a process, with the group's folder.
+    /// Returns the CPU quota of the control group that limits a process, with the group's folder.
     pub fn for_process(pid: u32) -> Option<(PathBuf, CpuLimit)> {
         let text = std::fs::read(format!("/proc/{pid}/cgroup")).ok()?;
         let folder = cgroup::folders(&text, Path::new(ROOT)).cpu?;
         Some((folder.clone(), CpuLimit::open(&Some(folder))))
     }
 
-    /// Reads the number of cores that the quota allows; `Some(None)`: the group has no quota.
+    /// Reads the number of cores that the quota allows; `Some(None)` if the group has no quota.
     pub fn quota(&self, buffer: &mut Vec<u8>) -> Option<Option<f64>> {
         match &self.quota[..] {
             [max] => cgroup::parse_cpu_max(max.read(buffer).ok()?),

@@ -1,9 +1,8 @@
-//! One blocking request and its response, over its own connection, outside any load. It serves
-//! preflight, health checks, metrics and profiles. The protocol code is that of the load
-//! ([`Conn`]).
+//! Sends one blocking request over its own connection, outside any load. Preflight, health checks,
+//! metrics and profiles use this module. The protocol code is the same as for loads ([`Conn`]).
 //!
-//! Every request has a deadline, and the user may interrupt it; the caller bounds the received
-//! bytes. Not here: the choice of the address, redirects, keep-alive.
+//! Every request has a deadline, and the user may interrupt every request. The caller limits the
+//! received bytes. Not here: the choice of the address, redirects, keep-alive.
 
 use plimsoll_model::{CallFault, HttpChoice, TlsFailure, grpc};
 use plimsoll_sys::epoll::Epoll;
@@ -15,15 +14,15 @@ use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::time::{Duration, Instant};
 
-/// Time between two checks whether the user wants to stop.
+/// The time between two checks whether the user has asked to stop.
 const LOOK: Duration = Duration::from_millis(100);
-/// Size of the receive buffer in bytes.
+/// The size of the receive buffer in bytes.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Why a request got no response.
+/// The reason why a request got no response.
 #[derive(Debug)]
-pub enum AskError {
-    /// No connection was opened. `TimedOut`: the deadline passed first.
+pub enum NoResponse {
+    /// No connection was opened. The error kind `TimedOut` means that the deadline passed first.
     Connect(io::Error),
     /// The TLS handshake was not complete before the deadline.
     LateHandshake,
@@ -45,57 +44,59 @@ pub enum AskError {
     Interrupted,
 }
 
-impl AskError {
-    /// The text that completes "ADDRESS ..." for a request with this timeout. `is_call`: the
-    /// request was a gRPC call.
+impl NoResponse {
+    /// Returns the error text, which completes "ADDRESS ...", for a request with this timeout.
+    /// `is_call` says whether the request was a gRPC call.
     pub fn text(&self, within: Duration, is_call: bool) -> String {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
         match self {
-            AskError::Connect(error) => format!("cannot be connected to: {}", system_text(error)),
-            AskError::LateHandshake => {
-                format!("finished no TLS handshake within {seconds} s (write {plain} if it speaks plain HTTP)")
+            NoResponse::Connect(error) => format!("cannot be connected to: {}", system_text(error)),
+            NoResponse::LateHandshake => {
+                format!("finished no TLS handshake within {seconds} s (write {plain} if the server speaks plain HTTP)")
             }
-            AskError::LateAnswer => format!("sent no complete response within {seconds} s"),
-            AskError::Tls(TlsFailure::NothingInCommon) if is_call => {
-                "does not speak HTTP/2 there, which gRPC needs".into()
+            NoResponse::LateAnswer => format!("sent no complete response within {seconds} s"),
+            NoResponse::Tls(TlsFailure::NothingInCommon) if is_call => {
+                "does not speak HTTP/2 on this port, which gRPC needs".into()
             }
-            AskError::Tls(reason) => tls_text(*reason, plain),
-            AskError::SpeaksH2 => "speaks HTTP/2 there, and no HTTP/1.1 (add --http 2)".into(),
-            AskError::SpeaksTls if is_call => "speaks TLS there (write grpcs://)".into(),
-            AskError::SpeaksTls => "speaks TLS there (write https://)".into(),
-            AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) if is_call => {
-                "does not speak HTTP/2 there, which gRPC needs".into()
+            NoResponse::Tls(reason) => tls_text(*reason, plain),
+            NoResponse::SpeaksH2 => "speaks only HTTP/2 on this port, not HTTP/1.1 (add --http 2)".into(),
+            NoResponse::SpeaksTls if is_call => "speaks TLS on this port (write grpcs://)".into(),
+            NoResponse::SpeaksTls => "speaks TLS on this port (write https://)".into(),
+            NoResponse::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) if is_call => {
+                "does not speak HTTP/2 on this port, which gRPC needs".into()
             }
-            AskError::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
-                "does not speak HTTP/2 there (leave --http 2 out)".into()
+            NoResponse::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
+                "does not speak HTTP/2 on this port (leave --http 2 out)".into()
             }
-            AskError::Exchange(ExchangeError::Protocol(error)) => format!("sent a response that is not HTTP: {error}"),
-            AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) if is_call => {
-                "closed the connection without a response (write grpcs:// if it speaks TLS)".into()
+            NoResponse::Exchange(ExchangeError::Protocol(error)) => {
+                format!("sent a response that is not HTTP: {error}")
             }
-            AskError::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
+            NoResponse::Exchange(ExchangeError::End(EndError::NothingReceived)) if is_call => {
+                "closed the connection without a response (write grpcs:// if the server speaks TLS)".into()
+            }
+            NoResponse::Exchange(ExchangeError::End(EndError::NothingReceived)) => {
                 "closed the connection without a response".into()
             }
-            AskError::Exchange(ExchangeError::End(EndError::Truncated)) => {
+            NoResponse::Exchange(ExchangeError::End(EndError::Truncated)) => {
                 "closed the connection in the middle of its response".into()
             }
-            AskError::Exchange(ExchangeError::Reset) => "reset the connection".into(),
-            AskError::Exchange(ExchangeError::StreamReset(error)) => {
+            NoResponse::Exchange(ExchangeError::Reset) => "reset the connection".into(),
+            NoResponse::Exchange(ExchangeError::StreamReset(error)) => {
                 format!("reset the stream of the request ({})", error.name())
             }
-            AskError::Exchange(ExchangeError::Left(error)) => format!("ended the connection ({})", error.name()),
-            AskError::System(error) => format!("failed: {}", system_text(error)),
-            AskError::TooLong => "sent more data than requested".into(),
-            AskError::Interrupted => "failed: interrupted".into(),
+            NoResponse::Exchange(ExchangeError::Left(error)) => format!("ended the connection ({})", error.name()),
+            NoResponse::System(error) => format!("failed: {}", system_text(error)),
+            NoResponse::TooLong => "sent more data than requested".into(),
+            NoResponse::Interrupted => "failed: interrupted".into(),
         }
     }
 }
 
 fn tls_text(reason: TlsFailure, plain: &str) -> String {
-    let not_tls = format!(" (write {plain} if it speaks plain HTTP)");
+    let not_tls = format!(" (write {plain} if the server speaks plain HTTP)");
     let way_out = match reason {
-        TlsFailure::UnknownIssuer => " (trust it with --cacert FILE, or skip the check with --insecure)",
+        TlsFailure::UnknownIssuer => " (trust the issuer with --cacert FILE, or skip the check with --insecure)",
         TlsFailure::WrongName => " (only names in subjectAltName count; skip the check with --insecure)",
         TlsFailure::Expired | TlsFailure::NotYetValid | TlsFailure::BadCertificate => {
             " (skip the check with --insecure)"
@@ -112,7 +113,7 @@ pub struct BlockingSocket {
     socket: Socket,
     epoll: Epoll,
     deadline: Instant,
-    /// Whether operations go on although the user wants to stop.
+    /// Whether operations continue although the user has asked to stop.
     ignores_stop: bool,
 }
 
@@ -122,7 +123,8 @@ impl BlockingSocket {
         BlockingSocket::open_ignoring_stop(connect, deadline, false)
     }
 
-    /// Like [`BlockingSocket::open`]; with `ignores_stop` it waits even after the user's stop.
+    /// Waits like [`BlockingSocket::open`] until the connection is open. With `ignores_stop`, the
+    /// wait continues after the user has asked to stop.
     fn open_ignoring_stop(
         connect: impl FnOnce() -> io::Result<Socket>,
         deadline: Instant,
@@ -172,9 +174,9 @@ pub struct FirstReply {
     pub call_fault: Option<CallFault>,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,
-    /// The server's limit of concurrent streams; `None`: no limit.
+    /// The server's limit of concurrent streams; `None` if the server sets no limit.
     pub streams_allowed: Option<u32>,
-    /// Over HTTP/2 the fields of the head, if the caller asked for content.
+    /// The header fields of an HTTP/2 response, if the caller asked for content.
     pub fields: Vec<u8>,
 }
 
@@ -191,17 +193,17 @@ impl FirstReply {
 /// A single request, with its options and deadline.
 #[derive(Clone, Copy)]
 pub struct Question<'a> {
-    /// The request.
+    /// The request to send.
     pub request: &'a EncodedRequest,
-    /// The TLS client; `None`: the connection does not use TLS.
+    /// The TLS client; `None` if the connection does not use TLS.
     pub tls: Option<&'a tls::Client>,
-    /// The protocol without TLS; over TLS it is negotiated.
+    /// The HTTP version to use without TLS. Over TLS the version is negotiated.
     pub http: HttpChoice,
     /// The deadline of the whole exchange.
     pub deadline: Instant,
-    /// The deadline of the connect, if earlier.
+    /// The deadline for opening the connection, if it is earlier than `deadline`.
     pub connect_until: Instant,
-    /// Whether to send it even after the user's stop.
+    /// Whether to send the request even after the user has asked to stop.
     pub ignores_stop: bool,
 }
 
@@ -212,13 +214,13 @@ impl Question<'_> {
         &self,
         connect: impl FnOnce() -> io::Result<Socket>,
         heard: &mut dyn FnMut(&Piece) -> bool,
-    ) -> Result<FirstReply, AskError> {
+    ) -> Result<FirstReply, NoResponse> {
         let mut line =
             BlockingSocket::open_ignoring_stop(connect, self.connect_until.min(self.deadline), self.ignores_stop)
-                .map_err(AskError::Connect)?;
+                .map_err(NoResponse::Connect)?;
         line.deadline = self.deadline;
         let mut conn = match (self.tls, self.http) {
-            (Some(client), _) => Conn::over_tls(client, 1).map_err(AskError::Tls)?,
+            (Some(client), _) => Conn::over_tls(client, 1).map_err(NoResponse::Tls)?,
             (None, HttpChoice::H2) => Conn::h2(1),
             (None, HttpChoice::Auto | HttpChoice::H1) => Conn::new(),
         };
@@ -227,28 +229,28 @@ impl Question<'_> {
             conn.start(0, self.request);
         }
         let (mut buffer, mut scratch, mut plain) = (vec![0; BUFFER_BYTES], Vec::new(), Vec::new());
-        // A server may respond and close before it has read a long request. That response counts.
+        // A server may respond and close before it has read a long request. Such a response counts.
         let mut unsent = None;
         loop {
             if unsent.is_none() {
                 unsent = self.send(&line, &mut conn, &mut scratch).err();
             }
-            let late = if stands { AskError::LateAnswer } else { AskError::LateHandshake };
+            let late = if stands { NoResponse::LateAnswer } else { NoResponse::LateHandshake };
             let received = match line.socket.recv(&mut buffer) {
                 _ if Instant::now() >= self.deadline => return Err(late),
-                _ if line.is_interrupted() => return Err(AskError::Interrupted),
+                _ if line.is_interrupted() => return Err(NoResponse::Interrupted),
                 Ok(received) => received,
                 Err(error) if error.kind() == ErrorKind::Interrupted => continue,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => match line.wait() {
                     Ok(_) => continue,
                     Err(error) if error.kind() == ErrorKind::TimedOut => return Err(late),
-                    Err(_) if line.is_interrupted() => return Err(AskError::Interrupted),
-                    Err(error) => return Err(AskError::System(error)),
+                    Err(_) if line.is_interrupted() => return Err(NoResponse::Interrupted),
+                    Err(error) => return Err(NoResponse::System(error)),
                 },
                 Err(error) if !stands && error.kind() == ErrorKind::ConnectionReset => {
-                    return Err(AskError::Tls(TlsFailure::Reset));
+                    return Err(NoResponse::Tls(TlsFailure::Reset));
                 }
-                Err(error) => return Err(AskError::System(unsent.unwrap_or(error))),
+                Err(error) => return Err(NoResponse::System(unsent.unwrap_or(error))),
             };
             if received == 0 {
                 return ended(&mut conn, stands);
@@ -260,41 +262,43 @@ impl Question<'_> {
                         stands = true;
                         conn.start(0, self.request);
                     }
-                    Fact::Piece { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
+                    Fact::Piece { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     // Pending bytes are sent before the next read.
-                    Fact::Piece { .. } | Fact::Owes | Fact::WindowEmpty => {}
+                    Fact::Piece { .. } | Fact::HasBytesToSend | Fact::WindowEmpty => {}
                     // This request has only one message.
-                    Fact::AnsweredOneOf { .. } => {}
-                    Fact::Answered { piece, .. } if !heard(&piece) => return Err(AskError::TooLong),
+                    Fact::AnsweredWithMore { .. } => {}
+                    Fact::Answered { piece, .. } if !heard(&piece) => return Err(NoResponse::TooLong),
                     Fact::Answered { status, grpc_status, .. } => {
                         return Ok(FirstReply::from_conn(&conn, status, grpc_status));
                     }
                     Fact::Failed { error: ExchangeError::Protocol(ProtocolError::BadStatusLine), piece, .. }
                         if begins_h2(piece.bytes) =>
                     {
-                        return Err(AskError::SpeaksH2);
+                        return Err(NoResponse::SpeaksH2);
                     }
                     Fact::Failed { error: ExchangeError::Protocol(_), piece, .. } if begins_tls_alert(piece.bytes) => {
-                        return Err(AskError::SpeaksTls);
+                        return Err(NoResponse::SpeaksTls);
                     }
-                    Fact::Failed { error, .. } | Fact::Refused { error, .. } => return Err(AskError::Exchange(error)),
-                    Fact::Broke(error) => return Err(AskError::Exchange(error.into())),
+                    Fact::Failed { error, .. } | Fact::Refused { error, .. } => {
+                        return Err(NoResponse::Exchange(error));
+                    }
+                    Fact::Broke(error) => return Err(NoResponse::Exchange(error.into())),
                     // An exchange in flight still gets a response after GOAWAY.
                     Fact::Leaves { .. } => {}
-                    Fact::Surplus(_) => return Err(AskError::Exchange(ProtocolError::Surplus.into())),
+                    Fact::Surplus(_) => return Err(NoResponse::Exchange(ProtocolError::Surplus.into())),
                     Fact::Ended => return ended(&mut conn, stands),
                     Fact::TlsFailed(reason) => {
                         // The alert tells the server the reason; a failure to send it does not
                         // matter.
                         let _ = self.send(&line, &mut conn, &mut scratch);
-                        return Err(AskError::Tls(reason));
+                        return Err(NoResponse::Tls(reason));
                     }
                 }
             }
         }
     }
 
-    /// Sends pending bytes, as many as the socket accepts.
+    /// Sends as many pending bytes as the socket accepts.
     fn send(&self, line: &BlockingSocket, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
         loop {
             let bytes = conn.out(|_| self.request, scratch);
@@ -329,13 +333,13 @@ fn begins_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 3, 0..=4, 0, 2, ..])
 }
 
-/// Handles that the server closed the connection. Returns the response if the close completes it.
-/// `stands`: the connection was ready for the request.
-fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, AskError> {
+/// Handles the server's close of the connection. Returns the response if the close completes it.
+/// `stands` says whether the connection was ready for the request.
+fn ended(conn: &mut Conn, stands: bool) -> Result<FirstReply, NoResponse> {
     match conn.end() {
-        _ if !stands => Err(AskError::Tls(TlsFailure::Closed)),
+        _ if !stands => Err(NoResponse::Tls(TlsFailure::Closed)),
         Some(Fact::Answered { status, grpc_status, .. }) => Ok(FirstReply::from_conn(conn, status, grpc_status)),
-        Some(Fact::Failed { error, .. }) => Err(AskError::Exchange(error)),
-        _ => Err(AskError::Exchange(EndError::NothingReceived.into())),
+        Some(Fact::Failed { error, .. }) => Err(NoResponse::Exchange(error)),
+        _ => Err(NoResponse::Exchange(EndError::NothingReceived.into())),
     }
 }

@@ -1,51 +1,51 @@
-//! Downstream dependencies on this machine: processes that the server has connections to, such as a
-//! database, and processes that these have connections to in turn. Connections are over TCP or unix
-//! sockets.
+//! Measures downstream dependencies on this machine. These are processes to which the server has
+//! connections over TCP or unix sockets, such as a database, and the dependencies of those
+//! processes.
 //!
-//! This probe reads their CPU time, which belongs to the server's work and is no interference. It
-//! reads the CPU quotas of their control groups. For databases it also counts sessions that wait:
-//! by the title of a process, or by the state of a thread.
+//! This probe reads the dependencies' CPU time, which belongs to the server's work and is no
+//! interference. It also reads the CPU quotas of their control groups. For databases it counts
+//! waiting sessions, by the title of a process or by the state of a thread.
 
 use super::cgroup::{CpuLimit, SLOW_EVERY};
-use super::sink::{Extent, Seldom, Sink};
+use super::sink::{ExpensiveReading, Extent, Sink};
 use super::threads::{Threads, Turns, scale_to_all_threads};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::listener;
-use plimsoll_sys::probe::process::{CpuClock, WaitsFor, look_at, numbers_in};
-use plimsoll_sys::process::{cores_of, cores_of_any, cores_online};
+use plimsoll_sys::probe::process::{CpuClock, WaitReason, numbered_entries, read_process_stat};
+use plimsoll_sys::process::{cores_of_processes, cores_online, permitted_cores};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Most processes of a machine for which the CPU time of every process is read before a load.
-/// Reading more would delay the load.
+/// The largest number of processes on a machine for which every CPU time is read before a load.
+/// Reading more processes would delay the load.
 const PROCESSES_MAX: usize = 2000;
-/// Most dependencies that are reported by name.
+/// The largest number of dependencies that are reported by name.
 const NAMED_DEPENDENCIES_MAX: usize = 8;
-/// Most control groups of dependencies that are read.
+/// The largest number of dependencies whose control groups are read.
 const GROUPS_MAX: usize = 16;
 /// The name of database processes that show their state in the process title. While a statement
 /// waits for a lock, the title ends with [`WAITS_FOR_A_LOCK`] (`update_process_title` of
 /// PostgreSQL, which is on by default).
-const TITLED: &str = "postgres";
+const TITLED_DATABASE: &str = "postgres";
 const WAITS_FOR_A_LOCK: &str = " waiting";
-/// Names of databases with a thread for each session. A statement that waits for a lock waits on a
-/// futex with a timeout; an idle session waits for data.
+/// The process names of databases with a thread for each session. A statement that waits for a lock
+/// waits on a futex with a timeout, whereas an idle session waits for data.
 const THREAD_PER_SESSION_DATABASES: [&str; 2] = ["mariadbd", "mysqld"];
 
 /// Addresses on this machine to which the server is known to send requests, for the search of
-/// dependencies. A connection that is closed after each call is gone before it is found among open
-/// files.
+/// dependencies. A connection that is closed after each request is gone before the search among
+/// open files finds it.
 pub type DependencyAddresses = Arc<Mutex<BTreeSet<SocketAddr>>>;
 
 pub struct Downstream {
     port: u16,
     asked: DependencyAddresses,
-    look: Seldom,
-    titles: Seldom,
-    /// CPU time of every process at the latest edge of a load, and the time of that reading. It is
-    /// the base for a process that is found later.
+    look: ExpensiveReading,
+    titles: ExpensiveReading,
+    /// CPU time in ns of every process at the latest start or end of a load. This reading is the
+    /// base for a process that is found later.
     before: BTreeMap<u32, u64>,
     before_ns: u64,
     members: BTreeMap<u32, DownstreamProcess>,
@@ -60,7 +60,7 @@ pub struct Downstream {
 
 struct DownstreamProcess {
     is_titled: bool,
-    /// Whether the process may run only on cores of the server, and these are not all cores.
+    /// Whether the process may run only on the server's cores, which are not all cores.
     shares_cores: bool,
     clock: CpuClock,
     base_ns: u64,
@@ -68,14 +68,14 @@ struct DownstreamProcess {
 }
 
 impl Downstream {
-    /// Creates the probe. `port` is the server's own port, whose connections come in and are no
+    /// Creates the probe. `port` is the server's own port, whose incoming connections are no
     /// dependencies.
     pub fn new(port: u16) -> Downstream {
         Downstream {
             port,
             asked: DependencyAddresses::default(),
-            look: Seldom::new(2_000_000_000),
-            titles: Seldom::with_part(500_000_000, 500),
+            look: ExpensiveReading::new(2_000_000_000),
+            titles: ExpensiveReading::add_edge_part(500_000_000, 500),
             before: BTreeMap::new(),
             before_ns: 0,
             members: BTreeMap::new(),
@@ -94,7 +94,7 @@ impl Downstream {
     pub fn sample(&mut self, server: &BTreeSet<u32>, sink: &mut Sink) {
         let edge = sink.extent() == Extent::Edge;
         if edge {
-            self.look.hasten();
+            self.look.make_due_now();
         }
         let Downstream { look, port, asked, .. } = self;
         let found = look.read(sink, || {
@@ -103,7 +103,7 @@ impl Downstream {
         });
         if let Some(Ok(found)) = found {
             report_dependency_names(&found.takers, sink);
-            self.take_up(found.pids, server, sink);
+            self.adopt_processes(found.pids, server, sink);
         }
         let at_ns = monotonic_ns();
         let (mut cpu_ns, mut sharing_ns) = (0, 0);
@@ -146,7 +146,8 @@ impl Downstream {
         turns.begin(sink.extent(), sink.effort(), sessions.list.len());
         sessions.sample(turns, buffer);
         if turns.tell_states() && sessions.knows_any_wait() {
-            let waiting = sessions.waiting_for(turns, [WaitsFor::Lock, WaitsFor::Sleep], &mut HashMap::new());
+            let waiting =
+                sessions.count_waiting_threads(turns, [WaitReason::Lock, WaitReason::Sleep], &mut HashMap::new());
             let each = scale_to_all_threads(std::iter::once(&*sessions), turns);
             sink.gauge("downstream.threads_waiting", "", waiting.iter().sum::<usize>() as f64 * each);
         }
@@ -166,20 +167,20 @@ impl Downstream {
         }
     }
 
-    fn take_up(&mut self, found: BTreeSet<u32>, server: &BTreeSet<u32>, sink: &mut Sink) {
+    fn adopt_processes(&mut self, found: BTreeSet<u32>, server: &BTreeSet<u32>, sink: &mut Sink) {
         let first = self.members.is_empty();
         let known = !self.before.is_empty();
         let new: Vec<u32> = found.into_iter().filter(|pid| !self.members.contains_key(pid)).collect();
         if new.is_empty() {
             return;
         }
-        let held = cores_of_any(server.iter().copied()).filter(|cores| cores.count() < cores_online());
+        let held = cores_of_processes(server.iter().copied()).filter(|cores| cores.count() < cores_online());
         for pid in new {
             let Ok(clock) = CpuClock::for_process(pid) else { continue };
-            // A process without a base value has started since the last edge of a load.
+            // A process without a base value has started since the last start or end of a load.
             let base_ns = if known { self.before.get(&pid).copied() } else { clock.read_ns().ok() };
-            let name = look_at(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
-            let is_titled = name == TITLED;
+            let name = read_process_stat(pid, &mut Vec::new()).map(|(_, name)| name).unwrap_or_default();
+            let is_titled = name == TITLED_DATABASE;
             if THREAD_PER_SESSION_DATABASES.contains(&name.as_str()) && self.sessions.is_none() {
                 self.sessions = Some(Threads::new(pid));
             }
@@ -189,7 +190,7 @@ impl Downstream {
             {
                 self.groups.entry(folder).or_insert((name, limit));
             }
-            let shares_cores = held.zip(cores_of(pid)).is_some_and(|(all, own)| own.is_within(&all));
+            let shares_cores = held.zip(permitted_cores(pid)).is_some_and(|(all, own)| own.is_within(&all));
             let base_ns = base_ns.unwrap_or(0);
             self.members.insert(pid, DownstreamProcess { is_titled, shares_cores, clock, base_ns, cpu_ns: 0 });
         }
@@ -200,7 +201,7 @@ impl Downstream {
 
     fn note_clocks(&mut self) {
         self.before.clear();
-        let pids = numbers_in("/proc").unwrap_or_default();
+        let pids = numbered_entries("/proc").unwrap_or_default();
         if pids.len() <= PROCESSES_MAX {
             let clock = |pid: u32| Some((pid, CpuClock::for_process(pid).ok()?.read_ns().ok()?));
             self.before.extend(pids.into_iter().filter_map(clock));
@@ -209,18 +210,18 @@ impl Downstream {
     }
 }
 
-/// Whether a process's title says that it waits for a lock. The title replaces the arguments,
-/// padded with zeros or spaces.
+/// Whether a process's title says that the process waits for a lock. The title replaces the
+/// arguments, and ends with zeros or spaces.
 fn waits_for_a_lock(title: &[u8]) -> bool {
     let title = String::from_utf8_lossy(title);
     title.trim_end_matches(['\0', ' ']).ends_with(WAITS_FOR_A_LOCK)
 }
 
-/// Reports the names of the processes that accept the server's connections. There are only few
-/// addresses to which connections lead.
+/// Reports the names of the processes that accept the server's connections. `takers` has few
+/// entries, because the server connects to few addresses.
 fn report_dependency_names(takers: &BTreeMap<String, u32>, sink: &mut Sink) {
     for (address, pid) in takers.iter().take(NAMED_DEPENDENCIES_MAX) {
-        if let Ok((_, name)) = look_at(*pid, &mut Vec::new()) {
+        if let Ok((_, name)) = read_process_stat(*pid, &mut Vec::new()) {
             sink.gauge(&format!("peer.{address}.process.{name}"), "", f64::from(*pid));
         }
     }
@@ -231,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn titles_tell_who_waits() {
+    fn process_titles_show_waiting_statements() {
         for (title, expect) in [
             ("postgres: app shop 127.0.0.1(41922) UPDATE waiting\0\0\0", true),
             ("postgres: app shop [local] SELECT waiting   ", true),

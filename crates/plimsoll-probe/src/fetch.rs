@@ -1,9 +1,9 @@
-//! Fetches one document over plain HTTP, blocking, with a deadline. Profiles and metrics are
-//! fetched in this way during a load without being part of it.
+//! Fetches one document over plain HTTP with a deadline, and blocks until it arrives. Profiles and
+//! metrics are fetched in this way during a load, but are not part of the load.
 //!
 //! Not here: the exchange (`client`), redirects, TLS.
 
-use crate::client::{AskError, Question};
+use crate::client::{NoResponse, Question};
 use plimsoll_model::traffic::bracketed;
 use plimsoll_model::{Failure, HttpChoice, Origin, Plan};
 use plimsoll_sys::signal;
@@ -17,10 +17,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Time between two checks whether the user wants to stop.
+/// The time between two checks whether the user has asked to stop.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Longest time to open a connection.
+/// The longest time to open a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
 /// The parts of a URL, with its resolved addresses.
@@ -36,10 +36,11 @@ pub struct FetchTarget {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Requests to the server of a load, besides the load itself. They go to the addresses of the load,
-/// whatever the URL says, without another lookup.
+/// Requests to the server of a load, in addition to the load itself. These requests go to the
+/// addresses of the load, without another name lookup.
 impl FetchTarget {
-    /// The target for requests to the server of a load, which the user has permitted already.
+    /// Returns the target for requests to the server of a load, which the user has permitted
+    /// already.
     pub fn of_load(plan: &Plan, authorization: Option<String>) -> Result<FetchTarget, Failure> {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
@@ -63,7 +64,7 @@ pub struct FetchResponse {
     pub body: Vec<u8>,
 }
 
-/// The remaining byte budget of one fetch, or of several that share it.
+/// The number of bytes that one fetch, or several fetches together, may still receive.
 #[derive(Debug, Clone)]
 pub struct ByteBudget(Arc<AtomicUsize>);
 
@@ -79,17 +80,17 @@ impl ByteBudget {
     }
 }
 
-/// Why a fetch got no response.
+/// The reason why a fetch got no response.
 #[derive(Debug)]
 pub enum FetchError {
     /// The response was not complete before the deadline.
     Late,
-    /// Another reason; the text completes "ADDRESS ...".
+    /// The fetch failed for another reason. The text completes "ADDRESS ...".
     Other(String),
 }
 
 impl FetchError {
-    /// The text that completes "ADDRESS ...".
+    /// Returns the text that completes "ADDRESS ...".
     pub fn text(&self) -> &str {
         match self {
             FetchError::Late => "sent no complete response in time",
@@ -115,7 +116,7 @@ pub fn fetch(
 ) -> Result<FetchResponse, FetchError> {
     let Origin { scheme, host, port } = &target.origin;
     if scheme != "http" {
-        return Err(FetchError::other("needs plain HTTP: fetch it with another program and give the file"));
+        return Err(FetchError::other("needs plain HTTP: fetch the file with another program and give the file"));
     }
     let host = bracketed(host);
     let authorization = target.authorization.as_ref().map(|value| ("Authorization".to_owned(), value.clone()));
@@ -150,7 +151,7 @@ pub fn await_fetch<T>(thread: JoinHandle<Result<T, String>>) -> Result<T, String
         }
         std::thread::sleep(LOOK / 20);
     }
-    thread.join().unwrap_or_else(|_| Err("it could not be read".into()))
+    thread.join().unwrap_or_else(|_| Err("the response could not be read".into()))
 }
 
 /// Requests the document from one address.
@@ -168,13 +169,13 @@ fn fetch_at(
         bytes_left.take(piece.bytes.len())
     });
     let reply = asked.map_err(|error| match error {
-        AskError::LateAnswer => FetchError::Late,
-        AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
+        NoResponse::LateAnswer => FetchError::Late,
+        NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
             FetchError::other("cannot be connected to: connection timed out (is the server running?)")
         }
-        AskError::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT, false))),
-        AskError::TooLong => FetchError::other("sent too much data for a profile"),
-        AskError::Interrupted => FetchError::other("was not finished: the user stopped it"),
+        NoResponse::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT, false))),
+        NoResponse::TooLong => FetchError::other("sent too much data for a profile"),
+        NoResponse::Interrupted => FetchError::other("was not finished: the user stopped it"),
         error => FetchError::Other(error.text(CONNECT, false)),
     })?;
     Ok(FetchResponse { status: reply.status, body })

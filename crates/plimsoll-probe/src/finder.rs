@@ -1,12 +1,12 @@
-//! Finds the server's processes: those that listen on the target's address, or those named by
-//! `--pid` or `--process`.
+//! Finds the server's processes: the processes that listen on the target's address, or that
+//! `--pid` or `--process` names.
 
 use crate::watched::WatchTarget;
 use plimsoll_model::Failure;
 use plimsoll_model::terms::ProbesTerms;
-use plimsoll_sys::probe::listener::{self, Holders};
-use plimsoll_sys::probe::process::look_at;
-use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
+use plimsoll_sys::probe::listener::{self, SocketHolders};
+use plimsoll_sys::probe::process::read_process_stat;
+use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, SocketRow, Version, states};
 use plimsoll_sys::probe::unix;
 use plimsoll_sys::system_text;
 use std::collections::BTreeSet;
@@ -18,9 +18,9 @@ use std::os::unix::fs::MetadataExt;
 pub struct FoundServer {
     /// Process ids of the server's topmost processes, ascending; never empty.
     pub roots: Vec<u32>,
-    /// Name of the first process.
+    /// The name of the first process in `roots`.
     pub name: String,
-    /// How the server was found, in words for the user.
+    /// The way in which the server was found, as text for the user.
     pub found_by: String,
 }
 
@@ -41,35 +41,36 @@ impl ServerSelector {
     }
 }
 
-/// How to find the server, also after a restart.
+/// Finds the server's processes, also after a restart of the server.
 #[derive(Debug, Clone)]
 pub struct Finder {
     wanted: ServerSelector,
     addresses: Vec<SocketAddr>,
-    /// The path of the unix socket, if the target is one.
+    /// The path of the target's unix socket; `None` for a TCP target.
     unix: Option<String>,
     local: bool,
-    /// Whether to compare only the port. The addresses are those by which another machine reaches
-    /// the server; they may differ here.
+    /// Whether to compare only the port. The addresses by which another machine reaches the server
+    /// may differ on this machine.
     by_port: bool,
     /// The server found at the start, or why none was found.
     first: Result<FoundServer, String>,
 }
 
 impl Finder {
-    /// Searches the server. A missing named process is an error; a missing listener is not.
+    /// Searches the server. It is an error if a named process is missing, but not if no process
+    /// listens.
     pub fn new(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Finder, Failure> {
-        Finder::wanting(ServerSelector::named(terms), watched).with_first_look()
+        Finder::create_for_selector(ServerSelector::named(terms), watched).create_and_search()
     }
 
     /// Finds a server of this machine that another machine reaches at `addresses`.
-    pub fn at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
+    pub fn find_server_at_port(terms: &ProbesTerms<String>, addresses: &[SocketAddr]) -> Result<Finder, Failure> {
         let (wanted, addresses) = (ServerSelector::named(terms), addresses.to_vec());
         Finder { wanted, addresses, unix: None, local: true, by_port: true, first: Err(String::new()) }
-            .with_first_look()
+            .create_and_search()
     }
 
-    fn with_first_look(mut self) -> Result<Finder, Failure> {
+    fn create_and_search(mut self) -> Result<Finder, Failure> {
         self.first = self.look();
         match (&self.wanted, &self.first) {
             (ServerSelector::Listener, _) | (_, Ok(_)) => {}
@@ -79,29 +80,29 @@ impl Finder {
     }
 
     /// Finds the process that listens on the target's address.
-    pub fn of_listener(watched: &WatchTarget) -> Finder {
-        let mut finder = Finder::wanting(ServerSelector::Listener, watched);
+    pub fn find_listener_process(watched: &WatchTarget) -> Finder {
+        let mut finder = Finder::create_for_selector(ServerSelector::Listener, watched);
         finder.first = finder.look();
         finder
     }
 
-    fn wanting(wanted: ServerSelector, watched: &WatchTarget) -> Finder {
+    fn create_for_selector(wanted: ServerSelector, watched: &WatchTarget) -> Finder {
         let (addresses, unix) = (watched.plan.carriage.addresses.clone(), watched.plan.carriage.unix.clone());
         // A unix socket always belongs to this machine.
         let local = watched.local || unix.is_some();
         Finder { wanted, addresses, unix, local, by_port: false, first: Err(String::new()) }
     }
 
-    /// The server found at the start, or why none was found.
+    /// Returns the server found at the start, or why none was found.
     pub fn first(&self) -> &Result<FoundServer, String> {
         &self.first
     }
 
-    /// Searches the server as the terms say.
+    /// Searches the server by the options in the terms.
     fn look(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            ServerSelector::Listener => self.by_listener(),
-            ServerSelector::Pid(pid) => match look_at(*pid, &mut Vec::new()) {
+            ServerSelector::Listener => self.find_by_listener(),
+            ServerSelector::Pid(pid) => match read_process_stat(*pid, &mut Vec::new()) {
                 Ok((stat, name)) if stat.state != b'Z' => {
                     let name = with_interpreter(*pid, name);
                     Ok(FoundServer { roots: vec![*pid], name, found_by: format!("--pid {pid}") })
@@ -120,18 +121,18 @@ impl Finder {
         }
     }
 
-    /// Searches the server again after its processes ended, for one that took over.
+    /// Searches the server that took over after the server's processes ended.
     pub fn find_successor(&self) -> Result<FoundServer, String> {
         match &self.wanted {
-            // The process id is free or reused. So the process that now listens on the address took
-            // over; a name alone could be that of another program.
-            ServerSelector::Pid(pid) => self.by_listener().map_err(|_| format!("process {pid} has ended")),
-            ServerSelector::Listener => self.by_listener(),
+            // The process id is free or reused, so the process that now listens on the address took
+            // over. A name alone could belong to another program.
+            ServerSelector::Pid(pid) => self.find_by_listener().map_err(|_| format!("process {pid} has ended")),
+            ServerSelector::Listener => self.find_by_listener(),
             ServerSelector::Name(name) => self.by_name(name).map_err(|_| format!("the process {name} has ended")),
         }
     }
 
-    fn by_listener(&self) -> Result<FoundServer, String> {
+    fn find_by_listener(&self) -> Result<FoundServer, String> {
         let shown = match &self.unix {
             Some(path) => format!("the unix socket {path}"),
             None if self.by_port => {
@@ -141,8 +142,8 @@ impl Finder {
         };
         if !self.local {
             return Err(
-                "the target does not seem to be on this machine. --watch ssh://HOST watches it there, and --metrics URL reads its \
-                 own metrics. For a container, give --pid or run plimsoll as root"
+                "the target does not seem to be on this machine. --watch ssh://HOST watches the server on HOST, and \
+                 --metrics URL reads the server's own metrics. For a container, give --pid or run plimsoll as root"
                     .into(),
             );
         }
@@ -153,15 +154,15 @@ impl Finder {
         // its file.
         let (inodes, user) = match &self.unix {
             Some(path) => {
-                let found = unix::listening_at(path).map_err(blocked)?;
+                let found = unix::unix_listeners_at(path).map_err(blocked)?;
                 let owner = std::fs::metadata(path).ok().map(|metadata| metadata.uid());
                 (found.iter().map(|socket| socket.inode).collect(), owner)
             }
             None => {
                 let mut sockets = Vec::new();
                 for address in &self.addresses {
-                    if let Some(mut asker) = listener::asker_at(*address).map_err(blocked)? {
-                        sockets.extend(listener::listening_on(&mut asker, *address).map_err(blocked)?);
+                    if let Some(mut asker) = listener::open_listener_namespace(*address).map_err(blocked)? {
+                        sockets.extend(listener::tcp_listeners_on(&mut asker, *address).map_err(blocked)?);
                     }
                 }
                 if sockets.is_empty() && self.by_port {
@@ -173,7 +174,8 @@ impl Finder {
         };
         if inodes.is_empty() && self.by_port {
             return Err(format!(
-                "no process listens on {shown}: start the server there, or name its process with --pid or --process"
+                "no process listens on {shown}: start the server on this address, or name the server's process with \
+                 --pid or --process"
             ));
         }
         if inodes.is_empty() {
@@ -181,7 +183,7 @@ impl Finder {
                 "no socket of this network namespace listens on {shown}: for a server in a container, give --pid"
             ));
         }
-        let Holders { mut pids, denied } = listener::holders(&inodes).map_err(blocked)?;
+        let SocketHolders { mut pids, denied } = listener::holders(&inodes).map_err(blocked)?;
         let me = std::process::id();
         if pids == [me] {
             return Err("plimsoll itself serves the target: server and load share one process".into());
@@ -193,10 +195,10 @@ impl Finder {
         }
         if pids.is_empty() {
             return Err(if denied > 0 {
-                let of = user.map_or_else(String::new, |user| format!(" is of user {user} and"));
+                let of = user.map_or_else(String::new, |user| format!(" (user {user})"));
                 format!(
-                    "the files of the process that listens on {shown}{of} cannot be read: run plimsoll as \
-                    its user or as root, or give --pid"
+                    "the files of the process that listens on {shown}{of} cannot be read: run plimsoll as that \
+                     user or as root, or give --pid"
                 )
             } else {
                 format!(
@@ -219,14 +221,14 @@ impl Finder {
         Ok(FoundServer { roots, name, found_by: format!("it listens on {shown}") })
     }
 
-    /// The ports of the addresses, without duplicates.
+    /// Returns the ports of the addresses, without duplicates.
     fn ports(&self) -> impl Iterator<Item = u16> {
         self.addresses.iter().map(SocketAddr::port).collect::<BTreeSet<u16>>().into_iter()
     }
 
-    /// The sockets that listen on these ports, at any address.
+    /// Returns the sockets that listen on these ports, at any address.
     fn listeners_at_ports(&self) -> std::io::Result<Vec<SocketRow>> {
-        let (mut asker, mut found) = (Asker::open()?, Vec::new());
+        let (mut asker, mut found) = (SocketDiagnostics::open()?, Vec::new());
         for port in self.ports() {
             let filter = Filter::LocalPort(port);
             asker.each(Version::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
@@ -244,7 +246,7 @@ impl Finder {
             .collect();
         let mut roots = listener::roots(&pids, |pid| all.get(&pid).map(|(stat, _)| stat.parent));
         if roots.len() > 1
-            && let Ok(listening) = self.by_listener()
+            && let Ok(listening) = self.find_by_listener()
         {
             let ours: Vec<u32> = roots.iter().copied().filter(|pid| listening.roots.contains(pid)).collect();
             if !ours.is_empty() {
@@ -271,8 +273,8 @@ impl Finder {
     }
 }
 
-/// Returns the name of a process, with that of its interpreter if it differs: `flask (python3.12)`.
-/// A script started by its own name has that name, although it runs in the interpreter.
+/// Returns the name of a process, with its interpreter if the names differ: `flask (python3.12)`.
+/// A script that was started by its own name has that name, although the interpreter runs it.
 fn with_interpreter(pid: u32, name: String) -> String {
     const INTERPRETERS: [&str; 7] = ["python", "pypy", "ruby", "node", "perl", "php", "bun"];
     let program = std::fs::read_link(format!("/proc/{pid}/exe")).ok();

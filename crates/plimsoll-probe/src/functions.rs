@@ -1,14 +1,14 @@
-//! Samples which functions the server runs, by name, with a timer of the kernel. The kernel's
-//! sample buffers are emptied at every reading; each address is looked up once.
+//! Samples the functions that the server runs, by name, with a timer of the kernel. Every reading
+//! empties the kernel's sample buffers, and each address is looked up once.
 //!
-//! If the kernel forbids sampling, a message says what would permit it, and everything else works.
+//! If the kernel forbids sampling, a message says how to permit it, and all other probes work.
 
 use super::probe::Probe;
 use super::server::Tables;
-use super::sink::{Extent, Seldom, Sink};
+use super::sink::{ExpensiveReading, Extent, Sink};
 use plimsoll_model::{SampleInterval, SampledStack, foreign};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::process::numbers_in;
+use plimsoll_sys::probe::process::numbered_entries;
 use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
 use plimsoll_sys::symbols::Symbols;
 use plimsoll_sys::system_text;
@@ -16,14 +16,14 @@ use std::collections::HashMap;
 use std::io;
 use std::sync::{Arc, PoisonError};
 
-/// Length of an interval of samples, ns.
+/// The length of an interval over which function samples are counted, ns.
 const STRETCH_NS: u64 = 500_000_000;
-/// The one name under which all kernel functions are counted.
+/// The common name under which all kernel functions are counted.
 const KERNEL: &str = "[kernel]";
 /// The kind of input that symbol libraries parse, named in error texts.
 const SYMBOLS: &str = "tables of symbols";
 
-/// The current interval of samples, which is not reported yet.
+/// The current interval of function samples, which is not reported yet.
 struct OpenSampleInterval {
     from_ns: u64,
     lost: u64,
@@ -63,7 +63,7 @@ pub struct FunctionSampling {
     symbols: Symbols,
     pids: Vec<u32>,
     stretch: OpenSampleInterval,
-    look_threads: Seldom,
+    threads_schedule: ExpensiveReading,
     /// A buffer for the addresses of a stack.
     walked: Vec<u64>,
 }
@@ -80,7 +80,7 @@ impl FunctionSampling {
             stretch: OpenSampleInterval::new(monotonic_ns()),
             // The list of threads is updated at every sample, unless that costs more than a 700th
             // of a core. Some servers start a thread for each connection.
-            look_threads: Seldom::with_part(0, 700),
+            threads_schedule: ExpensiveReading::add_edge_part(0, 700),
             walked: Vec::new(),
         }
     }
@@ -105,17 +105,18 @@ impl FunctionSampling {
 
     /// Updates the list of threads, if threads are sampled one by one.
     fn follow(&mut self, sink: &mut Sink) {
-        let FunctionSampling { sampler: Some(sampler), pids, look_threads, .. } = self else { return };
+        let FunctionSampling { sampler: Some(sampler), pids, threads_schedule, .. } = self else { return };
         if !sampler.wants_threads() {
             return;
         }
-        let all = look_threads.read(sink, || {
-            let threads = pids.iter().filter_map(|pid| numbers_in(format!("/proc/{pid}/task")).ok()).flatten();
+        let all = threads_schedule.read(sink, || {
+            let threads = pids.iter().filter_map(|pid| numbered_entries(format!("/proc/{pid}/task")).ok()).flatten();
             sampler.follow(&threads.collect::<Vec<u32>>())
         });
         if all == Some(false) {
-            sink.unseen_part(
-                "functions of some of its many threads: run plimsoll as root or with CAP_PERFMON to sample all",
+            sink.report_unobserved_part(
+                "functions of only some of the server's many threads: run plimsoll as root or with CAP_PERFMON to \
+                 sample all threads",
             );
         }
     }
@@ -155,7 +156,7 @@ impl FunctionSampling {
     }
 }
 
-/// The reason why there are no samples, and what would permit them.
+/// Returns the reason why there are no function samples, and how to permit them.
 fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
     match (error.kind(), restriction) {
         (io::ErrorKind::PermissionDenied, Some(level @ 3..)) => format!(
@@ -163,8 +164,8 @@ fn refusal(error: &io::Error, restriction: Option<i64>) -> String {
              with CAP_PERFMON, or set sysctl kernel.perf_event_paranoid=2"
         ),
         (io::ErrorKind::PermissionDenied, _) => {
-            "the kernel forbids it: run plimsoll as the server's user or as root. A container needs CAP_PERFMON, \
-             and perf_event_open in its seccomp profile"
+            "the kernel does not permit sampling: run plimsoll as the server's user or as root. A container needs \
+             CAP_PERFMON, and perf_event_open in its seccomp profile"
                 .to_owned()
         }
         (io::ErrorKind::Unsupported, _) => {
@@ -207,7 +208,7 @@ mod tests {
     use plimsoll_sys::clock::thread_cpu_ns;
 
     #[test]
-    fn a_refusal_says_what_would_allow_it() {
+    fn a_sampling_refusal_names_its_remedy() {
         let of = |code, restriction| refusal(&io::Error::from_raw_os_error(code), restriction);
         assert!(of(13, Some(4)).contains("kernel.perf_event_paranoid is 4"));
         assert!(of(1, Some(2)).contains("as the server's user or as root"));
@@ -216,7 +217,7 @@ mod tests {
     }
 
     #[inline(never)]
-    fn work_of_this_test() -> u64 {
+    fn burn_test_cpu() -> u64 {
         let start_ns = thread_cpu_ns();
         let mut sum = 0u64;
         while thread_cpu_ns() < start_ns + 300_000_000 {
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[inline(never)]
-    fn clocks_of_this_test() -> u64 {
+    fn test_thread_clocks() -> u64 {
         let (start_ns, mut sum) = (thread_cpu_ns(), 0u64);
         // The test spins on clock readings. Most end in the clock page that the kernel maps into
         // the process (vDSO); the one for CPU time enters the kernel.
@@ -237,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn the_functions_of_this_process_are_seen() {
+    fn functions_of_this_process_are_sampled() {
         let me = std::process::id();
         let tables = Tables::default();
         tables.lock().expect("whole").push((me, me));
@@ -245,8 +246,8 @@ mod tests {
         let mut sink = Sink::new(monotonic_ns(), Effort::Thorough);
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
-        std::hint::black_box(work_of_this_test());
-        std::hint::black_box(clocks_of_this_test());
+        std::hint::black_box(burn_test_cpu());
+        std::hint::black_box(test_thread_clocks());
         sink.begin(monotonic_ns(), true);
         sampling.sample(&mut sink);
         let seen = sink.take().sampled;
@@ -262,12 +263,12 @@ mod tests {
             };
             stretches.iter().map(of_stretch).sum::<u32>()
         };
-        // If threads are sampled one by one, this one may not be in the list yet.
+        // If threads are sampled one by one, this thread may not be in the list yet.
         let named = sampling.sampler.as_ref().is_some_and(|sampler| !sampler.wants_threads());
-        assert!(caught("work_of_this_test") >= 10 || !named, "of about 29 samples: {stretches:?}");
+        assert!(caught("burn_test_cpu") >= 10 || !named, "of about 29 samples: {stretches:?}");
         // Clock readings appear in stacks, although neither the clock's code nor the library has
         // frame pointers. In a few samples they appear by their own address.
         let by_tables = cfg!(target_arch = "x86_64");
-        assert!(caught("clocks_of_this_test") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
+        assert!(caught("test_thread_clocks") >= 15 || !named || !by_tables, "of about 29 samples: {stretches:?}");
     }
 }

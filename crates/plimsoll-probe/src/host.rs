@@ -1,5 +1,6 @@
-//! Readings of the machine that plimsoll runs on. For a local target that is the server's machine,
-//! for a remote target only the load generator's. Its CPU time is read in [`super::machine`].
+//! Reads figures of the machine that plimsoll runs on. For a local target this is the server's
+//! machine, for a remote target only the generator's machine. Not here: the machine's CPU time
+//! ([`super::machine`]).
 
 use super::optional_file::OptionalFile;
 use super::ports::Ports;
@@ -23,9 +24,9 @@ pub struct Host {
     buffer: Vec<u8>,
 }
 
-/// Slowly changing values and sums are read only in one of this many samples.
+/// The number of samples among which one reads slowly changing values and sums.
 const SLOW_EVERY: u64 = 5;
-/// Means over a minute and almost constant values are read only in one of this many samples.
+/// The number of samples among which one reads means over a minute and almost constant values.
 const SLOWEST_EVERY: u64 = 10;
 
 const PRESSURE: [(&str, [&str; 2]); 3] = [
@@ -34,9 +35,10 @@ const PRESSURE: [(&str, [&str; 2]); 3] = [
     ("io", ["host.pressure_io_some", "host.pressure_io_full"]),
 ];
 
-/// TCP counters: name of the series, and name in the kernel's file `snmp`. `NETSTAT` has those of
-/// the file `netstat`.
+/// The TCP counters that are read from the kernel's file `snmp`: series name, and name in the file.
 const SNMP: [(&str, &str); 2] = [("tcp.retransmits", "RetransSegs"), ("tcp.segments_out", "OutSegs")];
+/// The TCP counters that are read from the kernel's file `netstat`: series name, and name in the
+/// file.
 const NETSTAT: [(&str, &str); 10] = [
     ("tcp.listen_overflows", "ListenOverflows"),
     ("tcp.listen_drops", "ListenDrops"),
@@ -51,16 +53,16 @@ const NETSTAT: [(&str, &str); 10] = [
 ];
 
 impl Host {
-    /// Creates the probe. `server`: the process whose network namespace is read, if known.
-    /// `from_elsewhere`: the load comes from another machine.
-    pub fn new(server: Option<u32>, addresses: &[SocketAddr], from_elsewhere: bool) -> Host {
+    /// Creates the probe. `server` is the process whose network namespace is read, if known.
+    /// `is_remote_load` says whether the load comes from another machine.
+    pub fn new(server: Option<u32>, addresses: &[SocketAddr], is_remote_load: bool) -> Host {
         let net = server
             .map(|pid| format!("/proc/{pid}/net"))
             .filter(|folder| ProcFile::open(format!("{folder}/dev")).is_ok());
         let net = net.unwrap_or_else(|| "/proc/net".into());
         // If the load comes from another machine, the server's address does not tell which
         // interface it uses.
-        let reached = addresses.first().filter(|_| !from_elsewhere);
+        let reached = addresses.first().filter(|_| !is_remote_load);
         let interface = reached.and_then(|address| match address.ip() {
             own if is_local(&own) => Some("lo".to_owned()),
             IpAddr::V4(v4) => host::route_interface(&std::fs::read("/proc/net/route").ok()?, v4),

@@ -1,19 +1,19 @@
-//! CPU time of the kernel's own threads, which write files, move packets and free memory for all
-//! processes. So it never counts as interference.
+//! Reads the CPU time of the kernel's own threads, which write files, move packets and free memory
+//! for all processes. This CPU time therefore never counts as interference.
 //!
 //! In a container with its own process ids, kernel threads are invisible.
 
-use super::sink::{Extent, Seldom, Sink};
-use plimsoll_sys::probe::process::{CpuClock, look_at, numbers_in};
+use super::sink::{ExpensiveReading, Extent, Sink};
+use plimsoll_sys::probe::process::{CpuClock, numbered_entries, read_process_stat};
 use std::collections::{BTreeMap, BTreeSet};
 
 pub struct KernelThreads {
-    look: Seldom,
-    read: Seldom,
-    /// Clocks by process id, each with its last reading, ns.
+    look: ExpensiveReading,
+    read: ExpensiveReading,
+    /// The CPU clocks of kernel threads by process id, each with its last reading, ns.
     clocks: BTreeMap<u32, (CpuClock, u64)>,
     /// Process ids that do not belong to kernel threads.
-    passed_over: BTreeSet<u32>,
+    non_kernel_pids: BTreeSet<u32>,
     /// CPU time of ended threads, ns.
     ended_ns: u64,
     buffer: Vec<u8>,
@@ -22,10 +22,10 @@ pub struct KernelThreads {
 impl KernelThreads {
     pub fn new() -> KernelThreads {
         KernelThreads {
-            look: Seldom::new(1_000_000_000),
-            read: Seldom::new(0),
+            look: ExpensiveReading::new(1_000_000_000),
+            read: ExpensiveReading::new(0),
             clocks: BTreeMap::new(),
-            passed_over: BTreeSet::new(),
+            non_kernel_pids: BTreeSet::new(),
             ended_ns: 0,
             buffer: Vec::new(),
         }
@@ -34,11 +34,11 @@ impl KernelThreads {
     /// Reads the CPU time that the kernel's threads have used so far.
     pub fn sample(&mut self, sink: &mut Sink) {
         if sink.extent() == Extent::Edge {
-            self.look.hasten();
-            self.read.hasten();
+            self.look.make_due_now();
+            self.read.make_due_now();
         }
-        let KernelThreads { look, read, clocks, passed_over, ended_ns, buffer } = self;
-        look.read(sink, || find(clocks, passed_over, buffer));
+        let KernelThreads { look, read, clocks, non_kernel_pids, ended_ns, buffer } = self;
+        look.read(sink, || find(clocks, non_kernel_pids, buffer));
         let used_ns = read.read(sink, || {
             clocks.retain(|_, (clock, used_ns)| {
                 let now_ns = clock.read_ns().ok().filter(|now_ns| now_ns >= used_ns);
@@ -54,18 +54,21 @@ impl KernelThreads {
     }
 }
 
-/// Adds the clocks of new kernel threads. Ids that were checked before cost nothing.
-fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, passed_over: &mut BTreeSet<u32>, buffer: &mut Vec<u8>) {
-    let pids: BTreeSet<u32> = numbers_in("/proc").unwrap_or_default().into_iter().collect();
-    passed_over.retain(|pid| pids.contains(pid));
+/// Adds the CPU clocks of new kernel threads. Process ids that were checked before are skipped.
+fn find(clocks: &mut BTreeMap<u32, (CpuClock, u64)>, non_kernel_pids: &mut BTreeSet<u32>, buffer: &mut Vec<u8>) {
+    let pids: BTreeSet<u32> = numbered_entries("/proc").unwrap_or_default().into_iter().collect();
+    non_kernel_pids.retain(|pid| pids.contains(pid));
     for pid in pids {
-        if clocks.contains_key(&pid) || passed_over.contains(&pid) {
+        if clocks.contains_key(&pid) || non_kernel_pids.contains(&pid) {
             continue;
         }
-        match look_at(pid, buffer).ok().filter(|(stat, _)| stat.of_kernel).and_then(|_| CpuClock::for_process(pid).ok())
+        match read_process_stat(pid, buffer)
+            .ok()
+            .filter(|(stat, _)| stat.is_kernel_thread)
+            .and_then(|_| CpuClock::for_process(pid).ok())
         {
             Some(clock) => _ = clocks.insert(pid, (clock, 0)),
-            None => _ = passed_over.insert(pid),
+            None => _ = non_kernel_pids.insert(pid),
         }
     }
 }

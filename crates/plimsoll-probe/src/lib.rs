@@ -1,9 +1,9 @@
-//! Watches the target while a load runs ([`Watcher`]). A separate thread reads, ten times a second,
-//! what the kernel reports about the server's processes, the host, control groups and sockets.
+//! Measures the target while a load runs ([`Watcher`]). Ten times a second, a separate thread reads
+//! the kernel's figures about the server's processes, the host, control groups and sockets.
 //!
-//! A failed reading is a gap with its reason, never a failed run. The readings include their own
-//! cost. This crate also has single HTTP requests outside any load ([`client`], [`fetch`]), and
-//! facts about this machine ([`machine_facts`]).
+//! A failed reading becomes a gap with its reason, and never fails the run. The readings include
+//! their own CPU cost. This crate also sends single HTTP requests outside any load ([`client`],
+//! [`fetch`]), and reads facts about this machine ([`machine_facts`]).
 //!
 //! Not here: the meaning of readings, the execution of loads, and reports.
 
@@ -37,7 +37,7 @@ mod watched;
 
 pub use finder::{Finder, FoundServer, is_called};
 pub use machine::MachineRecorder;
-pub use metrics::served_by;
+pub use metrics::find_metrics_endpoint;
 pub use probe::LiveServer;
 pub use sink::Effort;
 pub use source::ReadingSource;
@@ -56,11 +56,11 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Time between two samples, ns.
+/// The time between two samples, ns.
 const PERIOD_NS: u64 = 100_000_000;
-/// Number of samples that are handed over together, if no one waits for each sample.
-const SAMPLES_TOGETHER: u32 = 10;
-/// Longest wait for a requested sample. A late sample is not worth a delay of the load.
+/// The number of samples that are passed on together, unless a reader waits for each sample.
+const SAMPLES_PER_HANDOVER: u32 = 10;
+/// The longest wait for a requested sample. A load is not delayed for a late sample.
 const SAMPLE_WAIT: Duration = Duration::from_millis(200);
 
 #[derive(Default)]
@@ -68,13 +68,14 @@ struct SharedState {
     /// Readings since the last `take`; times are of the monotonic clock.
     seen: Probes,
     stop: bool,
-    /// Number of samples that were requested, and of those that were taken.
+    /// The number of samples that were requested so far.
     asked: u64,
+    /// The number of requested samples that were taken so far.
     done: u64,
 }
 
 struct WatcherChannel {
-    /// Process id of another plimsoll process that generates a part of the load; 0: none.
+    /// The id of another plimsoll process that generates a part of the load; 0 without one.
     ours: Arc<AtomicU32>,
     state: Mutex<SharedState>,
     changed: Condvar,
@@ -82,13 +83,13 @@ struct WatcherChannel {
 
 impl WatcherChannel {
     fn lock(&self) -> MutexGuard<'_, SharedState> {
-        // If a probe panicked, the state is still consistent: it changes only by merging, under the
-        // lock.
+        // The state changes only by merging under the lock, so it is consistent even after a panic
+        // of a probe.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until `until_ns` or until a sample is requested. Returns the number of requests so
-    /// far; `None`: the watch has ended.
+    /// Waits until `until_ns` or until a sample is requested. Returns the number of requested
+    /// samples so far; `None` if the measurement has ended.
     fn wait_until(&self, until_ns: u64) -> Option<u64> {
         let mut state = self.lock();
         loop {
@@ -105,28 +106,28 @@ impl WatcherChannel {
     }
 }
 
-/// A running watch of the target; dropping it ends the watch.
+/// A running measurement of the target. Dropping this value ends the measurement.
 pub struct Watcher {
     shared: Arc<WatcherChannel>,
     live: LiveServer,
     threads: Vec<JoinHandle<()>>,
 }
 
-/// The parts of this machine that are watched.
+/// The parts of this machine that a watcher measures.
 struct WatchSite {
-    /// Finds the server; `None`: the server is watched on another machine.
+    /// Finds the server's processes; `None` if they are measured on another machine.
     finder: Option<Finder>,
     cgroup: Option<cgroup::Folder>,
     addresses: Vec<SocketAddr>,
     /// Whether the server is on this machine.
     local: bool,
     /// Whether the load comes from another machine.
-    from_elsewhere: bool,
+    is_remote_load: bool,
 }
 
 impl Watcher {
-    /// Starts to watch the process that listens on the target's address, or a named process, which
-    /// must exist. Returns `None` if the terms ask for no probes.
+    /// Starts to measure the process that listens on the target's address, or a named process,
+    /// which must exist. Returns `None` if the terms ask for no probes.
     pub fn begin(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
@@ -143,42 +144,42 @@ impl Watcher {
             cgroup: terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?,
             addresses: watched.plan.carriage.addresses.clone(),
             local,
-            from_elsewhere: false,
+            is_remote_load: false,
         };
-        Watcher::start(site, Metrics::of_terms(terms, watched)?, effort, SAMPLES_TOGETHER).map(Some)
+        Watcher::start(site, Metrics::new_from_terms(terms, watched)?, effort, SAMPLES_PER_HANDOVER).map(Some)
     }
 
-    /// Starts to watch the server of this machine that another machine reaches at `addresses`, or a
-    /// named process. The server must exist.
-    pub fn begin_for_others(
+    /// Starts to measure a server on this machine: a named process, or the server that another
+    /// machine reaches at `addresses`. The server must exist.
+    pub fn begin_remote_server_probes(
         terms: &ProbesTerms<String>,
         addresses: &[SocketAddr],
         effort: Effort,
     ) -> Result<Watcher, Failure> {
-        let finder = Finder::at_port(terms, addresses)?;
+        let finder = Finder::find_server_at_port(terms, addresses)?;
         finder.first().clone().map_err(Failure::start)?;
         let site = WatchSite {
             finder: Some(finder),
             cgroup: terms.cgroup.as_deref().map(cgroup::Folder::named).transpose()?,
             addresses: addresses.to_vec(),
             local: true,
-            from_elsewhere: true,
+            is_remote_load: true,
         };
         // Every sample is sent at once.
         Watcher::start(site, None, effort, 1)
     }
 
-    /// Starts to watch plimsoll and other processes on this machine, and the server's own metrics,
-    /// while the server's processes are watched elsewhere. `shared`: the other watcher runs on the
-    /// same machine, as with containers.
-    pub fn begin_at_generator(
+    /// Starts to measure plimsoll and other processes on this machine, and the server's own
+    /// metrics. Another watcher measures the server's processes. `shared` says whether that watcher
+    /// runs on the same machine, as with containers.
+    pub fn begin_generator_probes(
         terms: &ProbesTerms<String>,
         watched: &WatchTarget,
         shared: bool,
     ) -> Result<Watcher, Failure> {
         let site =
-            WatchSite { finder: None, cgroup: None, addresses: Vec::new(), local: shared, from_elsewhere: false };
-        Watcher::start(site, Metrics::of_terms(terms, watched)?, Effort::Little, SAMPLES_TOGETHER)
+            WatchSite { finder: None, cgroup: None, addresses: Vec::new(), local: shared, is_remote_load: false };
+        Watcher::start(site, Metrics::new_from_terms(terms, watched)?, Effort::Little, SAMPLES_PER_HANDOVER)
     }
 
     fn start(site: WatchSite, metrics: Option<Metrics>, effort: Effort, together: u32) -> Result<Watcher, Failure> {
@@ -190,12 +191,12 @@ impl Watcher {
         {
             let (shared, live) = (Arc::clone(&shared), live.clone());
             let watch = move || {
-                // The watcher's thread gets its own file table: the files of thousands of server
-                // threads must not use up the load's limit. Some containers refuse that; then the
-                // table is shared.
+                // The watcher's thread gets its own file table, because the files of thousands of
+                // server threads must not use up the load's file limit. Some containers refuse an
+                // own table; then the table is shared.
                 let _ = plimsoll_sys::process::copy_file_table();
                 let mut probes = site.probes(live, &shared, effort);
-                sample_all(&shared, &mut probes, PERIOD_NS, effort, together, true);
+                take_samples(&shared, &mut probes, PERIOD_NS, effort, together, true);
             };
             threads.push(std::thread::Builder::new().name("probes".into()).spawn(watch).map_err(cannot)?);
         }
@@ -203,7 +204,7 @@ impl Watcher {
             // Metrics have their own thread, because a slow response must not delay other readings.
             let shared = Arc::clone(&shared);
             let watch =
-                move || sample_all(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
+                move || take_samples(&shared, &mut [Box::new(metrics)], metrics::PERIOD_NS, Effort::Little, 1, false);
             threads.push(std::thread::Builder::new().name("metrics".into()).spawn(watch).map_err(cannot)?);
         }
         Ok(Watcher { shared, live, threads })
@@ -213,15 +214,15 @@ impl Watcher {
 impl WatchSite {
     /// Creates the probes of the site.
     fn probes(self, live: LiveServer, shared: &WatcherChannel, effort: Effort) -> Vec<Box<dyn Probe>> {
-        let WatchSite { finder, cgroup, addresses, local, from_elsewhere } = self;
-        let machine = Box::new(machine::MachineProbe::with_process(local, Arc::clone(&shared.ours)));
+        let WatchSite { finder, cgroup, addresses, local, is_remote_load } = self;
+        let machine = Box::new(machine::MachineProbe::watch_other_process(local, Arc::clone(&shared.ours)));
         let Some(finder) = finder else { return vec![machine] };
         let port = addresses.first().filter(|_| local).map(SocketAddr::port);
         let server = server::ServerProbe::new(finder, live, port);
         let (roots, tables, asked) = (server.roots().to_vec(), server.tables(), server.dependency_addresses());
         let root = roots.first().copied();
         let mut probes: Vec<Box<dyn Probe>> = vec![Box::new(server), machine];
-        probes.push(Box::new(host::Host::new(root, &addresses, from_elsewhere)));
+        probes.push(Box::new(host::Host::new(root, &addresses, is_remote_load)));
         if let Some(group) = cgroup.or_else(|| root.and_then(cgroup::Folder::for_process)) {
             probes.push(Box::new(group));
         }
@@ -240,7 +241,7 @@ impl ReadingSource for Watcher {
         self.live.clone()
     }
 
-    fn watch_as_ours(&self, pid: u32) {
+    fn count_as_plimsoll(&self, pid: u32) {
         self.shared.ours.store(pid, Ordering::Relaxed);
     }
 
@@ -250,7 +251,7 @@ impl ReadingSource for Watcher {
         let asked = state.asked;
         self.shared.changed.notify_all();
         let wait = self.shared.changed.wait_timeout_while(state, SAMPLE_WAIT, |state| state.done < asked);
-        // Whether the sample came in time does not matter: the load goes on.
+        // The load continues whether or not the sample came in time.
         drop(wait);
     }
 
@@ -270,9 +271,9 @@ impl Drop for Watcher {
     }
 }
 
-/// Takes samples until the watch is stopped. `answers`: this thread serves
+/// Takes samples until the measurement is stopped. `answers` says whether this thread serves
 /// [`ReadingSource::sample_now`].
-fn sample_all(
+fn take_samples(
     shared: &WatcherChannel,
     probes: &mut [Box<dyn Probe>],
     period_ns: u64,
@@ -323,7 +324,7 @@ fn sample_all(
         drop(state);
         let now_ns = monotonic_ns();
         if now_ns >= next_ns {
-            // Missed samples are skipped: the next sample is at the next multiple of the period.
+            // Missed samples are skipped. The next sample is at the next multiple of the period.
             next_ns += (now_ns - next_ns) / period_ns * period_ns + period_ns;
         }
     }

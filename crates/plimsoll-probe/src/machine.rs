@@ -1,5 +1,5 @@
-//! CPU use by owner: the machine's total over all cores, the kernel's own threads, and plimsoll.
-//! Without these and the server's CPU time, the rest belongs to other processes
+//! Reads CPU time by owner: the machine's total over all cores, the kernel's own threads, and
+//! plimsoll. The total minus these and the server's CPU time belongs to other processes
 //! (`plimsoll_analysis::interference`).
 
 use super::downstream::Downstream;
@@ -10,7 +10,7 @@ use super::sink::{Effort, Extent, Sink};
 use plimsoll_model::{Probes, SeriesKind};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::group::CpuClocks;
-use plimsoll_sys::probe::process::{CpuClock, numbers_in, parse_schedstat, ticks_per_second};
+use plimsoll_sys::probe::process::{CpuClock, numbered_entries, parse_schedstat, ticks_per_second};
 use plimsoll_sys::probe::{ProcFile, host};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ pub struct MachineProbe {
     stat: OptionalFile,
     kernel: KernelThreads,
     clock: Option<CpuClock>,
-    /// Process id of another plimsoll process with a part of the load (0: none). `other` has its
-    /// clock, with the last reading in ns.
+    /// The id of another plimsoll process that sends a part of the load; 0 without one.
     ours: Arc<AtomicU32>,
+    /// The id and the CPU clock of the other plimsoll process, with its last reading in ns.
     other: Option<(u32, CpuClock, u64)>,
     /// CPU time of other plimsoll processes that have ended, ns.
     others_ns: u64,
-    /// Threads of this process by id, with the time that each has waited for a core, ns.
+    /// The threads of this process by id, with the time that each thread has waited for a core, ns.
     threads: BTreeMap<u32, (ProcFile, u64)>,
-    /// Time that ended threads had waited for a core, ns.
+    /// The time that ended threads had waited for a core, ns.
     ended_wait_ns: u64,
     buffer: Vec<u8>,
 }
 
 impl MachineProbe {
-    /// Creates the probe. `local`: whether the target is on this machine.
+    /// Creates the probe. `local` says whether the target is on this machine.
     pub fn new(local: bool) -> MachineProbe {
-        MachineProbe::with_process(local, Arc::default())
+        MachineProbe::watch_other_process(local, Arc::default())
     }
 
     /// Creates the probe with another plimsoll process, whose id is in `ours` once it exists.
-    pub fn with_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
+    pub fn watch_other_process(local: bool, ours: Arc<AtomicU32>) -> MachineProbe {
         MachineProbe {
             local,
             stat: OptionalFile::open("/proc/stat"),
@@ -97,10 +97,10 @@ impl MachineProbe {
         self.others_ns + self.other.as_ref().map_or(0, |(_, _, used_ns)| *used_ns)
     }
 
-    /// Reports how long threads of this process waited for a core. Each load has new threads. For
-    /// an ended thread, the waiting after its last reading is lost: at most one sample's time.
+    /// Reports how long threads of this process waited for a core. Each load has new threads. The
+    /// wait of an ended thread after its last reading is lost, at most the time of one sample.
     fn waiting(&mut self, sink: &mut Sink) {
-        let Ok(tids) = numbers_in("/proc/self/task") else { return };
+        let Ok(tids) = numbered_entries("/proc/self/task") else { return };
         for tid in &tids {
             if !self.threads.contains_key(tid)
                 && let Ok(source) = ProcFile::open(format!("/proc/self/task/{tid}/schedstat"))
@@ -139,7 +139,7 @@ impl Probe for MachineProbe {
 }
 
 /// Records the machine's CPU use over one load, and the CPU time of a server with known processes.
-/// It is used where no [`super::Watcher`] runs.
+/// This recorder is used if no [`super::Watcher`] runs.
 pub struct MachineRecorder {
     machine: MachineProbe,
     downstream: Option<Downstream>,
@@ -147,7 +147,7 @@ pub struct MachineRecorder {
 }
 
 impl MachineRecorder {
-    /// Creates the recorder. `port`: the target's port, if the target is on this machine.
+    /// Creates the recorder. `port` is the target's port, if the target is on this machine.
     pub fn new(local: bool, port: Option<u16>) -> MachineRecorder {
         let downstream = port.filter(|_| local).map(Downstream::new);
         MachineRecorder {
@@ -157,8 +157,8 @@ impl MachineRecorder {
         }
     }
 
-    /// Takes a sample now. `edge`: the time is at the start or end of a load. `server`: the clocks
-    /// of the server's processes, if known.
+    /// Takes a sample now. `edge` says whether a load starts or ends now. `server` has the CPU
+    /// clocks of the server's processes, if known.
     pub fn look(&mut self, edge: bool, server: Option<&CpuClocks>) {
         self.sink.begin(monotonic_ns(), edge);
         if let Some(clocks) = server {
@@ -170,7 +170,7 @@ impl MachineRecorder {
         self.machine.sample(&mut self.sink);
     }
 
-    /// The readings so far; times are of the monotonic clock.
+    /// Returns the readings so far; times are of the monotonic clock.
     pub fn take(mut self) -> Probes {
         self.sink.take()
     }

@@ -6,23 +6,23 @@
 use plimsoll_model::MachineLimits;
 use plimsoll_model::machine_facts::{InterferenceSample, MachineFacts, MissingProbe, SamplingAccess};
 use plimsoll_sys::clock::{monotonic_ns, process_cpu_ns};
-use plimsoll_sys::probe::process::{look_at, numbers_in, ticks_per_second};
-use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_sys::probe::process::{numbered_entries, read_process_stat, ticks_per_second};
+use plimsoll_sys::probe::sockets::SocketDiagnostics;
 use plimsoll_sys::probe::{ProcFile, cgroup, host};
 use plimsoll_sys::{process, sampling};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-/// Most cores whose frequency governor is read.
+/// The largest number of cores whose frequency governor is read.
 const CORES_READ_MAX: u32 = 1024;
-/// Least use of cores at which a process is named.
+/// The smallest CPU use, in cores, from which on a process is named.
 const NAMED_CORES_MIN: f64 = 0.01;
 
 /// Reads all facts. CPU use of other processes is sampled for the time `sample`, while the caller
 /// is idle.
 pub fn read(sample: Duration) -> MachineFacts {
     let cores_online = process::cores_online();
-    // This check needs its own thread, since a file table of its own closes the other files.
+    // This check needs its own thread, because an own file table closes the thread's other files.
     let own_tables = std::thread::spawn(|| process::own_file_table(None).is_ok()).join().unwrap_or(false);
     MachineFacts {
         cores: process::cores(),
@@ -32,7 +32,7 @@ pub fn read(sample: Duration) -> MachineFacts {
         kernel: process::kernel(),
         governors: governors(cores_online),
         interference: interference(sample),
-        files_max: process::raise_files_max(),
+        files_max: process::raise_open_files_limit(),
         has_own_file_tables: own_tables,
         local_ports: process::local_ports(),
         ports_in_time_wait: process::time_wait(),
@@ -82,7 +82,7 @@ fn probes_missing() -> Vec<MissingProbe> {
     let sees_others = std::fs::read_dir("/proc/1/fd").is_ok();
     [
         (is_readable("/proc/pressure/cpu"), MissingProbe::Pressure),
-        (Asker::open().is_ok(), MissingProbe::Sockets),
+        (SocketDiagnostics::open().is_ok(), MissingProbe::Sockets),
         (is_readable("/proc/self/schedstat"), MissingProbe::ThreadWaits),
         (sees_others, MissingProbe::OtherUsers),
     ]
@@ -91,21 +91,22 @@ fn probes_missing() -> Vec<MissingProbe> {
     .collect()
 }
 
-/// CPU time of the machine so far, in ticks: time in use, and time stolen by the hypervisor.
+/// Returns the CPU time of the machine so far, in ticks: time in use, and time stolen by the
+/// hypervisor.
 fn machine_ticks() -> Option<(u64, u64)> {
     let text = std::fs::read("/proc/stat").ok()?;
     let cpu = host::parse_stat(&text)?.cpu;
     Some((cpu.user + cpu.nice + cpu.system + cpu.irq + cpu.softirq, cpu.steal))
 }
 
-/// CPU time so far of each process but this one, in ticks, with its name.
+/// Returns the CPU time so far of each process except this process, in ticks, with its name.
 fn process_ticks() -> BTreeMap<u32, (String, u64)> {
     let mut buffer = Vec::new();
-    let pids = numbers_in("/proc").unwrap_or_default();
+    let pids = numbered_entries("/proc").unwrap_or_default();
     pids.into_iter()
         .filter(|pid| *pid != std::process::id())
         .filter_map(|pid| {
-            let (stat, name) = look_at(pid, &mut buffer).ok()?;
+            let (stat, name) = read_process_stat(pid, &mut buffer).ok()?;
             Some((pid, (name, stat.user_ticks + stat.system_ticks)))
         })
         .collect()
@@ -138,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_machine_is_read() {
+    fn facts_of_this_machine_are_read() {
         let facts = read(Duration::from_millis(50));
         assert!(facts.cores >= 1 && facts.cores_online >= facts.cores.min(1), "{facts:?}");
         assert!(facts.kernel.starts_with("Linux ") && facts.files_max > 0 && facts.local_ports > 0, "{facts:?}");
@@ -147,7 +148,8 @@ mod tests {
         assert!(sample.cores <= f64::from(facts.cores_online) * 1.5, "{sample:?}");
     }
 
-    /// A process that works during the sample is reported as the busiest, with its name.
+    /// Checks that a process that works during the sample is reported as the busiest, with its
+    /// name.
     #[test]
     fn a_busy_process_is_named() {
         let mut child = std::process::Command::new("sh").args(["-c", "while :; do :; done"]).spawn().expect("sh");

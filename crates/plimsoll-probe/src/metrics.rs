@@ -1,6 +1,6 @@
-//! The server's own metrics (`--metrics`), in Prometheus' text format or Go's `/debug/vars`. A
-//! separate thread fetches them once a second. Without the flag no request is sent, since a probe
-//! must not be load.
+//! Fetches the server's own metrics (`--metrics`) once a second in a separate thread. Supported
+//! formats are Prometheus' text format and Go's `/debug/vars`. Without the flag no request is sent,
+//! because a probe must not be load.
 
 use super::metrics_text::{ServerMetric, Take, parse};
 use super::probe::Probe;
@@ -14,25 +14,26 @@ use plimsoll_model::{EndpointChoice, Plan, SeriesKind};
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-/// Time between two fetches of the metrics, ns.
+/// The time between two fetches of the metrics, ns.
 pub const PERIOD_NS: u64 = 1_000_000_000;
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Longest response that is accepted as metrics, in bytes.
+/// The longest response that is accepted as metrics, in bytes.
 const ANSWER_BYTES_MAX: usize = 16 << 20;
-/// Most series that are recorded.
+/// The largest number of series that are recorded.
 const SERIES_MAX: usize = 150;
 
 pub struct Metrics {
     target: FetchTarget,
     known: BTreeSet<String>,
     left_out: usize,
-    /// The choice of metrics. The first response decides it, so that the series stay the same.
+    /// The choice of metrics. The first response decides the choice, so that the series stay the
+    /// same.
     take: Take,
 }
 
 impl Metrics {
     /// Creates the probe that the terms ask for; `None` if they ask for no metrics.
-    pub fn of_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<Metrics>, Failure> {
+    pub fn new_from_terms(terms: &ProbesTerms<String>, watched: &WatchTarget) -> Result<Option<Metrics>, Failure> {
         let named = terms.metrics.as_ref().map(|served| match served {
             EndpointChoice::ByTarget => None,
             EndpointChoice::At(urls) => urls.first().map(String::as_str),
@@ -80,7 +81,7 @@ impl Metrics {
 }
 
 /// Finds the metrics endpoint of a load's target, for a hint to the user; `None` if there is none.
-pub fn served_by(plan: &Plan) -> Option<String> {
+pub fn find_metrics_endpoint(plan: &Plan) -> Option<String> {
     // Only the target itself is permitted here.
     let resolve = |url: &str| Err(Failure::usage(url));
     let watched = WatchTarget { plan, local: true, resolve: &resolve };
@@ -128,14 +129,14 @@ impl Probe for Metrics {
                     }
                 }
                 if self.left_out > 0 {
-                    sink.unseen_part(&format!(
+                    sink.report_unobserved_part(&format!(
                         "--metrics: {} series exceed the maximum of {SERIES_MAX} and were left out",
                         self.left_out
                     ));
                 }
             }
             Err(reason) => {
-                sink.gap("metrics.up", SeriesKind::Gauge, "", &format!("{} {reason}", shown_path(&self.target)));
+                sink.gap("metrics.up", SeriesKind::Gauge, "", &format!("{} {reason}", displayed_path(&self.target)));
                 return;
             }
         }
@@ -143,6 +144,6 @@ impl Probe for Metrics {
     }
 }
 
-fn shown_path(target: &FetchTarget) -> String {
+fn displayed_path(target: &FetchTarget) -> String {
     redact::target(&target.path, Redact::All)
 }

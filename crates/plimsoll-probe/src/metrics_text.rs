@@ -1,6 +1,6 @@
-//! Parsers of metrics: Prometheus' text format (and OpenMetrics), and the JSON of Go's
+//! Parses metrics in Prometheus' text format (and OpenMetrics), and in the JSON of Go's
 //! `/debug/vars`. In Prometheus' format, metrics of runtime, pools, queues and garbage collection
-//! are preferred. All metrics are used only if there are none of these.
+//! are preferred. Other metrics are used only if the server has no preferred metric.
 
 use plimsoll_model::SeriesKind;
 use plimsoll_model::redact::{REDACTED, is_secret_name};
@@ -10,13 +10,13 @@ use std::collections::BTreeMap;
 /// One metric of the server.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerMetric {
-    /// Name with labels, as the server writes them.
+    /// The metric's name with its labels, as the server writes them.
     pub name: String,
     pub kind: SeriesKind,
     pub value: f64,
 }
 
-/// First parts of metric names by which runtimes are recognised.
+/// The prefixes of metric names that belong to language runtimes.
 const RUNTIMES: [&str; 12] = [
     "go_",
     "process_",
@@ -46,7 +46,7 @@ const WORDS: [&str; 12] = [
     "limiter",
     "worker",
 ];
-/// Longest name of a metric that is kept, in bytes.
+/// The longest metric name that is recorded, in bytes.
 const NAME_BYTES_MAX: usize = 200;
 
 fn wanted(name: &str) -> bool {
@@ -63,7 +63,7 @@ pub enum Take {
     All,
 }
 
-/// Parses metrics in either format. `None`: the bytes are in neither format, or every line is
+/// Parses metrics in either format. `None` if the bytes are in neither format, or every line is
 /// invalid. Single invalid lines are skipped.
 pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
     let text = std::str::from_utf8(bytes).ok()?;
@@ -90,7 +90,7 @@ pub fn parse(bytes: &[u8], take: Take) -> Option<Vec<ServerMetric>> {
         }
         let shown = without_secrets(labels);
         let whole = format!("{name}{}", shown.as_deref().unwrap_or(labels));
-        // Without secret labels, several metrics may have the same name: the first one counts.
+        // Without secret labels, several metrics may have the same name. Only the first is used.
         let is_again = || shown.is_some() && metrics.iter().any(|metric: &ServerMetric| metric.name == whole);
         if whole.len() <= NAME_BYTES_MAX && !is_again() {
             metrics.push(ServerMetric { kind: kind_of(name, &kinds), name: whole, value });
@@ -113,7 +113,8 @@ fn kind_of(name: &str, kinds: &BTreeMap<&str, &str>) -> SeriesKind {
     }
 }
 
-/// A line such as `name{a="b"} 1.5 1700000000`: name, labels with their braces, value.
+/// Parses a line such as `name{a="b"} 1.5 1700000000`. Returns the name, the labels with their
+/// braces, and the value.
 fn sample(line: &str) -> Option<(&str, &str, f64)> {
     let name_end = line.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':'))?;
     let (name, rest) = line.split_at(name_end);
@@ -135,7 +136,7 @@ fn sample(line: &str) -> Option<(&str, &str, f64)> {
 /// Removes label values of secret names, and long random values. Returns `None` if there are no
 /// labels.
 fn without_secrets(labels: &str) -> Option<String> {
-    /// A value with a word of this many letters and digits counts as a key.
+    /// The number of letters and digits from which on a word in a label value counts as a key.
     const KEY_CHARS_MIN: usize = 16;
     let (mut out, mut rest, mut is_changed) = (String::new(), labels, false);
     while let Some((before, after)) = rest.split_once('"') {
@@ -164,7 +165,7 @@ fn without_secrets(labels: &str) -> Option<String> {
     is_changed.then_some(out)
 }
 
-/// The offset at which `{...}` ends; a brace inside quotes is part of a value.
+/// Returns the offset at which the labels `{...}` end. A brace inside quotes is part of a value.
 fn labels_end(text: &str) -> Option<usize> {
     let (mut quoted, mut escaped) = (false, false);
     for (at, byte) in text.bytes().enumerate() {
@@ -197,7 +198,7 @@ fn debug_vars(text: &str) -> Option<Vec<ServerMetric>> {
     for (name, value) in vars.iter().filter(|(name, _)| name.len() <= NAME_BYTES_MAX) {
         metrics.extend(value.as_f64().map(|value| ServerMetric { name: name.clone(), kind: SeriesKind::Gauge, value }));
     }
-    // A JSON document without such numbers is no document of metrics.
+    // A JSON document without numbers is not a metrics document.
     (!metrics.is_empty()).then_some(metrics)
 }
 
@@ -214,7 +215,7 @@ mod tests {
         shop_orders_total 5\nhttp_conn_bucket{le=\"1\"} 4\ngo_info{version=\"go1.26\"} 1\ngo_nan NaN\n";
 
     #[test]
-    fn prometheus_text_is_read() {
+    fn prometheus_text_is_parsed() {
         let got: Vec<(String, SeriesKind, f64)> = parse(TEXT.as_bytes(), Take::Runtime)
             .expect("text")
             .into_iter()
@@ -233,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_keep_no_secret() {
+    fn metric_labels_keep_no_secret() {
         let text = "go_a{token=\"s3cret\",db=\"a\\\"}b\"} 1\ngo_a{token=\"other\",db=\"a\\\"}b\"} 2\n\
                     go_b{user=\"k Zq7xK2mW9vLp4TnR8sYd\"} 3\ngo_c{pool=\"http-nio-8080\",version=\"go1.26\"} 4\n";
         let got: Vec<String> = parse(text.as_bytes(), Take::All).expect("text").into_iter().map(|m| m.name).collect();
@@ -246,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn go_vars_are_read() {
+    fn go_vars_are_parsed() {
         let text = r#"{"cmdline":["x"],"hits":7,"memstats":{"HeapAlloc":100,"NumGC":3,"BySize":[{"Size":0}]}}"#;
         let got: Vec<(String, SeriesKind)> =
             parse(text.as_bytes(), Take::Runtime).expect("vars").into_iter().map(|m| (m.name, m.kind)).collect();
@@ -259,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_metrics_is_refused() {
+    fn text_without_metrics_is_refused() {
         for text in [
             "",
             "{}",

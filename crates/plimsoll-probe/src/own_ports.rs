@@ -1,25 +1,25 @@
-//! The ports on which the server listens. Usually that is the target's port. A named process behind
-//! a proxy listens on other ports.
+//! Finds the ports on which the server listens. Usually this is the target's port. A named process
+//! behind a proxy listens on other ports.
 //!
 //! Not here: readings of the connections (`sockets`).
 
 use super::server::Tables;
 use plimsoll_sys::probe::listener::socket_inode;
 use plimsoll_sys::probe::process::files_folder;
-use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
+use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, Version, states};
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// Most ports that are watched. If the server has more, the lowest ones are watched.
+/// The largest number of measured ports. If the server has more ports, the lowest are measured.
 const PORTS_MAX: usize = 8;
-/// Most open files that are searched for listening sockets. The search runs before the load;
-/// servers open listening sockets first, so these come early.
+/// The largest number of open files that are searched for listening sockets before the load.
+/// Servers open their listening sockets first, so the search finds them early.
 const FILES_MAX: usize = 20_000;
 
-/// Returns the ports to watch, ascending, and whether they differ from the target's port. On an
+/// Returns the ports to measure, ascending, and whether they differ from the target's port. On an
 /// error, returns the target's port.
-pub fn watched(asker: &mut Asker, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
+pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();
     let listed = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
@@ -50,7 +50,7 @@ mod tests {
         let me = std::process::id();
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let own = listener.local_addr().expect("an address").port();
-        let mut asker = Asker::open().expect("netlink");
+        let mut asker = SocketDiagnostics::open().expect("netlink");
         let mut watched = |tables: Vec<(u32, u32)>, target| watched(&mut asker, &Arc::new(Mutex::new(tables)), target);
         assert_eq!(watched(vec![(me, me)], own), (vec![own], false), "it takes the target's connections itself");
         let (ports, others) = watched(vec![(me, me)], 1);

@@ -1,17 +1,17 @@
 //! The server's own connections to other processes (databases, caches, other services), by peer,
-//! over TCP and unix sockets. It also reads unsent bytes on connections that clients opened to
-//! other ports of the server.
+//! over TCP and unix sockets. This module also reads unsent bytes on connections that clients
+//! opened to other ports of the server.
 //!
-//! The kernel's list of connections does not name their processes. A process's open files do, but
-//! there may be many thousands, most of them accepted connections. So nothing is searched unless a
-//! connection could be the server's own. Then the server's open files are searched a few at a time.
+//! The kernel's list of connections does not name the processes. A process's open files show its
+//! connections, but a server may have many thousands of open files. This module therefore searches
+//! open files only if a connection could be the server's own, and only a few files at a time.
 
 use super::downstream::DependencyAddresses;
 use super::server::Tables;
-use super::sink::{Extent, Seldom, Sink};
+use super::sink::{ExpensiveReading, Extent, Sink};
 use plimsoll_sys::probe::listener::{UnixLink, other_networks, plain, socket_inode, unix_links};
 use plimsoll_sys::probe::process::files_folder;
-use plimsoll_sys::probe::sockets::{Asker, Filter, Version, states};
+use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, Version, states};
 use plimsoll_sys::probe::unix_diag::UnixSocket;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -21,20 +21,20 @@ use std::net::SocketAddr;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::PoisonError;
 
-/// Most peers with their own series: those with the most connections.
+/// The largest number of peers that get their own series: those with the most connections.
 const PEERS_MAX: usize = 8;
-/// Number of open files that are searched in one sample with the least effort.
-const FILES_AT_ONCE: u64 = 64;
-/// Number of open files that are searched in one sample when the budget is used up and the search
-/// has taken long.
-const FILES_AT_ONCE_LEAST: u64 = 32;
+/// The number of open files that one sample searches with the least effort.
+const FILES_PER_SAMPLE: u64 = 64;
+/// The number of open files that one sample searches when the CPU budget is used up and the search
+/// has already taken long.
+const FILES_PER_SAMPLE_MIN: u64 = 32;
 const SEARCH_WAIT_NS: u64 = 1_000_000_000;
-/// A search among open files that takes longer than this is reported, ns.
+/// The duration above which a search among open files is reported, ns.
 const SEARCH_NS_MAX: u64 = 5_000_000_000;
 
-/// If data arrived within this time, more of the same response may follow, ms. It is some ticks of
-/// the kernel.
-const JUST_CAME_MS: u32 = 40;
+/// The time after received data within which more of the same response may follow, ms. The time
+/// covers several kernel ticks.
+const RECENT_DATA_MS: u32 = 40;
 
 const DENIED: &str =
     "the server's own connections: the process belongs to another user (run plimsoll as that user or as root)";
@@ -42,29 +42,29 @@ const DENIED: &str =
 pub struct Peers {
     tables: Tables,
     /// Addresses on this machine to which the server is known to send requests. Other probes use
-    /// them.
+    /// these addresses.
     asked: DependencyAddresses,
-    look: Seldom,
+    look: ExpensiveReading,
     /// Access to other network namespaces that contain peers of connections which may be the
     /// server's.
-    elsewhere: Vec<Asker>,
-    look_elsewhere: Seldom,
+    elsewhere: Vec<SocketDiagnostics>,
+    foreign_schedule: ExpensiveReading,
     /// The owner of each socket, by inode.
     owners: BTreeMap<u32, Owner>,
     /// The last snapshot of connections, kept until their owners are known.
-    seen: Option<OwnConnections>,
+    seen: Option<ServerPeerConnections>,
     search: Option<FileWalk>,
     known: BTreeSet<PeerAddress>,
-    /// Lifetime traffic at the last snapshot: by inode of the connection, and in `carried_by` the
-    /// sums by peer.
+    /// The lifetime traffic of each connection at the last snapshot, by inode.
     carried: BTreeMap<u32, LifetimeTraffic>,
+    /// The sums of the lifetime traffic, by peer.
     carried_by: BTreeMap<PeerAddress, (u64, u64)>,
 }
 
 /// The lifetime traffic of a connection.
 #[derive(Debug, Clone, Copy, Default)]
 struct LifetimeTraffic {
-    /// Number of segments with data sent, modulo 2^32.
+    /// The number of data segments sent, modulo 2^32.
     segments_sent: u32,
     bytes_received: u64,
 }
@@ -75,54 +75,54 @@ enum Owner {
     Server,
     /// Another process: the socket exists, but is not among the server's open files.
     Other,
-    /// Unknown: the socket is not among the server's open files, but the search took so long that
-    /// the server may have closed it meanwhile.
+    /// The owner is unknown. The socket is not among the server's open files, but the search took
+    /// so long that the server may have closed the socket meanwhile.
     NotFound,
 }
 
 /// A snapshot of connections that could be the server's own.
-struct OwnConnections {
+struct ServerPeerConnections {
     at_ns: u64,
-    connections: Vec<OwnConnection>,
-    /// Listening sockets that could be the server's, on other ports than the target's: port and
-    /// inode.
+    connections: Vec<ServerPeerConnection>,
+    /// The port and inode of listening sockets that could be the server's, except on the target's
+    /// port.
     listeners: Vec<(u16, u32)>,
-    /// Unsent bytes on connections that were accepted on such a port, by port.
+    /// The number of unsent bytes on connections accepted on these listeners' ports, by port.
     unsent: BTreeMap<u16, u64>,
-    /// Lengths of the accept queues of listeners on this machine, if connections that may be the
-    /// server's lead to them.
+    /// The accept queue lengths of listeners on this machine to which the server may have
+    /// connections.
     queued: BTreeMap<PeerAddress, u64>,
-    /// Lengths of such accept queues in other network namespaces, by the address there.
-    queued_elsewhere: BTreeMap<SocketAddr, u64>,
+    /// The accept queue lengths of listeners in other network namespaces, by the address there.
+    foreign_accept_queues: BTreeMap<SocketAddr, u64>,
     /// Connections that leave the server's network namespace to an unknown peer.
-    outside: OutsideEnds,
+    outside: OutsidePeers,
 }
 
 /// The known ends of connections whose peer is outside the searched network namespaces: on another
 /// machine, or in a container.
 #[derive(Debug, Default)]
-struct OutsideEnds {
+struct OutsidePeers {
     /// TCP connections as seen from the known end: its own address, and the peer's address.
     ends: BTreeSet<(SocketAddr, SocketAddr)>,
     /// Connections over unix sockets to a path without a listener in the client's namespace.
     files: Vec<UnixLink>,
 }
 
-impl OutsideEnds {
+impl OutsidePeers {
     fn is_empty(&self) -> bool {
         self.ends.is_empty() && self.files.is_empty()
     }
 
-    /// Whether one of these peers, or its listener, is in the network namespace of `asker`.
-    fn leads_to(&self, asker: &mut Asker) -> bool {
+    /// Whether the network namespace of `asker` contains one of these peers or its listener.
+    fn leads_to(&self, asker: &mut SocketDiagnostics) -> bool {
         let listening = asker.unix_sockets(states::LISTEN).unwrap_or_default();
         let of_unix = self.files.iter().any(|link| listening.iter().any(|it| link.leads_to(it, false)));
         of_unix || !far_ends(asker, &self.ends).queued.is_empty()
     }
 }
 
-impl OwnConnections {
-    /// The inodes of all sockets that could be the server's own.
+impl ServerPeerConnections {
+    /// Returns the inodes of all sockets that could be the server's own.
     fn inodes(&self) -> impl Iterator<Item = u32> {
         let listeners = self.listeners.iter().map(|(_, inode)| *inode);
         self.connections.iter().map(|connection| connection.inode).chain(listeners)
@@ -147,7 +147,7 @@ impl fmt::Display for PeerAddress {
 }
 
 /// A connection that could be the server's own.
-struct OwnConnection {
+struct ServerPeerConnection {
     inode: u32,
     peer: PeerAddress,
     /// The traffic of the connection; `None` over unix sockets.
@@ -159,15 +159,15 @@ struct OwnConnection {
 /// The state of the connections to a peer.
 #[derive(Debug, Clone, Copy, Default)]
 struct PeerTraffic {
-    /// Connections that wait for a response.
+    /// The number of connections that wait for a response.
     waiting: u64,
-    /// Connections on which data arrived recently, and nothing was sent since.
+    /// The number of connections on which data arrived recently and nothing was sent since.
     coming: u64,
-    /// Bytes from the peer that the server has not read.
+    /// The number of bytes from the peer that the server has not read.
     unread: u64,
-    /// Bytes that the server has written and the peer has not acknowledged.
+    /// The number of bytes that the server has written and the peer has not acknowledged.
     unsent: u64,
-    /// Bytes that a peer on this machine has written and the server's end has not received.
+    /// The number of bytes that a peer on this machine has written and the server has not received.
     on_the_way: u64,
 }
 
@@ -194,9 +194,9 @@ impl Peers {
         Peers {
             tables,
             asked,
-            look: Seldom::new(1_000_000_000),
+            look: ExpensiveReading::new(1_000_000_000),
             elsewhere: Vec::new(),
-            look_elsewhere: Seldom::new(10_000_000_000),
+            foreign_schedule: ExpensiveReading::new(10_000_000_000),
             owners: BTreeMap::new(),
             seen: None,
             search: None,
@@ -208,7 +208,7 @@ impl Peers {
 
     /// Takes a snapshot of the connections that do not use `port`, and continues the search for
     /// their owners.
-    pub fn sample(&mut self, asker: &mut Asker, port: u16, now_ns: u64, sink: &mut Sink) {
+    pub fn sample(&mut self, asker: &mut SocketDiagnostics, port: u16, now_ns: u64, sink: &mut Sink) {
         if self.tables.lock().unwrap_or_else(PoisonError::into_inner).is_empty() {
             return;
         }
@@ -220,20 +220,22 @@ impl Peers {
                 false => Some(candidates(asker, elsewhere, port)),
             });
             let seen = match found {
-                Some(Some(Ok(seen))) => OwnConnections { at_ns: now_ns, ..seen },
+                Some(Some(Ok(seen))) => ServerPeerConnections { at_ns: now_ns, ..seen },
                 Some(None) => {
-                    sink.unseen_part(DENIED);
+                    sink.report_unobserved_part(DENIED);
                     return;
                 }
-                // If the kernel refuses the list, the readings of the accept queue must suffice.
+                // If the kernel refuses the list of connections, only the accept queue is read.
                 Some(Some(Err(_))) | None => return,
             };
             if !seen.outside.is_empty()
                 && let Some((pid, _)) = tables.first()
             {
-                let found = self.look_elsewhere.read(sink, || {
-                    let mut askers: Vec<Asker> =
-                        other_networks(*pid).into_iter().filter_map(|pid| Asker::open_in(pid).ok()).collect();
+                let found = self.foreign_schedule.read(sink, || {
+                    let mut askers: Vec<SocketDiagnostics> = other_networks(*pid)
+                        .into_iter()
+                        .filter_map(|pid| SocketDiagnostics::open_in(pid).ok())
+                        .collect();
                     askers.retain_mut(|asker| seen.outside.leads_to(asker));
                     askers
                 });
@@ -253,11 +255,11 @@ impl Peers {
         }
         let since_ns = self.search.as_ref().map_or(now_ns, |search| search.since_ns);
         match sink.extent() {
-            Extent::Usual => self.go_on(now_ns, FILES_AT_ONCE * sink.effort().factor(), sink),
-            // Without this rule, the search would never end beside a server that uses up the
+            Extent::Usual => self.go_on(now_ns, FILES_PER_SAMPLE * sink.effort().factor(), sink),
+            // Without this rule, the search would never end if the server always uses up the
             // budget.
             Extent::Least if now_ns.saturating_sub(since_ns) >= SEARCH_WAIT_NS => {
-                self.go_on(now_ns, FILES_AT_ONCE_LEAST, sink);
+                self.go_on(now_ns, FILES_PER_SAMPLE_MIN, sink);
             }
             Extent::Least | Extent::Edge => {}
         }
@@ -277,7 +279,7 @@ impl Peers {
                     self.owners.entry(inode).or_insert(Owner::NotFound);
                 }
                 if search.denied {
-                    sink.unseen_part(DENIED);
+                    sink.report_unobserved_part(DENIED);
                 }
                 self.search = None;
                 return;
@@ -293,16 +295,17 @@ impl Peers {
             }
         }
         if now_ns.saturating_sub(search.since_ns) > SEARCH_NS_MAX {
-            sink.unseen_part(
-                "the server's own connections during a part of the load: its many open files take long to search",
+            sink.report_unobserved_part(
+                "the server's own connections during a part of the load: the server's many open files take long to \
+                 search",
             );
         }
     }
 
-    /// Returns the server's connections in a snapshot. A connection that is closed after each call
-    /// is gone before the search finds it. It counts as the server's if only the server is known to
-    /// call that peer.
-    fn own<'a>(&self, seen: &'a OwnConnections) -> Vec<&'a OwnConnection> {
+    /// Returns the server's connections in a snapshot. A connection that is closed after each
+    /// request is gone before the search finds its owner. Such a connection counts as the server's
+    /// if only the server is known to send requests to that peer.
+    fn own<'a>(&self, seen: &'a ServerPeerConnections) -> Vec<&'a ServerPeerConnection> {
         let of = |owner: Owner| seen.connections.iter().filter(move |it| self.owners.get(&it.inode) == Some(&owner));
         let others: BTreeSet<&PeerAddress> = of(Owner::Other).map(|connection| &connection.peer).collect();
         let known: BTreeSet<&PeerAddress> =
@@ -311,8 +314,8 @@ impl Peers {
         of(Owner::Server).chain(short).collect()
     }
 
-    fn tell(&mut self, seen: &OwnConnections, sink: &mut Sink) {
-        // Number of connections of each peer, and their state.
+    fn tell(&mut self, seen: &ServerPeerConnections, sink: &mut Sink) {
+        // The map has the number of connections to each peer, and their state.
         let mut found: BTreeMap<&PeerAddress, (u64, Option<PeerTraffic>)> = BTreeMap::new();
         let mut now = BTreeMap::new();
         for connection in self.own(seen) {
@@ -352,7 +355,7 @@ impl Peers {
             };
             tell("connections", "", count);
             let elsewhere = || match peer {
-                PeerAddress::Address(address) => seen.queued_elsewhere.get(&plain(*address)),
+                PeerAddress::Address(address) => seen.foreign_accept_queues.get(&plain(*address)),
                 PeerAddress::Unix(_) => None,
             };
             if let Some(queued) = seen.queued.get(peer).or_else(elsewhere) {
@@ -392,7 +395,11 @@ fn is_denied(pid: u32, table: u32) -> bool {
 
 /// Takes a snapshot of connections that may be the server's own, in the network namespace of
 /// `asker`. Their peers may be in the namespaces of `elsewhere`.
-fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io::Result<OwnConnections> {
+fn candidates(
+    asker: &mut SocketDiagnostics,
+    elsewhere: &mut [SocketDiagnostics],
+    port: u16,
+) -> std::io::Result<ServerPeerConnections> {
     // A connection that the server accepted on another of its ports, such as for metrics, does not
     // lead to a dependency.
     let mut listeners = Vec::new();
@@ -407,14 +414,14 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     let (mut found, mut taken) = (Vec::new(), BTreeMap::new());
     asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if incoming.contains(&socket.local.port()) {
-            // Only an end with unsent bytes is of interest.
+            // Only a connection with unsent bytes is of interest.
             if socket.send_queue > 0 {
                 taken.insert((plain(socket.local), plain(socket.remote)), u64::from(socket.send_queue));
             }
         } else if socket.inode != 0 {
             let traffic = PeerTraffic {
                 waiting: u64::from(socket.awaits_answer.unwrap_or(false)),
-                coming: u64::from(socket.came_ago_ms.is_some_and(|ms| ms < JUST_CAME_MS)),
+                coming: u64::from(socket.ms_since_data.is_some_and(|ms| ms < RECENT_DATA_MS)),
                 unread: u64::from(socket.receive_queue),
                 unsent: u64::from(socket.send_queue),
                 on_the_way: 0,
@@ -423,10 +430,10 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
             let carried =
                 carried.map(|(segments_sent, bytes_received)| LifetimeTraffic { segments_sent, bytes_received });
             let (inode, peer) = (socket.inode, PeerAddress::Address(socket.remote));
-            found.push((socket.local, OwnConnection { inode, peer, traffic: Some(traffic), carried }));
+            found.push((socket.local, ServerPeerConnection { inode, peer, traffic: Some(traffic), carried }));
         }
     })?;
-    let (mut queued, mut led_away) = (BTreeMap::new(), OutsideEnds::default());
+    let (mut queued, mut led_away) = (BTreeMap::new(), OutsidePeers::default());
     for (local, connection) in &mut found {
         if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
             traffic.on_the_way = taken.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
@@ -434,8 +441,8 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
                 }
-                // A loopback address means another machine part in each namespace, so the peer
-                // cannot be elsewhere.
+                // Each network namespace has its own loopback addresses, so the peer cannot be in
+                // another namespace.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
                     led_away.ends.insert((plain(*local), plain(*peer)));
@@ -452,21 +459,21 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
         listening.extend(far.into_iter().filter(wanted));
     }
     led_away.files.retain(|link| !listening.iter().any(|it| link.leads_to(it, false)));
-    let mut queued_elsewhere = BTreeMap::new();
+    let mut foreign_accept_queues = BTreeMap::new();
     for asker in elsewhere {
         let far = far_ends(asker, &led_away.ends);
-        queued_elsewhere.extend(far.queued);
+        foreign_accept_queues.extend(far.queued);
         for (local, connection) in &mut found {
             if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
                 traffic.on_the_way += far.unsent.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
             }
         }
     }
-    led_away.ends.retain(|(_, peer)| !queued_elsewhere.contains_key(peer));
-    let mut connections: Vec<OwnConnection> = found.into_iter().map(|(_, connection)| connection).collect();
+    led_away.ends.retain(|(_, peer)| !foreign_accept_queues.contains_key(peer));
+    let mut connections: Vec<ServerPeerConnection> = found.into_iter().map(|(_, connection)| connection).collect();
     connections.extend(links.into_iter().map(|link| {
         let peer = PeerAddress::Unix(link.name());
-        OwnConnection { inode: link.opener, peer, traffic: None, carried: None }
+        ServerPeerConnection { inode: link.opener, peer, traffic: None, carried: None }
     }));
     for listener in listening {
         if let Some(count) = listener.receive_queue {
@@ -477,30 +484,37 @@ fn candidates(asker: &mut Asker, elsewhere: &mut [Asker], port: u16) -> std::io:
     for ((local, _), bytes) in taken {
         *unsent.entry(local.port()).or_default() += bytes;
     }
-    Ok(OwnConnections { at_ns: 0, connections, listeners, unsent, queued, queued_elsewhere, outside: led_away })
+    Ok(ServerPeerConnections {
+        at_ns: 0,
+        connections,
+        listeners,
+        unsent,
+        queued,
+        foreign_accept_queues,
+        outside: led_away,
+    })
 }
 
 /// Facts about peers that were found in another network namespace.
 #[derive(Default)]
-struct FarEnds {
+struct ForeignPeers {
     /// Lengths of accept queues in that namespace, by the address that connections lead to.
     queued: BTreeMap<SocketAddr, u64>,
-    /// Bytes that a peer there has written and that have not arrived, by the peer's address and the
-    /// server's address.
+    /// The number of bytes that a peer in that namespace has written and the server has not
+    /// received, by the peer's and the server's address.
     unsent: BTreeMap<(SocketAddr, SocketAddr), u64>,
 }
 
-/// Finds the peers of `ends` in the namespace of `asker`, with their accept queues and unsent
-/// bytes.
-fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> FarEnds {
+/// Reads the accept queues and unsent bytes of the peers of `ends` in the namespace of `asker`.
+fn far_ends(asker: &mut SocketDiagnostics, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> ForeignPeers {
     if ends.is_empty() {
-        return FarEnds::default();
+        return ForeignPeers::default();
     }
     let mut queues = AcceptQueues::default();
     let listening = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         queues.add(socket.local, u64::from(socket.receive_queue));
     });
-    let mut found = FarEnds::default();
+    let mut found = ForeignPeers::default();
     let taken = asker.each(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
         let (local, remote) = (plain(socket.local), plain(socket.remote));
         if ends.contains(&(remote, local)) {
@@ -510,7 +524,7 @@ fn far_ends(asker: &mut Asker, ends: &BTreeSet<(SocketAddr, SocketAddr)>) -> Far
             }
         }
     });
-    if listening.and(taken).is_ok() { found } else { FarEnds::default() }
+    if listening.and(taken).is_ok() { found } else { ForeignPeers::default() }
 }
 
 /// Lengths of accept queues, by the address of the listener.
@@ -530,8 +544,8 @@ impl AcceptQueues {
         *queue += count;
     }
 
-    /// The length of the accept queue for a connection from `local` to `peer`; `None`: `peer`
-    /// listens on another machine.
+    /// Returns the length of the accept queue for a connection from `local` to `peer`; `None`:
+    /// `peer` listens on another machine.
     fn queue_length(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
         let (local, peer) = (plain(local), plain(peer));
         let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();
@@ -542,7 +556,7 @@ impl AcceptQueues {
 
 impl FileWalk {
     /// Returns the next open file: `Some(inode)` for a socket, `Some(None)` for another file;
-    /// `None`: there are no more files.
+    /// `None` if there are no more files.
     fn next(&mut self) -> Option<Option<u32>> {
         loop {
             if self.folder.is_none() {
@@ -577,13 +591,13 @@ mod tests {
     use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
     #[test]
-    fn connections_wait_where_somebody_listens_on_this_machine() {
+    fn queued_connections_belong_to_their_local_listener() {
         let at = |text: &str| text.parse::<SocketAddr>().expect(text);
         let mut queues = AcceptQueues::default();
         for (listener, count) in [("127.0.0.1:9000", 3), ("0.0.0.0:3306", 5), ("[::]:6379", 7), ("10.0.0.1:80", 2)] {
             queues.add(at(listener), count);
         }
-        // Two listeners that share a port.
+        // Two listeners share a port.
         queues.add(at("127.0.0.1:9000"), 1);
         for (local, peer, expect) in [
             ("127.0.0.1:40000", "127.0.0.1:9000", Some(4)),
@@ -591,7 +605,7 @@ mod tests {
             ("[::ffff:127.0.0.1]:40000", "[::ffff:127.0.0.1]:3306", Some(5)),
             ("10.0.0.1:40000", "10.0.0.1:6379", Some(7)),
             ("10.0.0.2:40000", "10.0.0.1:80", Some(2)),
-            // A peer on another machine with the port number of a listener here.
+            // The peer is on another machine and has the port number of a listener here.
             ("10.0.0.1:40000", "10.0.0.9:3306", None),
             ("127.0.0.1:40000", "127.0.0.1:9001", None),
         ] {
@@ -599,9 +613,9 @@ mod tests {
         }
     }
 
-    /// The search finds owners even beside a server that uses up the whole budget.
+    /// Checks that the search finds owners even if the server uses up the whole budget.
     #[test]
-    fn own_connections_are_told_although_the_budget_is_used_up() {
+    fn own_connections_are_found_despite_an_exhausted_budget() {
         use crate::sink::{Effort, Extent};
         let store = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = store.local_addr().expect("bound");
@@ -610,7 +624,7 @@ mod tests {
         let tables = Tables::default();
         tables.lock().expect("no panic").push((me, me));
         let mut peers = Peers::new(tables, DependencyAddresses::default());
-        let mut asker = Asker::open().expect("netlink");
+        let mut asker = SocketDiagnostics::open().expect("netlink");
         let mut sink = Sink::new(monotonic_ns(), Effort::Little);
         let start_ns = thread_cpu_ns();
         while thread_cpu_ns() < start_ns + 100_000_000 {}
@@ -626,7 +640,7 @@ mod tests {
     }
 
     #[test]
-    fn short_connections_are_whose_the_others_to_their_peer_are() {
+    fn short_connections_get_the_owner_of_their_peer() {
         use Owner::{NotFound, Other, Server};
         let leads = |peer: u16| PeerAddress::Address(SocketAddr::from(([127, 0, 0, 1], peer)));
         let check = |known: &[u16], sockets: &[(u32, u16, Owner)], expect: &[u32]| {
@@ -634,22 +648,22 @@ mod tests {
             peers.known = known.iter().map(|peer| leads(*peer)).collect();
             peers.owners = sockets.iter().map(|(inode, _, owner)| (*inode, *owner)).collect();
             let connection =
-                |inode: u32, peer: u16| OwnConnection { inode, peer: leads(peer), traffic: None, carried: None };
-            let seen = OwnConnections {
+                |inode: u32, peer: u16| ServerPeerConnection { inode, peer: leads(peer), traffic: None, carried: None };
+            let seen = ServerPeerConnections {
                 at_ns: 0,
                 connections: sockets.iter().map(|(inode, peer, _)| connection(*inode, *peer)).collect(),
                 listeners: Vec::new(),
                 unsent: BTreeMap::new(),
                 queued: BTreeMap::new(),
-                queued_elsewhere: BTreeMap::new(),
-                outside: OutsideEnds::default(),
+                foreign_accept_queues: BTreeMap::new(),
+                outside: OutsidePeers::default(),
             };
             let own: BTreeSet<u32> = peers.own(&seen).iter().map(|connection| connection.inode).collect();
             assert_eq!(own, expect.iter().copied().collect(), "{known:?} {sockets:?}");
         };
         check(&[], &[(1, 5432, Server), (2, 5432, Other)], &[1]);
-        // Connections that were closed before the search found them. Their owner follows from a
-        // connection to the same peer that was found now, or earlier.
+        // These connections were closed before the search found them. Their owner follows from a
+        // connection to the same peer that was found now or earlier.
         check(&[], &[(1, 6379, Server), (2, 6379, NotFound), (3, 80, NotFound)], &[1, 2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 80, NotFound)], &[2]);
         check(&[6379], &[(2, 6379, NotFound), (3, 6379, Other)], &[]);

@@ -1,93 +1,98 @@
-//! Local ports that closed connections still hold (TIME-WAIT, RFC 9293, 3.6.1): the total, and
-//! those of the pair of addresses nearest to its limit. A port is held for one local address and
-//! one address and port of a peer. So the total says little if there are several pairs.
+//! Counts local ports that closed connections still occupy (TIME-WAIT, RFC 9293, 3.6.1): in total,
+//! and for the pair of addresses nearest to its limit. A pair is a local address, and an address
+//! and port of a peer. Each pair has its own ports, so the total says little about several pairs.
 //!
 //! Not here: the ports on which the server listens (`own_ports`), and connections that found no
 //! free port (the engine counts them).
 
 use super::optional_file::OptionalFile;
-use super::sink::{Seldom, Sink};
+use super::sink::{ExpensiveReading, Sink};
 use plimsoll_sys::probe::host::parse_time_wait;
 use plimsoll_sys::probe::listener::other_networks;
-use plimsoll_sys::probe::sockets::{Asker, Filter, SocketRow, Version, states};
+use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, SocketRow, Version, states};
 use plimsoll_sys::process::local_ports;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 
-/// Up to this number of connections in TIME-WAIT, no pair is near its limit. Pairs are then not
-/// counted.
+/// The number of connections in TIME-WAIT up to which pairs of addresses are not counted, because
+/// no pair can be near its limit.
 const FEW: u64 = 64;
-/// The share of used ports between the first and the last at which the pair's range counts as full.
-/// A client with the system's range leaves gaps, since the kernel steps by at least two.
-const DENSE: f64 = 0.9;
-/// The share of the lowest and highest ports that may belong to other clients of the peer.
-const ASIDE: f64 = 0.05;
+/// The share (0 to 1) of used ports in a pair's range from which on the range counts as full. A
+/// client with the system's range leaves gaps, because the kernel steps by at least two ports.
+const DENSE_PORT_SHARE_MIN: f64 = 0.9;
+/// The share (0 to 1) of the lowest and highest ports that may belong to other clients of the peer.
+const FOREIGN_PORT_SHARE_MAX: f64 = 0.05;
 
 /// Ports of connections in TIME-WAIT, by pair of addresses.
 #[derive(Default)]
-struct RestingPairs {
+struct TimeWaitPorts {
     held: HashMap<(IpAddr, SocketAddr), Vec<u16>>,
 }
 
-/// The number of ports available to a pair that uses the ports `held`. `usual` is the size of the
-/// system's range.
-fn range_of(held: &mut [u16], usual: u64) -> u64 {
+/// Returns the number of ports available to a pair of addresses that uses the ports `held`. `usual`
+/// is the number of ports in the system's range.
+fn available_ports_of_pair(held: &mut [u16], usual: u64) -> u64 {
     if held.len() as u64 <= FEW {
         return usual;
     }
     held.sort_unstable();
-    let aside = (held.len() as f64 * ASIDE) as usize;
+    let aside = (held.len() as f64 * FOREIGN_PORT_SHARE_MAX) as usize;
     let inner = &held[aside..held.len() - aside];
     let span = f64::from(inner[inner.len() - 1] - inner[0]) + 1.0;
-    let is_dense = inner.len() as f64 >= DENSE * span;
+    let is_dense = inner.len() as f64 >= DENSE_PORT_SHARE_MIN * span;
     if is_dense { ((span * held.len() as f64 / inner.len() as f64) as u64).min(usual) } else { usual }
 }
 
-/// Compares two pairs by their share of used ports; each is given as used and available ports.
+/// Compares two pairs of addresses by their share of used ports. Each pair is given as (used ports,
+/// available ports).
 fn compare_used_shares(a: (u64, u64), b: (u64, u64)) -> Ordering {
     (a.0 * b.1).cmp(&(b.0 * a.1))
 }
 
-impl RestingPairs {
+impl TimeWaitPorts {
     fn add(&mut self, local: SocketAddr, remote: SocketAddr) {
         self.held.entry((local.ip(), remote)).or_default().push(local.port());
     }
 
-    /// The pair with the largest share of used ports: its used and available ports. Pairs with a
-    /// peer in `except`, the load's own, do not count. `usual` is the size of the system's range.
+    /// Returns the used and available ports of the pair with the largest share of used ports. Pairs
+    /// with a peer in `except` (the load's targets) do not count. `usual` is the number of ports in
+    /// the system's range.
     fn most(&mut self, except: &[SocketAddr], usual: u64) -> (u64, u64) {
         let others = self.held.iter_mut().filter(|((_, remote), _)| !except.contains(remote));
-        let shares = others.map(|(_, held)| (held.len() as u64, range_of(held, usual)));
+        let shares = others.map(|(_, held)| (held.len() as u64, available_ports_of_pair(held, usual)));
         shares.max_by(|a, b| compare_used_shares(*a, *b)).unwrap_or((0, usual))
     }
 }
 
 pub struct Ports {
-    /// The server's network namespace first, then those of possible dependencies.
+    /// The server's network namespace first, then the namespaces of possible dependencies.
     networks: Vec<PortsOfNetwork>,
     targets: Vec<SocketAddr>,
-    look: Seldom,
+    look: ExpensiveReading,
 }
 
 struct PortsOfNetwork {
     sockstat: OptionalFile,
-    asker: Option<Asker>,
+    asker: Option<SocketDiagnostics>,
 }
 
 impl Ports {
-    /// Creates the probe. It reads `sockstat` and the network namespace of the process `server`, if
-    /// known. `targets` are the load's target addresses.
+    /// Creates the probe, which reads `sockstat` and the network namespace of the process `server`,
+    /// if known. `targets` are the load's target addresses.
     pub fn new(sockstat: OptionalFile, server: Option<u32>, targets: &[SocketAddr]) -> Ports {
-        let own = PortsOfNetwork { sockstat, asker: server.map_or_else(Asker::open, Asker::open_beside).ok() };
+        let own = PortsOfNetwork {
+            sockstat,
+            asker: server.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace).ok(),
+        };
         let others = server.map(other_networks).unwrap_or_default().into_iter().map(|pid| PortsOfNetwork {
             sockstat: OptionalFile::open(&format!("/proc/{pid}/net/sockstat")),
-            asker: Asker::open_in(pid).ok(),
+            asker: SocketDiagnostics::open_in(pid).ok(),
         });
         Ports {
             networks: [own].into_iter().chain(others).collect(),
             targets: targets.to_vec(),
-            look: Seldom::new(1_000_000_000),
+            look: ExpensiveReading::new(1_000_000_000),
         }
     }
 
@@ -109,7 +114,7 @@ impl Ports {
             let many = networks.iter_mut().zip(&counts).enumerate();
             let many = many.filter(|(_, (_, count))| count.is_some_and(|count| count > FEW));
             let of_one = |(number, (network, _)): (usize, (&mut PortsOfNetwork, _))| {
-                let mut pairs = RestingPairs::default();
+                let mut pairs = TimeWaitPorts::default();
                 let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
                 let asker = network.asker.as_mut()?;
                 asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).ok()?;
@@ -133,10 +138,10 @@ mod tests {
     use std::net::{TcpListener, TcpStream};
 
     #[test]
-    fn of_pairs_the_fullest_that_is_not_the_loads_own_is_told() {
+    fn the_fullest_foreign_address_pair_is_reported() {
         let at = |text: &str| text.parse::<SocketAddr>().expect(text);
         let (store, target) = (at("127.0.0.1:6379"), at("127.0.0.1:80"));
-        let mut pairs = RestingPairs::default();
+        let mut pairs = TimeWaitPorts::default();
         assert_eq!(pairs.most(&[target], 1000), (0, 1000), "there are none");
         for (local, remote, times) in [
             ("127.0.0.2", target, 9),
@@ -152,9 +157,9 @@ mod tests {
     }
 
     #[test]
-    fn who_takes_every_port_of_a_range_may_take_no_other() {
-        // Each row: number and step of the used ports, number of ports of another process from a
-        // different range, and expected number of ports available to the pair.
+    fn a_fully_used_port_range_leaves_no_other_port() {
+        // Each row has the number and step of the used ports, and the number of another process's
+        // ports in a different range. Last is the expected number of ports available to the pair.
         for (count, step, others, expect) in [
             (300, 1, 0, 300),
             (300, 1, 4, 304),
@@ -163,7 +168,7 @@ mod tests {
             (300, 1, 60, 28_232),
             (4000, 7, 0, 28_232),
         ] {
-            let mut pairs = RestingPairs::default();
+            let mut pairs = TimeWaitPorts::default();
             let to = SocketAddr::from(([127, 0, 0, 1], 80));
             let ports = (0..count).map(|n| 32_768 + n * step).chain((0..others).map(|n| 50_000 + 97 * n));
             ports.for_each(|port| pairs.add(SocketAddr::from(([127, 0, 0, 1], port)), to));
@@ -174,18 +179,18 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_tells_whose_connections_are_at_rest() {
+    fn time_wait_connections_are_counted_by_owner() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let to = listener.local_addr().expect("an address");
-        // The end that closes first holds the port in TIME-WAIT.
+        // The end that closes first has the port in TIME-WAIT.
         for _ in 0..5 {
             let client = TcpStream::connect(to).expect("connected");
             let (mut server, _) = listener.accept().expect("accepted");
             drop(client);
             assert_eq!(server.read(&mut [0; 1]).expect("the end"), 0);
         }
-        let mut asker = Asker::open().expect("netlink");
-        let mut pairs = RestingPairs::default();
+        let mut asker = SocketDiagnostics::open().expect("netlink");
+        let mut pairs = TimeWaitPorts::default();
         let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
         asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).expect("told");
         assert_eq!(pairs.held.get(&(to.ip(), to)).map(Vec::len), Some(5), "all five, under the address of the peer");

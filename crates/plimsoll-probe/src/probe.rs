@@ -10,7 +10,8 @@ pub(super) trait Probe: Send {
     fn sample(&mut self, sink: &mut Sink);
 }
 
-/// The server's current CPU use in thousandths of a core; the largest number means unknown.
+/// The server's current CPU use, in thousandths of a core. The largest number means that the CPU
+/// use is unknown.
 #[derive(Debug, Clone)]
 pub struct LiveServer(Arc<AtomicU64>);
 
@@ -22,12 +23,12 @@ impl LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
     }
 
-    /// Sets the number of cores that the server used recently; `None`: unknown.
+    /// Sets the number of cores that the server used recently; `None` if it is unknown.
     pub fn set(&self, cores: Option<f64>) {
         self.0.store(cores.map_or(Self::UNSEEN, |cores| (cores * 1000.0) as u64), Ordering::Relaxed);
     }
 
-    /// The number of cores that the server used recently; `None`: unknown.
+    /// Returns the number of cores that the server used recently; `None` if it is unknown.
     pub fn cores(&self) -> Option<f64> {
         Some(self.0.load(Ordering::Relaxed)).filter(|value| *value != Self::UNSEEN).map(|value| value as f64 / 1000.0)
     }

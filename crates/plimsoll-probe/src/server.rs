@@ -1,69 +1,71 @@
-//! Readings of the server's processes: the found processes and all their descendants, summed. A
-//! restarted server is found again, and its sums continue.
+//! Readings of the server's processes, summed over the found processes and all their descendants.
+//! A restarted server is found again, and its sums continue.
 
 use super::downstream::{DependencyAddresses, Downstream};
 use super::finder::{Finder, FoundServer};
 use super::probe::{LiveServer, Probe};
-use super::sink::{Extent, Seldom, Sink};
+use super::sink::{ExpensiveReading, Extent, Sink};
 use super::threads::{BUSY_SHARE, Threads, Turns, scale_to_all_threads};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::{
-    CpuClock, Stat, WaitsFor, file_tables, files_open, look_at, numbers_in, page_bytes, parse_files_max, parse_stat,
-    ticks_per_second,
+    CpuClock, Stat, WaitReason, file_tables, files_open, numbered_entries, page_bytes, parse_files_max, parse_stat,
+    read_process_stat, ticks_per_second,
 };
-use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_sys::probe::sockets::SocketDiagnostics;
 use plimsoll_sys::probe::{ProcFile, listener};
-use plimsoll_sys::process::cores_of_any;
+use plimsoll_sys::process::cores_of_processes;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The live figure of CPU use covers this many samples.
+/// The number of samples that the live CPU use figure covers.
 const LIVE_SAMPLES: usize = 10;
-/// Most busy threads with their own series.
+/// The largest number of busy threads that get their own series.
 const THREADS_SHOWN_MAX: usize = 24;
-/// Most processes whose states and sizes are all read in each sample. CPU clocks cost much less and
-/// are always read.
-const STATS_AT_ONCE: usize = 8;
-/// Fewest threads with similar names that form a group; and most groups that are reported.
-const ALIKE_MIN: usize = 3;
+/// The largest number of processes whose states and sizes are all read in each sample. The CPU
+/// clocks of all processes are always read, because reading them costs much less.
+const PROCESSES_PER_SAMPLE_MAX: usize = 8;
+/// The smallest number of threads with similar names that form a group.
+const SIMILAR_THREADS_MIN: usize = 3;
+/// The largest number of groups of threads with similar names that are reported.
 const GROUPS_MAX: usize = 8;
-/// Series of threads by the reason of their wait.
-const WAITS: [(&str, WaitsFor); 5] = [
-    ("server.in_lock", WaitsFor::Lock),
-    ("server.in_sleep", WaitsFor::Sleep),
-    ("server.in_read", WaitsFor::Data),
-    ("server.in_write", WaitsFor::Room),
-    ("server.in_disk", WaitsFor::Disk),
+/// The names of the series that count waiting threads, each with the reason of the wait.
+const WAITS: [(&str, WaitReason); 5] = [
+    ("server.in_lock", WaitReason::Lock),
+    ("server.in_sleep", WaitReason::Sleep),
+    ("server.in_read", WaitReason::Data),
+    ("server.in_write", WaitReason::Room),
+    ("server.in_disk", WaitReason::Disk),
 ];
-/// In one of this many readings of a process, the kernel sums over all its threads.
-const WHOLE_EVERY: u64 = 5;
+/// The number of readings of a process among which one makes the kernel sum over all threads.
+const PROCESS_SUM_EVERY: u64 = 5;
 
 /// One process of the server, with its last readings.
 struct ServerProcess {
     pid: u32,
     name: String,
     clock: CpuClock,
-    /// The files `/proc/PID/stat` (`whole`) and that of the first thread (`brief`). They differ
-    /// only in CPU time and faults. For `whole` the kernel sums these over all threads at every
-    /// read, which is slow.
+    /// The file `/proc/PID/stat` of the process. The kernel sums its CPU time and faults over all
+    /// threads at every read, which is slow.
     whole: ProcFile,
+    /// The file `stat` of the first thread. Only CPU time and faults differ from `whole`.
     brief: ProcFile,
     first: Stat,
     last: Stat,
-    /// CPU time before the watch, which does not count; and in `cpu_ns` CPU time since then, ns.
+    /// CPU time before the measurement began, ns, which does not count.
     base_ns: u64,
+    /// CPU time since the measurement began, ns.
     cpu_ns: u64,
     threads: Threads,
     /// One thread for each file table of the process, through which the table is read.
     tables: Vec<u32>,
     files_max: Option<u64>,
-    /// Number of readings that included more than the CPU time.
+    /// The number of readings so far that included more than the CPU time.
     looks: u64,
 }
 
-/// How much of a process a reading covered.
+/// The extent of a reading of one process.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReadDepth {
     /// The process has ended, so nothing was read.
@@ -73,8 +75,8 @@ enum ReadDepth {
     Whole,
 }
 
-/// Sums of ended processes: ticks in user and kernel mode, ns of waiting, context switches, page
-/// faults.
+/// The sums over ended processes: ticks in user and kernel mode, ns of waiting, context switches,
+/// page faults.
 #[derive(Default, Clone, Copy)]
 struct EndedSums {
     user_ticks: u64,
@@ -84,8 +86,8 @@ struct EndedSums {
     major_faults: u64,
 }
 
-/// The server's processes, for other probes: pairs of a process and a thread, one for each file
-/// table.
+/// The file tables of the server's processes, for other probes: a process id and the id of a thread
+/// for each table.
 pub type Tables = Arc<Mutex<Vec<(u32, u32)>>>;
 
 pub struct ServerProbe {
@@ -94,27 +96,28 @@ pub struct ServerProbe {
     tables: Tables,
     /// The parent of every process on this machine.
     parents: BTreeMap<u32, u32>,
-    /// Descendants that are separate servers. `port` is the port of the watched server.
+    /// Process ids of descendants that are separate servers.
     others: BTreeSet<u32>,
+    /// The port of the measured server; `None` if the target is on another machine.
     port: Option<u16>,
     turns: Turns,
     stats_turn: usize,
     roots: Vec<u32>,
     members: Vec<ServerProcess>,
-    /// CPU time of servers before a restart (`settled_ns`), and of children that ended since
-    /// (`ended_ns`), ns.
-    settled_ns: u64,
+    /// CPU time of the server's processes before a restart, ns.
+    earlier_cpu_ns: u64,
+    /// CPU time of child processes that have ended since the restart, ns.
     ended_ns: u64,
     ended: EndedSums,
     lost: Option<String>,
-    /// Start time of plimsoll's own process, in ticks. All CPU time of a process that started later
-    /// counts.
+    /// The start time of plimsoll's own process, in ticks. All CPU time of a process that started
+    /// later counts.
     own_start_ticks: u64,
     shown: BTreeSet<(u32, u32)>,
     recent: VecDeque<(u64, u64)>,
-    rescan: Seldom,
-    seek: Seldom,
-    files: Seldom,
+    rescan: ExpensiveReading,
+    seek: ExpensiveReading,
+    files: ExpensiveReading,
     /// The dependencies of the server; `None` if the target is on another machine.
     downstream: Option<Downstream>,
     before_ns: u64,
@@ -125,7 +128,7 @@ impl ServerProcess {
     fn open(pid: u32, own_start_ticks: u64, from_birth: bool, buffer: &mut Vec<u8>) -> io::Result<ServerProcess> {
         let whole = ProcFile::open(format!("/proc/{pid}/stat"))?;
         let brief = ProcFile::open(format!("/proc/{pid}/task/{pid}/stat"))?;
-        let (last, name) = look_at(pid, buffer)?;
+        let (last, name) = read_process_stat(pid, buffer)?;
         let clock = CpuClock::for_process(pid)?;
         let from_birth = from_birth && last.started_ticks >= own_start_ticks;
         let base_ns = if from_birth { 0 } else { clock.read_ns()? };
@@ -152,7 +155,7 @@ impl ServerProcess {
         })
     }
 
-    /// Reads CPU time, and more if it is the process's turn.
+    /// Reads the CPU time of the process, and further values if it is the process's turn.
     fn sample_cpu(&mut self, in_turn: bool, sink: &Sink, buffer: &mut Vec<u8>) -> ReadDepth {
         let clock = self.clock.read_ns();
         if let Ok(cpu_ns) = clock {
@@ -163,7 +166,7 @@ impl ServerProcess {
         }
         let whole = match sink.extent() {
             Extent::Least => false,
-            Extent::Usual => self.looks.is_multiple_of(WHOLE_EVERY),
+            Extent::Usual => self.looks.is_multiple_of(PROCESS_SUM_EVERY),
             Extent::Edge => true,
         };
         self.looks += 1;
@@ -205,10 +208,11 @@ impl EndedSums {
 }
 
 impl ServerProbe {
-    /// Creates the probe. `port`: the target's port, if the target is on this machine.
+    /// Creates the probe. `port` is the target's port, if the target is on this machine.
     pub fn new(finder: Finder, live: LiveServer, port: Option<u16>) -> ServerProbe {
         let mut buffer = Vec::new();
-        let own_start_ticks = look_at(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
+        let own_start_ticks =
+            read_process_stat(std::process::id(), &mut buffer).map_or(u64::MAX, |(stat, _)| stat.started_ticks);
         let mut server = ServerProbe {
             finder,
             live,
@@ -220,17 +224,17 @@ impl ServerProbe {
             stats_turn: 0,
             roots: Vec::new(),
             members: Vec::new(),
-            settled_ns: 0,
+            earlier_cpu_ns: 0,
             ended_ns: 0,
             ended: EndedSums::default(),
             lost: None,
             own_start_ticks,
             shown: BTreeSet::new(),
             recent: VecDeque::new(),
-            rescan: Seldom::new(1_000_000_000),
-            // A server that ended may be back at once, so the search runs often.
-            seek: Seldom::with_part(100_000_000, 100),
-            files: Seldom::new(200_000_000),
+            rescan: ExpensiveReading::new(1_000_000_000),
+            // A server that ended may restart at once, so the search runs often.
+            seek: ExpensiveReading::add_edge_part(100_000_000, 100),
+            files: ExpensiveReading::new(200_000_000),
             downstream: port.map(Downstream::new),
             before_ns: 0,
             buffer,
@@ -242,13 +246,13 @@ impl ServerProbe {
             }
             Err(reason) => {
                 server.lost = Some(reason);
-                server.seek = Seldom::new(1_000_000_000);
+                server.seek = ExpensiveReading::new(1_000_000_000);
             }
         }
         server
     }
 
-    /// The topmost processes of the server; empty while no server is found.
+    /// Returns the topmost processes of the server; empty while no server is found.
     pub fn roots(&self) -> &[u32] {
         &self.roots
     }
@@ -257,19 +261,20 @@ impl ServerProbe {
         Arc::clone(&self.tables)
     }
 
-    /// The addresses of dependencies on this machine, for the probe that finds them.
+    /// Returns the addresses of dependencies on this machine, for the probe that finds
+    /// dependencies.
     pub fn dependency_addresses(&self) -> DependencyAddresses {
         self.downstream.as_ref().map(Downstream::dependency_addresses).unwrap_or_default()
     }
 
     /// Updates the list of the server's processes.
     fn gather(&mut self, from_birth: bool) {
-        // Only new processes are read. The parent at the first reading counts.
-        let pids = numbers_in("/proc").unwrap_or_default();
+        // Only new processes are read, so a process keeps the parent of its first reading.
+        let pids = numbered_entries("/proc").unwrap_or_default();
         let mut parents = BTreeMap::new();
         for pid in pids {
             let parent = self.parents.get(&pid).copied();
-            let parent = parent.or_else(|| look_at(pid, &mut self.buffer).ok().map(|(stat, _)| stat.parent));
+            let parent = parent.or_else(|| read_process_stat(pid, &mut self.buffer).ok().map(|(stat, _)| stat.parent));
             parents.extend(parent.map(|parent| (pid, parent)));
         }
         let wanted = self.family(&parents);
@@ -284,11 +289,11 @@ impl ServerProbe {
         for member in &mut self.members {
             member.tables = file_tables(member.pid, member.threads.list.iter().map(|thread| thread.tid));
         }
-        self.tell_tables();
+        self.report_tables();
     }
 
-    /// The server's topmost processes and their descendants, except separate servers and their
-    /// descendants.
+    /// Returns the server's topmost processes and their descendants, except separate servers and
+    /// their descendants.
     fn family(&mut self, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
         self.others.retain(|pid| parents.contains_key(pid));
         loop {
@@ -297,8 +302,8 @@ impl ServerProbe {
             let is_known = |pid: &u32| self.roots.contains(pid) || self.members.iter().any(|member| member.pid == *pid);
             let unknown: Vec<u32> = family.iter().copied().filter(|pid| !is_known(pid)).collect();
             let (Some(root), false) = (self.roots.first(), unknown.is_empty()) else { return family };
-            let Ok(mut askers) = Asker::open_both(*root) else { return family };
-            let serves = |pid: &u32| listener::serves_by_itself(&mut askers, *pid, *root, self.port).unwrap_or(false);
+            let Ok(mut askers) = SocketDiagnostics::open_both(*root) else { return family };
+            let serves = |pid: &u32| listener::is_separate_server(&mut askers, *pid, *root, self.port).unwrap_or(false);
             let found: Vec<u32> = unknown.into_iter().filter(serves).collect();
             if found.is_empty() {
                 return family;
@@ -307,26 +312,26 @@ impl ServerProbe {
         }
     }
 
-    fn tell_tables(&self) {
+    fn report_tables(&self) {
         let all = self.members.iter().flat_map(|member| member.tables.iter().map(|table| (member.pid, *table)));
         *self.tables.lock().unwrap_or_else(PoisonError::into_inner) = all.collect();
     }
 
-    /// CPU time of all processes since the watch began, ns.
+    /// Returns the CPU time of all processes since the measurement began, ns.
     fn cpu_ns(&self) -> u64 {
         let reaped_ticks: u64 = self.members.iter().map(ServerProcess::reaped_ticks).sum();
         let reaped_ns = reaped_ticks * (1_000_000_000 / ticks_per_second());
-        // An ended child is in its parent's sum once the parent has reaped it. It is in `ended_ns`
-        // if this probe ever saw it.
-        self.settled_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
+        // The parent's sum includes an ended child once the parent has reaped the child. `ended_ns`
+        // includes the child if this probe ever saw it.
+        self.earlier_cpu_ns + self.members.iter().map(|m| m.cpu_ns).sum::<u64>() + reaped_ns.max(self.ended_ns)
     }
 
-    /// Searches a server that took over from one that ended. Returns whether a server is watched.
-    fn find_again(&mut self, sink: &mut Sink) -> bool {
+    /// Searches the server that replaced an ended server. Returns whether a server is measured.
+    fn find_successor_server(&mut self, sink: &mut Sink) -> bool {
         let finder = &self.finder;
         match self.seek.read(sink, || finder.find_successor()) {
             Some(Ok(found)) => {
-                self.take_up(found, sink);
+                self.adopt_processes(found, sink);
                 true
             }
             Some(Err(reason)) => {
@@ -337,11 +342,11 @@ impl ServerProbe {
         }
     }
 
-    fn take_up(&mut self, found: FoundServer, sink: &mut Sink) {
+    fn adopt_processes(&mut self, found: FoundServer, sink: &mut Sink) {
         let known = found.roots.iter().all(|root| self.members.iter().any(|member| member.pid == *root));
         self.roots = found.roots;
         if !known {
-            self.settled_ns = self.cpu_ns();
+            self.earlier_cpu_ns = self.cpu_ns();
             self.ended_ns = 0;
             for member in self.members.drain(..) {
                 self.ended.add(member.sums());
@@ -356,11 +361,11 @@ impl ServerProbe {
         sink.unseen(None);
     }
 
-    /// Reads the CPU time of all processes, and drops those that have ended. Returns whether a
+    /// Reads the CPU time of all processes, and drops processes that have ended. Returns whether a
     /// reading summed over all threads of a process.
     fn sample_cpu(&mut self, sink: &Sink) -> bool {
         let (buffer, count) = (&mut self.buffer, self.members.len().max(1));
-        let length = if sink.extent() == Extent::Edge { count } else { STATS_AT_ONCE };
+        let length = if sink.extent() == Extent::Edge { count } else { PROCESSES_PER_SAMPLE_MAX };
         let (mut number, start, mut whole) = (0, self.stats_turn, false);
         let ended: Vec<ServerProcess> = self
             .members
@@ -378,7 +383,7 @@ impl ServerProbe {
             self.ended.add(member.sums());
         }
         if !ended.is_empty() {
-            self.tell_tables();
+            self.report_tables();
         }
         whole
     }
@@ -399,7 +404,7 @@ impl ServerProbe {
         self.live.set(cores);
     }
 
-    fn tell_threads(&mut self, at_ns: u64, sink: &mut Sink) {
+    fn report_threads(&mut self, at_ns: u64, sink: &mut Sink) {
         let mut fullest = 0.0f64;
         for member in &mut self.members {
             for thread in &mut member.threads.list {
@@ -411,7 +416,7 @@ impl ServerProbe {
                 if !shown && (full || share < BUSY_SHARE || thread.read_before_ns == 0) {
                     continue;
                 }
-                // Skip values that were read in an earlier sample and reported then.
+                // Values that an earlier sample read and reported are skipped.
                 if shown && thread.read_ns < at_ns {
                     continue;
                 }
@@ -430,7 +435,8 @@ impl ServerProbe {
         self.before_ns = at_ns;
     }
 
-    /// Reports the states of threads: those that were read, scaled up to all threads.
+    /// Reports the number of threads in each state. Counts of the threads that were read are scaled
+    /// up to all threads.
     fn tell_states(&self, sink: &mut Sink) {
         let (turns, all) = (&self.turns, || self.members.iter().map(|member| &member.threads));
         let each = scale_to_all_threads(all(), turns);
@@ -445,7 +451,7 @@ impl ServerProbe {
         // processes.
         let (mut waiting, mut places) = ([0; WAITS.len()], HashMap::new());
         for threads in all() {
-            let of = threads.waiting_for(turns, WAITS.map(|(_, what)| what), &mut places);
+            let of = threads.count_waiting_threads(turns, WAITS.map(|(_, what)| what), &mut places);
             waiting = std::array::from_fn(|at| waiting[at] + of[at]);
         }
         for ((name, _), waiting) in WAITS.iter().zip(waiting) {
@@ -464,22 +470,22 @@ impl ServerProbe {
         for member in &self.members {
             member.threads.count_similar_names(&mut alike);
         }
-        let mut groups: Vec<(String, usize)> = alike.into_iter().filter(|(_, count)| *count >= ALIKE_MIN).collect();
+        let mut groups: Vec<(String, usize)> =
+            alike.into_iter().filter(|(_, count)| *count >= SIMILAR_THREADS_MIN).collect();
         groups.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
         for (stem, count) in groups.into_iter().take(GROUPS_MAX) {
             sink.gauge(&format!("threads.{stem}"), "", count as f64);
         }
     }
 
-    /// The number of cores on which any process of the server may run.
+    /// Returns the number of cores on which any process of the server may run.
     fn cores_allowed(&self) -> Option<f64> {
-        Some(cores_of_any(self.members.iter().map(|member| member.pid))?.count().into())
+        Some(cores_of_processes(self.members.iter().map(|member| member.pid))?.count().into())
     }
 
-    fn tell_files(&mut self, sink: &mut Sink) {
+    fn report_files(&mut self, sink: &mut Sink) {
         let members = &self.members;
-        // Of several processes, and of threads with their own file table, the table nearest to its
-        // limit counts.
+        // If there are several file tables, the table that is nearest to its limit is reported.
         let read = self.files.read(sink, || {
             let mut fullest: Option<(u64, u64)> = None;
             let mut denied = false;
@@ -520,18 +526,18 @@ impl Probe for ServerProbe {
             sink.server(*root, &found.name, &found.found_by);
         }
         if let Some(reason) = self.lost.clone() {
-            if !self.find_again(sink) {
+            if !self.find_successor_server(sink) {
                 sink.unseen(Some(&reason));
                 sink.gaps("server.", &reason);
                 self.live.set(None);
                 return;
             }
         } else {
-            let mut rescan = std::mem::replace(&mut self.rescan, Seldom::new(0));
+            let mut rescan = std::mem::replace(&mut self.rescan, ExpensiveReading::new(0));
             if sink.extent() == Extent::Edge {
                 // Find children that started since the last reading, so that their work does not
                 // count as interference.
-                rescan.hasten();
+                rescan.make_due_now();
             }
             rescan.read(sink, || self.gather(true));
             self.rescan = rescan;
@@ -539,7 +545,7 @@ impl Probe for ServerProbe {
         let at_ns = monotonic_ns();
         let whole = self.sample_cpu(sink);
         if !self.roots.iter().any(|root| self.members.iter().any(|member| member.pid == *root))
-            && !self.find_again(sink)
+            && !self.find_successor_server(sink)
             && self.members.is_empty()
         {
             let reason = format!("process {} has ended", self.roots.first().copied().unwrap_or_default());
@@ -564,17 +570,17 @@ impl Probe for ServerProbe {
             pages += member.last.resident_pages;
             threads += member.last.threads;
             if member.threads.too_many {
-                sink.unseen_part(&format!("{}: too many threads to watch each of them", member.name));
+                sink.report_unobserved_part(&format!("{}: too many threads to watch each thread", member.name));
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;
-        // Page faults are reported only when they were read; this sample may lack a reading.
+        // Page faults are reported only if this sample has read them.
         if whole {
             sink.counter("server.cpu_user", "ns", sums.user_ticks as f64 * tick_ns);
             sink.counter("server.cpu_system", "ns", sums.system_ticks as f64 * tick_ns);
             sink.counter("server.major_faults", "", sums.major_faults as f64);
         }
-        if self.turns.all_states() {
+        if self.turns.read_all_states() {
             sink.counter("server.switches_voluntary", "", sums.switches.0 as f64);
             sink.counter("server.switches_involuntary", "", sums.switches.1 as f64);
             self.report_similar_names(sink);
@@ -582,7 +588,7 @@ impl Probe for ServerProbe {
         if self.turns.tell_states() {
             self.tell_states(sink);
         }
-        if self.turns.any_times() {
+        if self.turns.has_read_cpu_times() {
             sink.counter("server.run_queue_wait", "ns waiting", sums.wait_ns as f64);
         }
         sink.gauge("server.rss", "bytes", (pages * page_bytes()) as f64);
@@ -591,7 +597,7 @@ impl Probe for ServerProbe {
         if let Some(cores) = self.cores_allowed() {
             sink.gauge("server.cores_allowed", "cores", cores);
         }
-        self.tell_threads(at_ns, sink);
-        self.tell_files(sink);
+        self.report_threads(at_ns, sink);
+        self.report_files(sink);
     }
 }

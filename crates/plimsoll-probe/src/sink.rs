@@ -1,6 +1,5 @@
-//! The collection of readings ([`Sink`]), by series on the monotonic clock. It also keeps the
-//! budget of CPU time for readings. However large the server is, readings never exceed the budget
-//! for long.
+//! Collects readings by series, on the monotonic clock ([`Sink`]). The sink also has the budget of
+//! CPU time for readings. Readings never exceed this budget for long, even for a large server.
 
 use plimsoll_model::series_table::{SeriesRow, SeriesSubject, series_row};
 use plimsoll_model::{Gap, Probes, SampleInterval, Series, SeriesKind, SeriesSample, WatchedServer};
@@ -9,10 +8,12 @@ use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 /// The readings since the last [`Sink::take`].
 pub struct Sink {
     seen: Probes,
-    /// Start of the current sample, and of the previous one, ns.
+    /// The start of the current sample, ns.
     now_ns: u64,
+    /// The start of the previous sample, ns.
     before_ns: u64,
-    /// The watched server and what is not observed. Both belong to every part that is taken.
+    /// The measured server. Every part that [`Sink::take`] returns contains the server and the list
+    /// of unobserved parts.
     server: Option<WatchedServer>,
     unseen: Option<String>,
     sampling_refused: Option<String>,
@@ -25,17 +26,17 @@ pub struct Sink {
     effort: Effort,
 }
 
-/// How much CPU time readings may use.
+/// The amount of CPU time that readings may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
     /// Readings use so little CPU time that they affect no figure of a load.
     Little,
-    /// More, for a study whose question needs detailed readings.
+    /// Readings use more CPU time, for a study whose question needs detailed readings.
     Thorough,
 }
 
 impl Effort {
-    /// The budget of CPU time as a multiple of that for the least effort.
+    /// Returns the factor by which this effort multiplies the CPU budget of the least effort.
     pub fn factor(self) -> u64 {
         match self {
             Effort::Little => 1,
@@ -44,15 +45,15 @@ impl Effort {
     }
 }
 
-/// How much the current sample reads.
+/// The set of values that the current sample reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// Only cheap, quickly changing values, because the budget is used up.
+    /// The sample reads only cheap, quickly changing values, because the budget is used up.
     Least,
-    /// Also some of the other values in turn, and expensive ones within the budget.
+    /// The sample also reads some other values in turn, and expensive values within the budget.
     Usual,
-    /// At the start or end of a load: every counter whose difference over the load is needed, but
-    /// nothing slow that would delay the load.
+    /// The sample is at the start or end of a load. It reads every counter whose difference over
+    /// the load is needed, but no slow value that would delay the load.
     Edge,
 }
 
@@ -65,10 +66,10 @@ impl Sink {
         Sink { seen, now_ns, before_ns, server, unseen, sampling_refused, budget, began_cpu_ns, round, extent, effort }
     }
 
-    /// Begins a sample. `edge`: the time is at the start or end of a load.
+    /// Begins a sample. `edge` says whether the sample is at the start or end of a load.
     pub fn begin(&mut self, now_ns: u64, edge: bool) {
         if self.extent == Extent::Edge {
-            // At an edge of a load nothing is measured, so that sample costs no budget.
+            // A sample at the start or end of a load costs no budget, because no load runs then.
             self.budget.give(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
         self.began_cpu_ns = thread_cpu_ns();
@@ -83,18 +84,18 @@ impl Sink {
         };
     }
 
-    /// How much the current sample reads.
+    /// Returns the set of values that the current sample reads.
     pub fn extent(&self) -> Extent {
         self.extent
     }
 
-    /// How much CPU time readings may use.
+    /// Returns the amount of CPU time that readings may use.
     pub fn effort(&self) -> Effort {
         self.effort
     }
 
-    /// Whether a value that is read in one of `every` samples is due now. `place` spreads such
-    /// values over the samples. At an edge of a load every value is due.
+    /// Whether a value that is read in one of `every` samples is due now. `place` spreads these
+    /// values over the samples. At the start and end of a load every value is due.
     pub fn in_turn(&self, every: u64, place: u64) -> bool {
         match self.extent {
             Extent::Least => false,
@@ -103,7 +104,7 @@ impl Sink {
         }
     }
 
-    /// The CPU time left in the budget now, ns.
+    /// Returns the CPU time left in the budget now, ns.
     fn left_ns(&self) -> u64 {
         self.budget.left_ns(thread_cpu_ns())
     }
@@ -147,7 +148,7 @@ impl Sink {
         self.series(name, kind, unit).push_gap(gap);
     }
 
-    /// Reports that a server process was found and is watched from now on.
+    /// Reports that a server process was found and is measured from now on.
     pub fn server(&mut self, pid: u32, name: &str, found_by: &str) {
         // The previous server stays in the record.
         self.seen.servers.extend(self.server.take());
@@ -155,7 +156,7 @@ impl Sink {
         self.server = Some(WatchedServer { from_ns: self.now_ns as i64, pid, name, found_by });
     }
 
-    /// Sets why no server process is watched; `None`: one is watched.
+    /// Sets the reason why no server process is measured; `None` if a process is measured.
     pub fn unseen(&mut self, reason: Option<&str>) {
         if self.unseen.as_deref() != reason {
             self.unseen = reason.map(str::to_owned);
@@ -163,7 +164,7 @@ impl Sink {
     }
 
     /// Reports a part of the target that cannot be observed, and the reason.
-    pub fn unseen_part(&mut self, reason: &str) {
+    pub fn report_unobserved_part(&mut self, reason: &str) {
         if !self.seen.missing.iter().any(|known| known == reason) {
             self.seen.missing.push(reason.to_owned());
         }
@@ -211,75 +212,75 @@ fn is_in_table(name: &str, kind: SeriesKind, unit: &str) -> bool {
 pub struct CpuBudget {
     effort: Effort,
     passed_ns: u64,
-    given_ns: u64,
+    granted_ns: u64,
     spent_before_ns: u64,
 }
 
 impl CpuBudget {
-    /// The budget is one core divided by this number.
+    /// The divisor of one core that gives the budget's share of a core.
     const PART: u64 = 150;
-    /// Largest accumulated budget, ns. A large reading needs it; a short load may get this much
-    /// beyond the share.
-    const HELD_NS: u64 = 10_000_000;
+    /// The largest accumulated budget, ns. Large readings need this reserve. A short load may use
+    /// this much CPU time beyond the share.
+    const SAVED_BUDGET_NS_MAX: u64 = 10_000_000;
 
     pub fn new(now_ns: u64, cpu_ns: u64, effort: Effort) -> CpuBudget {
-        CpuBudget { effort, passed_ns: now_ns, given_ns: Self::HELD_NS, spent_before_ns: cpu_ns }
+        CpuBudget { effort, passed_ns: now_ns, granted_ns: Self::SAVED_BUDGET_NS_MAX, spent_before_ns: cpu_ns }
     }
 
     /// Adds the budget for the time since the last call.
     pub fn pass(&mut self, now_ns: u64) {
-        self.given_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
+        self.granted_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
         self.passed_ns = now_ns;
     }
 
     /// Adds `cpu_ns` to the budget.
     pub fn give(&mut self, cpu_ns: u64) {
-        self.given_ns += cpu_ns;
+        self.granted_ns += cpu_ns;
     }
 
-    /// The budget left when the thread's CPU time is `cpu_ns`, ns; 0 if exceeded.
+    /// Returns the budget left when the thread's CPU time is `cpu_ns`, ns; 0 if exceeded.
     pub fn left_ns(&self, cpu_ns: u64) -> u64 {
-        self.given_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
+        self.granted_ns.saturating_sub(cpu_ns.saturating_sub(self.spent_before_ns))
     }
 
     /// Drops unused budget above the maximum.
     pub fn limit(&mut self, cpu_ns: u64) {
-        self.given_ns = self.given_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::HELD_NS);
+        self.granted_ns = self.granted_ns.min(cpu_ns.saturating_sub(self.spent_before_ns) + Self::SAVED_BUDGET_NS_MAX);
     }
 }
 
-/// Schedules an expensive reading, so that it takes at most a given share of a core within the
-/// common budget. A slow reading does not run at an edge of a load. If the budget has no room for
-/// long, the reading runs anyway at half the frequency. Otherwise it would never run beside a busy
-/// server.
-pub struct Seldom {
+/// Schedules an expensive reading, so that the reading uses at most a given share of a core within
+/// the common budget. A slow reading does not run at the start or end of a load. If the budget
+/// stays used up, the reading runs anyway at half the frequency. Otherwise the reading would never
+/// run beside a busy server.
+pub struct ExpensiveReading {
     period_ns: u64,
-    /// The reading takes at most one core divided by this number.
+    /// The divisor of one core that gives the reading's largest share of a core.
     part: u64,
     due_ns: u64,
-    /// Since when the reading has waited for budget, ns.
+    /// The time since which the reading has waited for budget, ns; `None` if it does not wait.
     waits_since_ns: Option<u64>,
     /// CPU time of the reading's last run, ns.
     cost_ns: u64,
 }
 
-/// Most CPU time of a reading that may run at an edge of a load, ns.
+/// The largest CPU time of a reading that may run at the start or end of a load, ns.
 const EDGE_COST_NS_MAX: u64 = 500_000;
-/// Shortest wait for budget before the reading runs anyway, ns.
+/// The shortest wait for budget before the reading runs anyway, ns.
 const WAIT_NS_MIN: u64 = 1_000_000_000;
 
-impl Seldom {
+impl ExpensiveReading {
     /// Creates a schedule: at most one run in `period_ns`, and at most a two-thousandth of a core.
-    pub fn new(period_ns: u64) -> Seldom {
-        Seldom::with_part(period_ns, 2000)
+    pub fn new(period_ns: u64) -> ExpensiveReading {
+        ExpensiveReading::add_edge_part(period_ns, 2000)
     }
 
-    pub fn with_part(period_ns: u64, part: u64) -> Seldom {
-        Seldom { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
+    pub fn add_edge_part(period_ns: u64, part: u64) -> ExpensiveReading {
+        ExpensiveReading { period_ns, part, due_ns: 0, waits_since_ns: None, cost_ns: 0 }
     }
 
     /// Makes the reading due now.
-    pub fn hasten(&mut self) {
+    pub fn make_due_now(&mut self) {
         self.due_ns = 0;
     }
 
@@ -291,9 +292,9 @@ impl Seldom {
         }
         let room = match sink.extent {
             Extent::Least => false,
-            // The last cost is the best estimate. A reading that costs more than the maximal budget
-            // runs alone.
-            Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::HELD_NS / 2),
+            // The last cost is the best estimate of the next cost. A reading that costs more than
+            // the largest budget runs alone.
+            Extent::Usual => sink.left_ns() > self.cost_ns.min(CpuBudget::SAVED_BUDGET_NS_MAX / 2),
             Extent::Edge => self.cost_ns <= EDGE_COST_NS_MAX,
         };
         let waits_since_ns = *self.waits_since_ns.get_or_insert(now_ns);
@@ -309,7 +310,7 @@ impl Seldom {
         Some(result)
     }
 
-    /// The time from one run to the next, ns.
+    /// Returns the time from one run to the next, ns.
     fn pause_ns(&self, effort: Effort) -> u64 {
         self.period_ns.max(self.cost_ns * self.part / effort.factor())
     }

@@ -6,10 +6,10 @@ use super::own_ports;
 use super::peers::Peers;
 use super::probe::Probe;
 use super::server::Tables;
-use super::sink::{Seldom, Sink};
+use super::sink::{ExpensiveReading, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::sockets::{Asker, Filter, SendTime, SocketRow, Version, states};
+use plimsoll_sys::probe::sockets::{Filter, SendTime, SocketDiagnostics, SocketRow, Version, states};
 use plimsoll_sys::system_text;
 use std::collections::HashMap;
 use std::io;
@@ -17,16 +17,17 @@ use std::io;
 pub struct Sockets {
     /// The target's port: connections to it are the load.
     target: u16,
-    /// The ports on which the server listens, and whether they differ from the target's.
+    /// The ports on which the server listens.
     ports: Vec<u16>,
+    /// Whether the server's ports differ from the target's port.
     others: bool,
-    asker: Result<Asker, String>,
+    asker: Result<SocketDiagnostics, String>,
     /// The listening sockets that were found.
     listeners: Vec<SocketRow>,
-    look_listeners: Seldom,
-    look_queues: Seldom,
-    look_accepted: Seldom,
-    /// How long sending was limited on each connection, up to its last reading, by inode.
+    listeners_schedule: ExpensiveReading,
+    queues_schedule: ExpensiveReading,
+    accepted_schedule: ExpensiveReading,
+    /// The time for which sending was limited on each connection up to its last reading, by inode.
     sending: HashMap<u32, SendTime>,
     looked_ns: u64,
     peers: Peers,
@@ -36,7 +37,7 @@ impl Sockets {
     /// Creates the probe of the server whose topmost process is `root`, if known. The load reaches
     /// the server at the port `target`.
     pub fn new(target: u16, root: Option<u32>, tables: Tables, asked: DependencyAddresses) -> Sockets {
-        let asker = root.map_or_else(Asker::open, Asker::open_beside);
+        let asker = root.map_or_else(SocketDiagnostics::open, SocketDiagnostics::open_process_namespace);
         let mut asker = asker.map_err(|error| format!("netlink: {}", system_text(&error)));
         let (ports, others) = match &mut asker {
             Ok(asker) => own_ports::watched(asker, &tables, target),
@@ -48,11 +49,11 @@ impl Sockets {
             others,
             asker,
             listeners: Vec::new(),
-            look_listeners: Seldom::new(5_000_000_000),
+            listeners_schedule: ExpensiveReading::new(5_000_000_000),
             // Queues are read at every sample, unless that costs more than a 700th of a core with
             // many listeners.
-            look_queues: Seldom::with_part(0, 700),
-            look_accepted: Seldom::new(1_000_000_000),
+            queues_schedule: ExpensiveReading::add_edge_part(0, 700),
+            accepted_schedule: ExpensiveReading::new(1_000_000_000),
             sending: HashMap::new(),
             looked_ns: 0,
             peers: Peers::new(tables, asked),
@@ -60,9 +61,9 @@ impl Sockets {
     }
 
     fn queues(&mut self, sink: &mut Sink) {
-        let Sockets { asker, listeners, look_listeners, look_queues, ports, .. } = self;
+        let Sockets { asker, listeners, listeners_schedule, queues_schedule, ports, .. } = self;
         let asked = match asker {
-            Ok(asker) => look(asker, ports, listeners, look_listeners, look_queues, sink),
+            Ok(asker) => look(asker, ports, listeners, listeners_schedule, queues_schedule, sink),
             Err(reason) => {
                 sink.gap("listen.queue", SeriesKind::Gauge, "", reason);
                 return;
@@ -83,7 +84,8 @@ impl Sockets {
     }
 
     fn accepted(&mut self, sink: &mut Sink) {
-        let Sockets { asker: Ok(asker), look_accepted, ports, listeners, sending, looked_ns, others, .. } = self else {
+        let Sockets { asker: Ok(asker), accepted_schedule, ports, listeners, sending, looked_ns, others, .. } = self
+        else {
             return;
         };
         let (mut count, mut receive, mut send) = (0u64, 0u64, 0u64);
@@ -93,7 +95,7 @@ impl Sockets {
         let mut versions: Vec<Version> = listeners.iter().map(|socket| socket.version).collect();
         versions.sort_unstable();
         versions.dedup();
-        let asked = look_accepted.read(sink, || {
+        let asked = accepted_schedule.read(sink, || {
             ports.iter().try_for_each(|port| {
                 asker.each(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
                     count += 1;
@@ -118,8 +120,8 @@ impl Sockets {
                 sink.gauge("accepted.by_others", "", f64::from(u8::from(*others)));
                 let at_ns = monotonic_ns();
                 if !now.is_empty() && *looked_ns > 0 {
-                    // The share of the sending time since the last reading, and the mean number of
-                    // waiting connections.
+                    // The gauges are shares of the sending time since the last reading, and the
+                    // mean number of waiting connections.
                     let share = |us: u64| if held.busy_us == 0 { 0.0 } else { us as f64 / held.busy_us as f64 };
                     sink.gauge("accepted.window_limited", "share", share(held.window_limited_us));
                     sink.gauge("accepted.buffer_limited", "share", share(held.buffer_limited_us));
@@ -135,23 +137,23 @@ impl Sockets {
 }
 
 /// Reads the queues of listeners on `ports`, if a reading is due. A single listener is looked up by
-/// its address. Several listeners (such as one for each thread) or unknown ones need a list from
-/// the kernel, which is much slower.
+/// its address. Several or unknown listeners (such as one for each thread) need a list from the
+/// kernel, which is much slower.
 fn look(
-    asker: &mut Asker,
+    asker: &mut SocketDiagnostics,
     ports: &[u16],
     listeners: &mut Vec<SocketRow>,
-    look_listeners: &mut Seldom,
-    look_queues: &mut Seldom,
+    listeners_schedule: &mut ExpensiveReading,
+    queues_schedule: &mut ExpensiveReading,
     sink: &Sink,
 ) -> Option<io::Result<()>> {
-    let list = |asker: &mut Asker, listeners: &mut Vec<SocketRow>, versions: &[Version]| {
+    let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[Version]| {
         listeners.clear();
         ports.iter().try_for_each(|port| {
             asker.each(versions, states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| listeners.push(*socket))
         })
     };
-    let listed = look_listeners.read(sink, || list(asker, listeners, Version::BOTH));
+    let listed = listeners_schedule.read(sink, || list(asker, listeners, Version::BOTH));
     match (listed, &listeners[..]) {
         (Some(done), _) => Some(done),
         (None, [only]) => match asker.listener_at(only.local) {
@@ -169,9 +171,9 @@ fn look(
             let version = first.version;
             let one = listeners.iter().all(|socket| socket.version == version);
             let versions = if one { vec![version] } else { Version::BOTH.to_vec() };
-            look_queues.read(sink, || list(asker, listeners, &versions))
+            queues_schedule.read(sink, || list(asker, listeners, &versions))
         }
-        (None, []) => look_queues.read(sink, || list(asker, listeners, Version::BOTH)),
+        (None, []) => queues_schedule.read(sink, || list(asker, listeners, Version::BOTH)),
     }
 }
 

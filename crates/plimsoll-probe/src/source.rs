@@ -8,19 +8,20 @@ use plimsoll_model::Probes;
 
 /// A source of a target's readings during loads.
 pub trait ReadingSource {
-    /// The live reading of the server.
+    /// Returns the live reading of the server.
     fn live(&self) -> LiveServer;
 
-    /// Counts the process `pid` of this machine as one of plimsoll's from now on.
-    fn watch_as_ours(&self, pid: u32);
+    /// Counts the process `pid` on this machine as a process of plimsoll from now on.
+    fn count_as_plimsoll(&self, pid: u32);
 
-    /// Takes a sample now, and waits for it up to a limit; for the start and end of a load.
+    /// Takes a sample now, and waits for the sample up to a time limit. Called at the start and end
+    /// of a load.
     fn sample_now(&self);
 
     /// Readings since the last call; times are of this machine's monotonic clock.
     fn take(&self) -> Probes;
 
-    /// New messages for the user.
+    /// Returns new messages for the user.
     fn take_news(&self) -> Vec<String> {
         Vec::new()
     }

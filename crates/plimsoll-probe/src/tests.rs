@@ -1,11 +1,11 @@
-//! Tests of the whole watch, on the test's own process.
+//! Tests of a whole measurement, on the test's own process.
 
-use super::sink::{CpuBudget, Effort, Extent, Seldom, Sink};
+use super::sink::{CpuBudget, Effort, ExpensiveReading, Extent, Sink};
 use plimsoll_model::SeriesKind;
 use plimsoll_sys::clock::{monotonic_ns, thread_cpu_ns};
 
 #[test]
-fn a_sink_tells_gaps_of_what_it_knows() {
+fn a_sink_reports_gaps_of_known_series() {
     let mut sink = Sink::new(0, Effort::Little);
     sink.begin(100, false);
     sink.server(7, "api", "--pid 7");
@@ -38,17 +38,17 @@ fn a_sink_tells_gaps_of_what_it_knows() {
 fn expensive_readings_run_rarely() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     sink.begin(monotonic_ns(), false);
-    let mut seldom = Seldom::new(0);
+    let mut seldom = ExpensiveReading::new(0);
     let spin = || std::hint::black_box((0..200_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
     assert!(seldom.read(&sink, spin).is_some());
     // The reading took at least 50 us, so the next run is due after 100 ms at the earliest.
     assert!(seldom.read(&sink, spin).is_none());
-    let mut cheap = Seldom::new(0);
+    let mut cheap = ExpensiveReading::new(0);
     assert!(cheap.read(&sink, || ()).is_some());
 }
 
 #[test]
-fn a_budget_adds_up_to_a_limit() {
+fn unused_budget_accumulates_up_to_a_limit() {
     let second = 1_000_000_000;
     let mut budget = CpuBudget::new(5 * second, 700, Effort::Little);
     let held = budget.left_ns(700);
@@ -72,7 +72,7 @@ fn a_budget_adds_up_to_a_limit() {
     assert!((0.005..0.0095).contains(&share), "{share}");
 }
 
-/// Expensive readings at the edges of a load cost no budget within the load.
+/// Checks that expensive readings at the start and end of a load cost no budget within the load.
 #[test]
 fn edge_readings_cost_no_budget() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
@@ -89,13 +89,13 @@ fn edge_readings_cost_no_budget() {
     assert_eq!(sink.extent(), Extent::Least);
 }
 
-/// Beside a server that uses up the budget, a reading that has waited for long still runs.
+/// Checks that a reading that has waited for long runs even if the budget is always used up.
 #[test]
 fn delayed_readings_run_without_budget() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 60_000_000 {}
-    let (mut seldom, begun_ns, mut read_ms) = (Seldom::new(0), monotonic_ns(), Vec::new());
+    let (mut seldom, begun_ns, mut read_ms) = (ExpensiveReading::new(0), monotonic_ns(), Vec::new());
     while monotonic_ns() < begun_ns + 2_500_000_000 {
         sink.begin(monotonic_ns(), false);
         assert_eq!(sink.extent(), Extent::Least);
@@ -108,7 +108,7 @@ fn delayed_readings_run_without_budget() {
 }
 
 #[test]
-fn a_sampling_reads_what_there_is_room_for() {
+fn a_sample_reads_what_its_budget_allows() {
     let mut sink = Sink::new(monotonic_ns(), Effort::Little);
     let (mut turns, mut seldom) = (0, 0);
     for _ in 0..10 {
@@ -116,10 +116,10 @@ fn a_sampling_reads_what_there_is_room_for() {
         turns += u32::from(sink.in_turn(5, 2));
     }
     assert_eq!((turns, sink.extent()), (2, Extent::Usual));
-    // This uses more than a second's share at once.
+    // The test uses more than the CPU share of one second at once.
     let start_ns = thread_cpu_ns();
     while thread_cpu_ns() < start_ns + 30_000_000 {}
-    let mut expensive = Seldom::new(0);
+    let mut expensive = ExpensiveReading::new(0);
     for _ in 0..10 {
         sink.begin(monotonic_ns(), false);
         assert_eq!(sink.extent(), Extent::Least);

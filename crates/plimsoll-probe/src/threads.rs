@@ -2,48 +2,52 @@
 //! CPU time so far, are read in every sample. The other threads are read in turn, over all
 //! processes of the server ([`Turns`]).
 
-use super::sink::{Effort, Extent, Seldom, Sink};
+use super::sink::{Effort, ExpensiveReading, Extent, Sink};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::ProcFile;
 use plimsoll_sys::probe::process::{
-    SchedStat, Status, WaitsFor, WakingPlace, numbers_in, parse_schedstat, parse_status, parse_wait_place,
-    parse_waking_place,
+    FutexAddress, SchedStat, Status, WaitReason, numbered_entries, parse_futex_address, parse_schedstat, parse_status,
+    parse_wait_channel,
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// Most threads of one process that are watched one by one.
+/// The largest number of threads of one process that are measured one by one.
 const THREADS_MAX: usize = 4096;
-/// Number of thread states read in a sample. A state costs five times as much as a CPU time.
-const STATES_AT_ONCE: usize = 4;
-/// Number of thread states that represent all threads. Reading more would take longer than a load.
-const STATES_ENOUGH: usize = 128;
-/// Number of CPU times read in a sample, besides those of busy threads.
-const TIMES_AT_ONCE: usize = 24;
-/// Number of CPU times read at an edge of a load.
-const TIMES_AT_EDGE: usize = 256;
-/// A thread is busy from this share of a core on.
+/// The number of thread states read in one sample. Reading a state costs five times as much as
+/// reading a CPU time.
+const STATES_PER_SAMPLE: usize = 4;
+/// The number of thread states that represent all threads. Reading more states would take longer
+/// than a load.
+const REPRESENTATIVE_STATES_MIN: usize = 128;
+/// The number of CPU times read in one sample, in addition to the CPU times of busy threads.
+const CPU_TIMES_PER_SAMPLE: usize = 24;
+/// The number of CPU times read at the start or end of a load.
+const CPU_TIMES_PER_EDGE: usize = 256;
+/// The smallest CPU use of a busy thread, as a share of one core.
 pub const BUSY_SHARE: f64 = 0.05;
-/// A thread has much CPU time from this share on of the CPU time of all threads of its process.
-const MUCH_SHARE: f64 = 0.05;
+/// The share of its process's CPU time from which on a thread is read in every sample.
+const HIGH_CPU_SHARE: f64 = 0.05;
 
 /// One thread of a process, with its last readings.
 pub struct Thread {
     pub tid: u32,
-    /// The name of the thread's series. It is read when it is first needed, since most of many
-    /// threads are idle.
+    /// The name of the thread's series. The name is read when it is first needed, because most
+    /// threads are idle and never need it.
     series: Option<String>,
     /// The thread's name without a final number, once its state was read.
     stem: Option<String>,
     status: Option<ProcFile>,
     wait_place: Option<ProcFile>,
     sched: ProcFile,
-    /// The thread's totals before the watch began.
+    /// The thread's totals before the measurement began.
     base: SchedStat,
-    /// Time of the thread's last reading, and of the reading before, on the monotonic clock; and
-    /// its CPU time then, ns since the watch began.
+    /// The monotonic time of the thread's last reading, ns.
     pub read_ns: u64,
+    /// The monotonic time of the reading before the last, ns.
     pub read_before_ns: u64,
+    /// The thread's CPU time at the last reading, ns since the measurement began.
     pub cpu_ns: u64,
+    /// The thread's CPU time at the reading before the last, ns since the measurement began.
     pub cpu_before_ns: u64,
     pub wait_ns: u64,
     switches_base: Option<(u64, u64)>,
@@ -51,15 +55,15 @@ pub struct Thread {
     /// The thread's state, its wait, and the round ([`Turns`]) in which they were read.
     state: u8,
     state_of: u64,
-    waits_for: Option<WaitsFor>,
+    waits_for: Option<WaitReason>,
     call: Option<ProcFile>,
-    waking_place: Option<WakingPlace>,
+    futex_place: Option<FutexAddress>,
     gone: bool,
 }
 
-/// Visits a few of many items at a time, in an order that jumps over indices. Threads that wake
-/// each other do so in index order. Reading in that order, too, would always catch the same few
-/// threads, or never.
+/// Visits a few of many items at a time, in an order that jumps over indices. Threads often wake
+/// each other in index order. A visit in the same order would always meet the same few threads, or
+/// never.
 #[derive(Default, Clone, Copy)]
 struct RoundRobin {
     start: usize,
@@ -69,8 +73,8 @@ struct RoundRobin {
     stride: usize,
 }
 
-/// The stride as a share of the number of items. With the golden section, items that are visited
-/// one after the other are far apart.
+/// The stride as a share of the number of items. The golden section makes items that are visited
+/// one after the other lie far apart.
 const STRIDE_PART: f64 = 0.618_034;
 
 impl RoundRobin {
@@ -104,10 +108,10 @@ fn have_no_factor(a: usize, b: usize) -> bool {
 pub struct Turns {
     times: RoundRobin,
     states: RoundRobin,
-    /// Number of threads passed so far in this sample.
+    /// The number of threads passed so far in this sample.
     passed: usize,
-    /// The number of the current round, and how many states were read in it. States are reported
-    /// once those of all threads, or of enough threads, were read in the round.
+    /// The number of the current round. States are reported once the round has read the states of
+    /// all threads, or of enough threads.
     telling: u64,
     states_read: usize,
     /// Whether states are reported after this sample.
@@ -119,8 +123,8 @@ impl Turns {
     pub fn begin(&mut self, extent: Extent, effort: Effort, count: usize) {
         let (times, states) = match extent {
             Extent::Least => (0, 0),
-            Extent::Usual => (TIMES_AT_ONCE, STATES_AT_ONCE * effort.factor() as usize),
-            Extent::Edge => (TIMES_AT_EDGE, STATES_AT_ONCE),
+            Extent::Usual => (CPU_TIMES_PER_SAMPLE, STATES_PER_SAMPLE * effort.factor() as usize),
+            Extent::Edge => (CPU_TIMES_PER_EDGE, STATES_PER_SAMPLE),
         };
         (self.times, self.states) = (self.times.next(times, count), self.states.next(states, count));
         self.passed = 0;
@@ -128,27 +132,27 @@ impl Turns {
             (self.telling, self.states_read) = (self.telling + 1, 0);
         }
         self.states_read += self.states.length;
-        self.is_told = self.states.length > 0 && self.states_read >= count.min(STATES_ENOUGH);
+        self.is_told = self.states.length > 0 && self.states_read >= count.min(REPRESENTATIVE_STATES_MIN);
     }
 
     /// Whether enough states were read since the last report. [`Threads::threads_with_state`] finds
-    /// them.
+    /// the threads whose states were read.
     pub fn tell_states(&self) -> bool {
         self.is_told
     }
 
-    /// Whether the states of all threads were read since this was last true.
-    pub fn all_states(&self) -> bool {
+    /// Whether all threads' states were read since the last call that returned true.
+    pub fn read_all_states(&self) -> bool {
         self.states.ends_round()
     }
 
     /// Whether CPU times of threads other than busy ones were read.
-    pub fn any_times(&self) -> bool {
+    pub fn has_read_cpu_times(&self) -> bool {
         self.times.length > 0
     }
 }
 
-/// The factor from the number of threads with a reported state to the number of all threads.
+/// Returns the ratio of the number of all threads to the number of threads with a reported state.
 pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &Turns) -> f64 {
     let counts = all.map(|threads| (threads.list.len(), threads.threads_with_state(turns).count()));
     let (watched, told) = counts.fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
@@ -159,23 +163,29 @@ pub fn scale_to_all_threads<'a>(all: impl Iterator<Item = &'a Threads>, turns: &
 pub struct Threads {
     pid: u32,
     pub list: Vec<Thread>,
-    /// Sums of ended threads: waiting time, voluntary and involuntary switches.
+    /// The sums over ended threads: waiting time in ns, voluntary and involuntary context switches.
     ended: (u64, u64, u64),
-    /// Whether the process has more threads than are watched.
+    /// Whether the process has more threads than are measured.
     pub too_many: bool,
-    look: Seldom,
+    look: ExpensiveReading,
 }
 
 impl Threads {
     /// Creates the list without threads.
     pub fn new(pid: u32) -> Threads {
-        Threads { pid, list: Vec::new(), ended: (0, 0, 0), too_many: false, look: Seldom::with_part(0, 500) }
+        Threads {
+            pid,
+            list: Vec::new(),
+            ended: (0, 0, 0),
+            too_many: false,
+            look: ExpensiveReading::add_edge_part(0, 500),
+        }
     }
 
-    /// Updates the list of threads. `from_birth`: CPU time of a new thread before its first reading
-    /// counts.
+    /// Updates the list of threads. With `from_birth`, the CPU time of a new thread before its
+    /// first reading counts.
     pub fn refresh(&mut self, from_birth: bool, buffer: &mut Vec<u8>) {
-        let Ok(tids) = numbers_in(format!("/proc/{}/task", self.pid)) else { return };
+        let Ok(tids) = numbered_entries(format!("/proc/{}/task", self.pid)) else { return };
         self.too_many = tids.len() > THREADS_MAX;
         let known: BTreeSet<u32> = self.list.iter().map(|thread| thread.tid).collect();
         for tid in tids.into_iter().filter(|tid| !known.contains(tid)) {
@@ -186,13 +196,13 @@ impl Threads {
         }
     }
 
-    /// Updates the list for a process with `count` threads, but not in each sample if the server
-    /// constantly starts and ends threads.
+    /// Updates the list of threads for a process with `count` threads. The update is skipped in
+    /// some samples if the server constantly starts and ends threads.
     pub fn follow(&mut self, count: u64, sink: &Sink, buffer: &mut Vec<u8>) {
         if count == self.list.len() as u64 || self.too_many {
             return;
         }
-        let mut look = std::mem::replace(&mut self.look, Seldom::new(0));
+        let mut look = std::mem::replace(&mut self.look, ExpensiveReading::new(0));
         look.read(sink, || self.refresh(true, buffer));
         self.look = look;
     }
@@ -202,9 +212,9 @@ impl Threads {
         self.follow(u64::MAX, sink, buffer);
     }
 
-    /// Reads busy threads, threads with much earlier CPU time, and threads whose turn it is. A
-    /// thread that does most of the work may be idle between two loads, and would otherwise be read
-    /// too late.
+    /// Reads busy threads, threads with much CPU time so far, and threads whose turn it is. A
+    /// thread that does most of the work may be idle between two loads. Its CPU time so far ensures
+    /// that it is read in time.
     pub fn sample(&mut self, turns: &mut Turns, buffer: &mut Vec<u8>) {
         let first = turns.passed;
         turns.passed += self.list.len();
@@ -226,42 +236,43 @@ impl Threads {
         });
     }
 
-    /// Time that all threads waited for a core since the watch began, ns.
+    /// Returns the time that all threads waited for a core since the measurement began, ns.
     pub fn wait_ns(&self) -> u64 {
         self.ended.0 + self.list.iter().map(|thread| thread.wait_ns).sum::<u64>()
     }
 
-    /// Voluntary and involuntary context switches of all threads, each since its first reading.
+    /// Returns the numbers of voluntary and involuntary context switches of all threads. The
+    /// switches of each thread count from its first reading.
     pub fn switches(&self) -> (u64, u64) {
         let sum = |pick: fn(&Thread) -> u64| self.list.iter().map(pick).sum::<u64>();
         (self.ended.1 + sum(|thread| thread.switches.0), self.ended.2 + sum(|thread| thread.switches.1))
     }
 
-    /// The threads whose state belongs to the current report.
+    /// Returns the threads whose state belongs to the current report.
     pub fn threads_with_state(&self, turns: &Turns) -> impl Iterator<Item = &Thread> {
         self.list.iter().filter(move |thread| thread.state_of == turns.telling)
     }
 
-    /// Number of reported threads that wait for each of `kinds`. A futex wait with a timeout, at an
-    /// address that no other thread waits at, counts as sleep, as in many runtimes. `places`: the
-    /// number of waiters by address, to which this call adds.
-    pub fn waiting_for<const KINDS: usize>(
+    /// Returns the number of reported threads that wait for each of `kinds`. A futex wait with a
+    /// timeout counts as sleep if no other thread waits at the same address, as in many runtimes.
+    /// Adds the waiters at each address to `places`.
+    pub fn count_waiting_threads<const KINDS: usize>(
         &self,
         turns: &Turns,
-        kinds: [WaitsFor; KINDS],
+        kinds: [WaitReason; KINDS],
         places: &mut HashMap<u64, usize>,
     ) -> [usize; KINDS] {
         let mut own: HashMap<u64, usize> = HashMap::new();
-        // Threads outside the report count here, too: a futex address with two waiters is shared,
-        // so it is not a timed sleep.
-        for place in self.list.iter().filter_map(|thread| thread.waking_place) {
+        // Threads outside the report also count here. A futex address with two waiters is shared,
+        // so a wait at that address is not a timed sleep.
+        for place in self.list.iter().filter_map(|thread| thread.futex_place) {
             *own.entry(place.address).or_default() += 1;
         }
-        for place in self.threads_with_state(turns).filter_map(|thread| thread.waking_place) {
+        for place in self.threads_with_state(turns).filter_map(|thread| thread.futex_place) {
             *places.entry(place.address).or_default() += 1;
         }
-        let waits_for = |thread: &Thread| match thread.waking_place {
-            Some(place) if place.is_timed && own[&place.address] == 1 => Some(WaitsFor::Sleep),
+        let waits_for = |thread: &Thread| match thread.futex_place {
+            Some(place) if place.is_timed && own[&place.address] == 1 => Some(WaitReason::Sleep),
             _ => thread.waits_for,
         };
         kinds.map(|kind| self.threads_with_state(turns).filter(|thread| waits_for(thread) == Some(kind)).count())
@@ -269,17 +280,16 @@ impl Threads {
 
     /// Whether the futex address of at least one thread is known.
     pub fn knows_any_futex(&self) -> bool {
-        self.list.iter().any(|thread| thread.waking_place.is_some())
+        self.list.iter().any(|thread| thread.futex_place.is_some())
     }
 
-    /// Whether the reason of at least one thread's wait is known. Some kernels hide it.
+    /// Whether the reason of at least one thread's wait is known. Some kernels hide the reason.
     pub fn knows_any_wait(&self) -> bool {
         self.list.iter().any(|thread| thread.waits_for.is_some())
     }
 
     /// Adds the number of threads whose names differ only in a number (`http-worker-3`). Threads
-    /// with the first thread's name do not count, since a program that names no thread gives all of
-    /// them that name.
+    /// with the first thread's name do not count, because unnamed threads all have that name.
     pub fn count_similar_names(&self, counts: &mut BTreeMap<String, usize>) {
         let first = self.list.iter().find(|thread| thread.tid == self.pid).and_then(|thread| thread.stem.as_deref());
         for stem in self.list.iter().filter_map(|thread| thread.stem.as_deref()).filter(|stem| Some(*stem) != first) {
@@ -287,15 +297,16 @@ impl Threads {
         }
     }
 
-    /// Number of reported threads in `state`.
+    /// Returns the number of reported threads in `state`.
     pub fn in_state(&self, turns: &Turns, state: u8) -> usize {
         self.threads_with_state(turns).filter(|thread| thread.state == state).count()
     }
 }
 
-/// The CPU time so far above which a thread counts as busy, ns. At most 20 threads have more.
+/// Returns the CPU time so far above which a thread counts as busy, ns. At most 20 threads exceed
+/// this time.
 fn busy_cpu_time_ns(cpu_ns: impl Iterator<Item = u64>) -> u64 {
-    ((cpu_ns.sum::<u64>() as f64 * MUCH_SHARE) as u64).max(1)
+    ((cpu_ns.sum::<u64>() as f64 * HIGH_CPU_SHARE) as u64).max(1)
 }
 
 fn name_of(pid: u32, tid: u32) -> String {
@@ -303,8 +314,8 @@ fn name_of(pid: u32, tid: u32) -> String {
     String::from_utf8_lossy(name.trim_ascii_end()).into_owned()
 }
 
-/// The thread name without its final number.
-fn stem_of(name: &str) -> String {
+/// Returns the thread name without its final number.
+fn name_without_number(name: &str) -> String {
     let stem = name.trim_end_matches(|letter: char| letter.is_ascii_digit());
     stem.trim_end_matches(['-', '_', '#', ' ', ':']).to_owned()
 }
@@ -334,19 +345,19 @@ impl Thread {
             state_of: 0,
             waits_for: None,
             call: None,
-            waking_place: None,
+            futex_place: None,
             gone: false,
         })
     }
 
-    /// The name of the thread's series. The thread's name is read at the first call.
+    /// Returns the name of the thread's series. The thread's name is read at the first call.
     pub fn series(&mut self, pid: u32) -> &str {
         let tid = self.tid;
         self.series.get_or_insert_with(|| format!("thread.{}.{tid}", name_of(pid, tid)))
     }
 
-    /// The share of a core that the thread used between its last two readings. Kernel ticks may not
-    /// align with samples, so the share is at most 1.
+    /// Returns the share of a core that the thread used between its last two readings. Kernel ticks
+    /// may not align with samples, so the share is at most 1.
     pub fn share(&self) -> f64 {
         let step_ns = self.read_ns.saturating_sub(self.read_before_ns).max(1);
         ((self.cpu_ns - self.cpu_before_ns) as f64 / step_ns as f64).min(1.0)
@@ -377,17 +388,17 @@ impl Thread {
             self.wait_place = ProcFile::open(format!("/proc/{pid}/task/{}/wchan", self.tid)).ok();
         }
         self.waits_for =
-            self.wait_place.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_place);
-        self.waking_place = None;
-        if self.waits_for == Some(WaitsFor::Lock) {
+            self.wait_place.as_ref().and_then(|source| source.read(buffer).ok()).and_then(parse_wait_channel);
+        self.futex_place = None;
+        if self.waits_for == Some(WaitReason::Lock) {
             if self.call.is_none() {
                 self.call = ProcFile::open(format!("/proc/{pid}/task/{}/syscall", self.tid)).ok();
             }
-            // Readable only with the right to trace the process.
+            // This file is readable only with the right to trace the process.
             let call = self.call.as_ref().and_then(|source| source.read(buffer).ok());
-            self.waking_place = call.and_then(parse_waking_place);
+            self.futex_place = call.and_then(parse_futex_address);
         }
-        self.stem.get_or_insert_with(|| stem_of(&name_of(pid, self.tid)));
+        self.stem.get_or_insert_with(|| name_without_number(&name_of(pid, self.tid)));
         let base = *self.switches_base.get_or_insert((switches_voluntary, switches_involuntary));
         self.switches = (switches_voluntary.saturating_sub(base.0), switches_involuntary.saturating_sub(base.1));
     }
@@ -398,7 +409,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_alike_but_for_a_number() {
+    fn thread_names_are_grouped_without_their_number() {
         for (name, expect) in [
             ("pool-1-thread-7", "pool-1-thread"),
             ("worker 12", "worker"),
@@ -407,13 +418,13 @@ mod tests {
             ("http-nio-8080-e", "http-nio-8080-e"),
             ("42", ""),
         ] {
-            assert_eq!(stem_of(name), expect, "{name}");
+            assert_eq!(name_without_number(name), expect, "{name}");
         }
     }
 
     #[test]
-    fn few_threads_count_as_busy() {
-        // Each row: CPU times of threads in ms, and the expected number of busy threads.
+    fn only_few_threads_count_as_busy() {
+        // Each row has the CPU times of threads in ms, and the expected number of busy threads.
         for (name, done_ms, expect) in [
             ("none has done anything", vec![0; 2000], 0),
             ("one works for all", [vec![3000], vec![1; 2000]].concat(), 1),
@@ -427,9 +438,9 @@ mod tests {
     }
 
     #[test]
-    fn states_are_told_of_all_threads_or_of_enough_of_them() {
-        // Each row: the number of threads, and the expected number of samples from one report to
-        // the next. Each sample reads 16 states.
+    fn states_are_reported_for_all_or_enough_threads() {
+        // Each row has the number of threads, and the expected number of samples between two
+        // reports. Each sample reads 16 states.
         for (count, expect) in [(0, 1), (1, 1), (16, 1), (17, 2), (100, 7), (128, 8), (129, 8), (522, 8), (4000, 8)] {
             let mut turns = Turns::default();
             let told: Vec<bool> = (0..4 * expect)
@@ -447,7 +458,7 @@ mod tests {
     }
 
     #[test]
-    fn everybody_has_one_turn_in_a_round_and_neighbours_have_not_theirs_one_after_the_other() {
+    fn each_thread_has_one_turn_a_round_and_neighbours_are_apart() {
         for of in 1..300 {
             for length in [1, 4, 24] {
                 let mut turns = RoundRobin::default();

@@ -1,7 +1,7 @@
-//! The table and the JSON fields of a fleet's agents, which are machines that generate load: their
-//! requests, their lag, and why one was lost.
+//! Renders a fleet's agents (machines that generate load) as a table and as JSON fields. Each agent
+//! has its requests, its lag, and the reason if it was lost.
 //!
-//! Not here: whether an agent was the limit (`plimsoll_analysis::fleet`).
+//! Not here: deciding whether an agent limited the load (`plimsoll_analysis::fleet`).
 
 use crate::block::Report;
 use crate::format::{count, duration, share};

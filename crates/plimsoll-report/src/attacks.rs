@@ -1,7 +1,7 @@
-//! The page of vegeta results: how many requests were sent, their latencies, and the failures, over
-//! time and by attack.
+//! Renders the page of vegeta results: the numbers of requests, their latencies and their failures,
+//! over time and for each attack (a run of vegeta).
 //!
-//! Not here: the figures (`plimsoll_traffic::vegeta`), and vegeta's own reports.
+//! Not here: computing the figures (`plimsoll_traffic::vegeta`), and vegeta's own reports.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Heading, Line, Panel, percentile_chart, time_chart};
@@ -108,7 +108,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
         report.text(Tone::Warning, text);
     }
     if attacks.is_empty() {
-        report.text(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "There is no result");
+        report.text(if title.is_empty() { Tone::Answer } else { Tone::Plain }, "The results are empty");
         return report;
     }
     for (at, attack) in attacks.iter().enumerate() {
@@ -147,7 +147,7 @@ pub fn attacks_page(course: &VegetaCourse, title: &str, columns_max: usize) -> R
     report.text(
         Tone::Plain,
         "Latencies are as recorded in the results. plimsoll measures from the scheduled start of a request. \
-         vegeta measures from the start by one of its workers, without the wait for a worker.",
+         vegeta measures from the time when a vegeta worker starts the request, without the wait for a worker.",
     );
     report
 }
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn pages_exist_for_zero_and_one_result() {
         let none = page::render(&attacks_page(&VegetaCourse::default(), "", COLUMNS), "x");
-        assert!(none.contains("<h1>There is no result</h1>"));
+        assert!(none.contains("<h1>The results are empty</h1>"));
         let mut one = VegetaCourse::default();
         one.add(&VegetaResult { latency_ns: 5, ..VegetaResult::default() });
         let page = page::render(&attacks_page(&one, "t", 0), "x");

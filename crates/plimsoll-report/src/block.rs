@@ -1,5 +1,6 @@
-//! A report as data: blocks in reading order. Control characters in its text are made visible
-//! ([`crate::visible`]), so that text from a run file or a server cannot control the terminal.
+//! A report as data: a list of blocks in reading order. Control characters in the text of blocks
+//! are made visible ([`crate::visible`]). So text from a run file or a server cannot control the
+//! terminal.
 
 use crate::chart::Theme;
 use crate::visible::visible;
@@ -46,9 +47,9 @@ pub enum ReportBlock {
     Chart(ChartBlock),
     /// Unescaped HTML, such as a flame graph, which only pages show.
     Fragment(String),
-    /// A sentence with its role.
+    /// A sentence with its role, such as the answer or a warning.
     Text(Tone, String),
-    /// Labels and their values, one pair on each line.
+    /// The labels and their values, one pair on each line.
     Facts(Vec<(String, String)>),
     /// A table: headings, then rows with an equal number of cells.
     Table(Vec<String>, Vec<Vec<String>>),

@@ -41,8 +41,10 @@ pub fn calibration_text(agents: &[AgentCalibration], weights: &[u32]) -> String 
     report.table(&headings, rows.collect());
     for (agent, why) in agents.iter().filter_map(|agent| Some((agent, agent.measurement.disturbance.as_ref()?))) {
         let name = &agent.name;
-        report
-            .text(Tone::Warning, format!("agent {name} was disturbed: {why}. Calibrate it again on a quiet machine."));
+        report.text(
+            Tone::Warning,
+            format!("agent {name} was disturbed: {why}. Calibrate this agent again on a quiet machine."),
+        );
     }
     render(&report, false)
 }

@@ -20,12 +20,14 @@ const COLUMNS: usize = 150;
 /// The number of rows of a heat map: ranges of latencies.
 const ROWS: usize = 48;
 
-/// The parts of a page that do not come from the recorded experiment itself.
+/// The parts of a page that the recorded experiment itself does not contain.
 #[derive(Debug, Clone, Default)]
 pub struct PageContext {
-    /// The run file as the reader can write it on a command line; empty if there is none.
+    /// The path of the run file as the reader can write it on a command line; empty if there is no
+    /// run file.
     pub file: String,
-    /// Additional blocks before the environment: a flame graph, series of probes, a verdict.
+    /// Additional blocks, such as a flame graph, series of probes or a verdict. They are placed
+    /// before the environment.
     pub extra: Report,
 }
 
@@ -55,8 +57,8 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
 }
 
 /// Renders a section with a chart of observed series, for example from probes of the server. The
-/// panels share a time axis in seconds since the start. A table with the least, mean and most value
-/// of each series follows.
+/// panels share a time axis in seconds since the start. A table with the minimum, the mean and the
+/// maximum of each series follows.
 pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: title.into(), subtitle: subtitle.into() };
@@ -77,8 +79,8 @@ pub fn series_section(title: &str, subtitle: &str, panels: &[Panel]) -> Report {
     report
 }
 
-/// The panels of the series that probes measured on the server: title, unit, and names of the
-/// series. Each metric that the server itself reports has an additional panel.
+/// The panels of the series that probes measured on the server. Each panel has its title, its unit
+/// and the names of its series. Each metric that the server itself reports has an additional panel.
 const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
     (
         "cores in use",
@@ -120,7 +122,7 @@ fn server_series_section(run: &Run) -> Report {
     }
 }
 
-/// Rounds to four significant digits.
+/// Rounds a value to four significant digits.
 fn round4(value: f64) -> f64 {
     if value == 0.0 || !value.is_finite() {
         return value;
@@ -172,7 +174,7 @@ const TIME_HEADINGS: [&str; 9] =
 /// Adds the charts of one load: figures over time and, if a request succeeded, its latencies.
 fn load_charts(report: &mut Report, run: &Run, summary: &Summary) {
     // The text above the chart already states how many requests succeeded.
-    let heading = heading::time(&run.plan, summary).untitled();
+    let heading = heading::time(&run.plan, summary).without_title();
     let panels = chart::interval_panels(&series::over_time(run, COLUMNS));
     report.responsive_chart(|theme| chart::time_chart(&heading, &panels, theme), &TIME_HEADINGS, time_rows(run));
     if run.totals().routes_sum.response.count() == 0 {
@@ -233,7 +235,7 @@ pub(crate) fn common_rate_unit(a: &Findings, b: &Findings) -> &'static str {
 
 /// Renders one chart of two separate searches, each with its name. The report claims no difference,
 /// because two searches cannot show how much they vary by chance.
-pub fn two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
+pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report {
     let searched = [a, b].map(|(name, findings)| NamedSearch { name, findings });
     let heading = Heading {
         title: format!("{} and {}", a.0, b.0),
@@ -281,7 +283,7 @@ pub(crate) fn find_page(
     let SearchFinding { findings, server, .. } = found;
     let target = heading::target(context.plan);
     let searched = [NamedSearch { name: "", findings }];
-    let heading = heading::find(findings, &target).untitled();
+    let heading = heading::find(findings, &target).without_title();
     let open = findings.trials.iter().filter(|t| is_measured(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
     let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
@@ -294,7 +296,7 @@ pub(crate) fn find_page(
     let trials = findings.trials.iter().filter(|t| is_measured(t.purpose));
     report.table(&TRIAL_HEADINGS, trials.map(trial_row).collect());
     if let Some(trial) = trial_at_line(experiment, findings) {
-        report.heading("The load line, seen closely");
+        report.heading("The load line in detail");
         load_charts(&mut report, &trial.run, &Summary::from_run(&trial.run));
         report.append(server_series_section(&trial.run));
     }
@@ -326,7 +328,7 @@ fn compared<'a>(found: &'a ProveFinding) -> ComparedBlocks<'a> {
 pub(crate) fn prove_page(context: &ProveContext, found: &ProveFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = block_rows(&found.proof, &found.blocks.blocks);
-    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).untitled();
+    let above = heading::prove(&found.proof, &found.blocks.arms, &compared_load(context)).without_title();
     charts.responsive_chart(|theme| chart::prove_chart(&above, compared(found), theme), &headings, rows);
     let mut report = prove_report(context, &found.proof);
     report.after_answer(charts);
@@ -348,7 +350,7 @@ fn drawn<'a>(found: &'a LadderFinding) -> LadderBlocks<'a> {
 pub(crate) fn ladder_page(context: &ProveContext, found: &LadderFinding, around: &PageContext) -> Report {
     let mut charts = Report::default();
     let (headings, rows) = rung_rows(&found.ladder);
-    let above = heading::ladder(&found.ladder, &compared_load(context)).untitled();
+    let above = heading::ladder(&found.ladder, &compared_load(context)).without_title();
     charts.responsive_chart(|theme| chart::ladder_chart(&above, drawn(found), theme), &headings, rows);
     let mut report = ladder_report(context, &found.ladder);
     report.after_answer(charts);
@@ -394,7 +396,7 @@ pub(crate) fn levels_charts(report: &mut Report, over: LoadUnit, levels: &[Level
     let headings = [load, "requests/s", "mean", "p99", "success"];
     let above = (heading::throughput(over, levels, subtitle), heading::success(over, levels, subtitle));
     report.responsive_chart(|theme| chart::throughput_chart(&above.0, over, levels, theme), &headings, rows.clone());
-    // A constant success rate of 100 % shows nothing that the table does not.
+    // If every request succeeded, a chart of the success rate adds nothing to the table.
     if levels.iter().any(|level| level.success_rate < 1.0) {
         report.responsive_chart(|theme| chart::success_chart(&above.1, over, levels, theme), &headings, rows);
     }

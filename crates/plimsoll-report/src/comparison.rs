@@ -1,7 +1,7 @@
-//! The comparison of two recordings ([`RecordedPair`]): of measured levels, or of searches for the
-//! load line. This file creates the table, charts, JSON document and page of a pair.
+//! Compares two recordings ([`RecordedPair`]). Both contain measured levels, or both contain a
+//! search for the load line. This file creates the table, charts, JSON document and page of a pair.
 //!
-//! Not here: the text for each kind (`diff`, `searches`), and reading files.
+//! Not here: the texts for each kind of recording (`diff`, `searches`), and reading files.
 
 use crate::block::Report;
 use crate::chart::{NamedLevels, Theme, heading, success_diff_chart, throughput_diff_chart};
@@ -22,7 +22,7 @@ pub enum RecordedInput {
 }
 
 impl RecordedInput {
-    /// Returns the kind of content, in words.
+    /// Returns the kind of the file's content in words.
     pub fn kind(&self) -> &'static str {
         match self {
             RecordedInput::Levels(LoadUnit::Concurrency, _) => "loads of concurrent users",
@@ -93,7 +93,7 @@ impl<'a> RecordedPair<'a> {
         let mut report = self.report();
         if let RecordedPair::Searches(sides) = self {
             // The page's heading is the chart's title.
-            let heading = searches_heading(sides).untitled();
+            let heading = searches_heading(sides).without_title();
             let mut charts = Report::default();
             charts.responsive_chart(|theme| searches_chart(sides, &heading, theme), &[], Vec::new());
             report.after_answer(charts);

@@ -1,6 +1,6 @@
-//! The intervals of runs as CSV (RFC 4180), one row for each interval. If a load has several
-//! routes, a row for each route follows the row of the interval. The columns are derived from the
-//! table of measures (`plimsoll_model::measures`).
+//! Formats the intervals of runs as CSV (RFC 4180), one row for each interval. If a load has
+//! several routes, a row for each route follows the row of the interval. The columns are derived
+//! from the table of measures (`plimsoll_model::measures`).
 
 use crate::visible::visible;
 use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
@@ -49,7 +49,7 @@ fn texts<'a>(held: impl Iterator<Item = (&'static Figure, FigureRef<'a, SparseHi
 }
 
 /// Returns whether a figure is about sessions; such figures are shown only for loads with sessions.
-fn is_of_sessions(figure: &Figure) -> bool {
+fn is_session_figure(figure: &Figure) -> bool {
     figure.unit == Unit::Sessions || figure.name == "session_time"
 }
 
@@ -66,7 +66,7 @@ fn of_trials(trials: &[Trial]) -> String {
     rows[0].extend(RouteFigures::FIGURES.iter().flat_map(headings));
     // Without scenarios there are no columns for sessions.
     let sessions = trials.iter().any(|trial| !trial.run.plan.traffic.scenarios.is_empty());
-    let is_shown = |figure: &Figure| sessions || !is_of_sessions(figure);
+    let is_shown = |figure: &Figure| sessions || !is_session_figure(figure);
     let of_load: Vec<String> =
         LoadFigures::FIGURES.iter().filter(|figure| is_shown(figure)).flat_map(headings).collect();
     rows[0].extend(of_load.iter().cloned());
@@ -80,7 +80,7 @@ fn of_trials(trials: &[Trial]) -> String {
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
             rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {
-                // Figures of the whole load belong to no route.
+                // A row of a route has empty cells for figures of the whole load.
                 let nothing = of_load.iter().map(|_| String::new());
                 let name = trial.run.plan.traffic.routes.get(usize::from(route)).map(|route| cell(&route.label));
                 let name = name.unwrap_or_else(|| route.to_string());
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn one_route_is_told_once() {
+    fn a_single_route_has_no_row_of_its_own() {
         let rows = written(&["GET /"], vec![interval(&[(0, 3)]), interval(&[])]);
         let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
         let headings = "trial,purpose,start_s,scheduled,succeeded,failed_status,failed_connect,failed_reset,\
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_have_columns_where_there_are_any() {
+    fn loads_with_sessions_have_session_columns() {
         let mut interval = interval(&[(0, 3)]);
         (interval.load.sessions_started, interval.load.sessions_completed) = (7, 5);
         let mut trial = trial(&["GET /"], vec![interval]);
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn several_routes_have_a_row_each_below_the_whole() {
+    fn several_routes_have_one_row_each_below_the_total() {
         let names = ["list", "never", "order"];
         let rows = written(&names, vec![interval(&[(0, 3), (2, 4)]), interval(&[(2, 1)])]);
         let rows: Vec<Vec<String>> = rows.iter().map(|line| cells(line)).collect();
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cell_is_a_formula() {
+    fn csv_cells_are_never_formulas() {
         for (text, expect) in [
             ("GET /a", "GET /a"),
             ("=cmd|x!A0", "\"'=cmd|x!A0\""),
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_routes_do_not_break_a_row() {
+    fn route_names_do_not_break_a_csv_row() {
         let rows = written(&["a, \"b\"", "c\nd"], vec![interval(&[(0, 3), (1, 4)])]);
         assert!(
             rows[2].starts_with("0,run,0.0,\"a, \"\"b\"\"\",0,3,") && rows[3].starts_with("0,run,0.0,c\\nd,0,4,"),

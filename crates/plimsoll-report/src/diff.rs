@@ -37,7 +37,7 @@ fn unmatched(sides: &[DiffSide; 2], matched: usize) -> Option<String> {
     match only {
         [0, 0] => None,
         [a, b] => Some(format!(
-            "{a} of the loads are in {} alone and {b} in {} alone; they are not compared",
+            "{a} loads are only in {} and {b} loads only in {}; plimsoll does not compare these loads",
             sides[0].name, sides[1].name
         )),
     }

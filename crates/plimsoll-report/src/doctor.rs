@@ -9,7 +9,7 @@ use crate::format::{duration, rate};
 use crate::screen::{COLUMNS_MAX, LINES_MAX};
 use crate::text::render_in;
 use plimsoll_analysis::fitness::{
-    BENCHMARK_CPU_US, BENCHMARK_RPS, Fitness, FitnessCheck, LAG_NOTED_NS, MachineFitness,
+    BENCHMARK_CPU_US, BENCHMARK_RPS, Fitness, FitnessCheck, LAG_LIMITED_NS, MachineFitness,
 };
 use plimsoll_model::machine_facts::{MachineFacts, SelfMeasurement};
 use serde::Serialize;
@@ -37,7 +37,7 @@ fn figures(measured: &SelfMeasurement) -> Vec<[String; 3]> {
     vec![
         row("highest rate", per_s(measured.highest_rps), per_s(BENCHMARK_RPS)),
         row("CPU a request", cpu(measured.cpu_us), cpu(BENCHMARK_CPU_US)),
-        row("lag p99", lag, format!("limit {}", duration(LAG_NOTED_NS as f64))),
+        row("lag p99", lag, format!("limit {}", duration(LAG_LIMITED_NS as f64))),
     ]
 }
 
@@ -51,7 +51,7 @@ pub fn doctor_text(measured: Option<&SelfMeasurement>, fitness: &MachineFitness,
     report.table(&["check", "is", "found"], fitness.checks.iter().map(row).collect());
     if let Some(measured) = measured {
         let rows = figures(measured).into_iter().map(Vec::from).collect();
-        report.table(&["10 s against the reference server", "here", "benchmark machine"], rows);
+        report.table(&["10 s of load on the reference server", "here", "benchmark machine"], rows);
     }
     let mut text = render_in(&report, false, Some(columns.unwrap_or(COLUMNS_MAX)));
     // The remedies of the most serious checks come first. Remedies that do not fit on the screen
@@ -135,7 +135,7 @@ impl From<&SelfMeasurement> for MeasuredFields {
     }
 }
 
-/// Renders the document `plimsoll.doctor/1`.
+/// Renders the JSON document `plimsoll.doctor/1`: the checks of a machine and their results.
 pub fn doctor_document(facts: &MachineFacts, measured: Option<&SelfMeasurement>, fitness: &MachineFitness) -> Value {
     let checks = fitness.checks.iter().map(|check| CheckFields {
         name: check.name,
@@ -186,9 +186,9 @@ mod tests {
         disturbance: None,
     };
 
-    /// A machine that fails every check still has a complete screen.
+    /// Even for a machine that fails every check, the screen is complete.
     #[test]
-    fn the_worst_machine_has_a_screen() {
+    fn a_machine_that_fails_every_check_has_a_screen() {
         let facts = MachineFacts {
             cores: 1,
             cores_online: 64,
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_good_machine_has_nothing_to_do() {
+    fn a_fit_machine_gets_no_advice() {
         let fitness = MachineFitness { checks: Vec::new() };
         let text = doctor_text(Some(&QUIET), &fitness, None);
         assert!(text.starts_with("this machine is fit to measure\n") && !text.contains("->"), "{text}");

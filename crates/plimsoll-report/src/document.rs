@@ -1,5 +1,6 @@
-//! The building blocks of JSON documents. Each document is a type whose fields are the fields of
-//! the document ([`value`]). Maps whose keys are known only at run time use [`ByName`].
+//! The building blocks of JSON documents. Each document is a Rust type whose fields are the fields
+//! of the document; [`value`] converts it. Maps whose keys are known only at run time use
+//! [`ByName`].
 //!
 //! Not here: any particular document.
 

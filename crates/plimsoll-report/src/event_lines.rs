@@ -1,5 +1,6 @@
-//! The events of a running study as lines of JSON (`--json-lines`): its start, each load, each tick
-//! of a load, and the finding. docs/reference/json.md describes the lines (`plimsoll.events/1`).
+//! Formats the events of a running study as lines of JSON (`--json-lines`): its start, each load,
+//! each tick of a load, and the finding. The file docs/reference/json.md describes the lines
+//! (`plimsoll.events/1`).
 //!
 //! Not here: when an event happens (`plimsoll-study`), and where the lines go (the binary).
 

@@ -1,5 +1,5 @@
-//! The report of an explanation of the load line: its limit, the evidence for the limit, and the
-//! causes that were ruled out. It also states what would raise the line.
+//! The report of an explanation: what limits the load line, the evidence for this limit, and the
+//! causes that were ruled out. The report also states what would raise the load line.
 //!
 //! Not here: its JSON document (`explain_json`).
 
@@ -8,9 +8,9 @@ use crate::chart::{EvidenceBars, Heading, Theme, evidence_chart};
 use crate::find::{answer, stop_reason_text};
 use crate::format::{duration, rate, whole_percent as percent};
 use crate::remedy::spelled;
-use crate::run::{RunContext, target_text};
+use crate::run::RunContext;
 use plimsoll_analysis::explain::{
-    Cause, Explanation, InterventionReport, RequestPlace, SignalRow, VariedSetting, VariedStep, shown_value,
+    Cause, Explanation, InterventionReport, RequestPlace, SettingValueLoad, SignalRow, VariedSetting, displayed_value,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::{Doubts, Findings};
@@ -36,7 +36,7 @@ pub(crate) fn level_headings(findings: &Findings) -> [&'static str; 3] {
     }
 }
 
-/// Returns the headings of the table of places where requests in flight are.
+/// Returns the headings of the table of places in the system where requests in flight are.
 pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
     let [low, line, past] = level_headings(findings);
     ["where requests are", low, line, past]
@@ -45,8 +45,9 @@ pub(crate) fn place_headings(findings: &Findings) -> [&'static str; 4] {
 /// loads.
 const PLACE_SHARE_MIN: f64 = 0.02;
 
-/// Returns the places of requests in flight, each with its shares at the low load, at the line and
-/// above. The place with the largest share at the highest load is first.
+/// Returns the places in the system where requests in flight are. Each place has its share of these
+/// requests at the low load, at the load line and above it. The place with the largest share at the
+/// highest load is first.
 fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>; 3])> {
     let share = |place: RequestPlace| [0, 1, 2].map(|at| Some(explanation.request_places[at].as_ref()?.share(place)));
     let all = RequestPlace::ALL.into_iter().map(|place| (place, share(place)));
@@ -78,7 +79,10 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     let most = loads.map(|load| load.share(RequestPlace::Unobserved)).fold(0.0, f64::max);
     (most >= UNOBSERVED_MIN).then_some(match found.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
-        Ok(_) => "not observed: they wait in the server or its sockets; --metrics URL reads the server's own queues",
+        Ok(_) => {
+            "not observed: these requests wait in the server or its sockets; --metrics URL reads the server's \
+            own queues"
+        }
     })
 }
 
@@ -91,8 +95,8 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     };
     let bars: Vec<EvidenceBars> = request_places(explanation).into_iter().map(of).collect();
     let heading = Heading {
-        title: "Places of requests in flight, from a low load to past the line".into(),
-        subtitle: "shares of all in flight; bars are relative to the longest of three".into(),
+        title: "Places of requests in flight, from a low load to past the load line".into(),
+        subtitle: "shares of all requests in flight; each group of three bars is relative to its longest bar".into(),
     };
     evidence_chart(&heading, &bars, theme)
 }
@@ -105,7 +109,7 @@ fn evidence_headings(findings: &Findings) -> [&'static str; 6] {
 
 pub(crate) fn evidence_row(shown: &SignalRow) -> Vec<String> {
     let text = shown.signal.text();
-    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| shown_value(shown.signal, value));
+    let value = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| displayed_value(shown.signal, value));
     vec![
         text.words.to_owned(),
         value(shown.low),
@@ -117,7 +121,7 @@ pub(crate) fn evidence_row(shown: &SignalRow) -> Vec<String> {
 }
 
 fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
-    let value = |value: Option<f64>| value.map(|value| (value, shown_value(shown.signal, value)));
+    let value = |value: Option<f64>| value.map(|value| (value, displayed_value(shown.signal, value)));
     EvidenceBars {
         name: shown.signal.text().words.to_owned(),
         values: [value(shown.low), value(shown.line), value(shown.past)],
@@ -128,14 +132,14 @@ fn evidence_bars(shown: &SignalRow) -> EvidenceBars {
 pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
     let bars: Vec<EvidenceBars> = explanation.evidence.iter().map(evidence_bars).collect();
     let heading = Heading {
-        title: "Changes from a low load to past the line".into(),
-        subtitle: format!("bars are relative to the longest of three, for {}", explanation.cause),
+        title: "Changes from a low load to past the load line".into(),
+        subtitle: format!("each group of three bars is relative to its longest bar; cause: {}", explanation.cause),
     };
     evidence_chart(&heading, &bars, theme)
 }
 
-/// Formats the effect that each remaining cause predicts for an experiment. The text is printed
-/// before the experiment is made.
+/// Formats which effect of an experiment each remaining cause predicts. The text is printed before
+/// the experiment is made.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
         (Intervention::Control, _) => "the reference for loads with a change".to_owned(),
@@ -147,7 +151,8 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
     }
 }
 
-/// The headings of the table of experiments, which separate causes.
+/// The headings of the table of experiments. An experiment changes one condition to decide between
+/// causes.
 const EXPERIMENTS: [&str; 4] = ["experiment", "predicted throughput", "measured", "evidence"];
 
 fn experiment_row(made: &InterventionReport) -> Vec<String> {
@@ -163,14 +168,14 @@ fn experiment_row(made: &InterventionReport) -> Vec<String> {
     vec![made.intervention.text().to_owned(), predicted, made.measured.clone(), speaks]
 }
 
-/// Formats the effect on the throughput of a server setting that was varied.
+/// Formats how the throughput changed when a setting of the server was varied.
 fn varied_text(varied: &VariedSetting) -> String {
     match varied.elasticity {
         Some(elasticity) => format!(
             "elasticity {elasticity:.2}: twice the value gives {:.2} times the throughput{}",
             2f64.powf(elasticity),
             match varied.holds() {
-                Some(true) => "; it limits the line",
+                Some(true) => "; the setting limits the load line",
                 Some(false) => "; the setting does not limit the load line",
                 None => "",
             }
@@ -179,13 +184,13 @@ fn varied_text(varied: &VariedSetting) -> String {
     }
 }
 
-fn varied_row(step: &VariedStep) -> Vec<String> {
+fn varied_row(step: &SettingValueLoad) -> Vec<String> {
     let counts = if step.is_void { "void: plimsoll or other processes were the limit" } else { "" };
     vec![step.value.to_string(), format!("{}/s", rate(step.goodput_rps)), counts.to_owned()]
 }
 
-/// Formats the predicted load lines: with twice the capacity of the limit, and without the limit.
-/// Returns `None` without a prediction.
+/// Formats the predicted load lines: with twice the capacity of the limiting resource, and without
+/// this limit. Returns `None` without a prediction.
 pub(crate) fn line_prediction_text(explanation: &Explanation, counted: &str) -> Option<String> {
     let predicted = explanation.line_prediction?;
     let doubled = predicted.doubled_rps.filter(|rps| *rps < predicted.line_rps * 0.98);
@@ -206,7 +211,7 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     let ExplainFinding { search: SearchFinding { findings, .. }, explanation } = found;
     let mut report = Report::default();
     report.text(Tone::Answer, explain_answer(explanation));
-    let mut facts = vec![("target", target_text(context.plan)), ("line", answer(findings, doubts))];
+    let mut facts = vec![("target", context.target_text()), ("line", answer(findings, doubts))];
     facts.extend(line_prediction_text(explanation, findings.counted).map(|text| ("moves it", text)));
     facts.extend(explanation.varied.as_ref().map(|varied| ("setting", varied_text(varied))));
     if let [first, also, ..] = explanation.causes.as_slice()

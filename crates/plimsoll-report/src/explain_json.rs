@@ -8,7 +8,7 @@ use crate::run::RunContext;
 use crate::sampled::SampledFields;
 use crate::server::ServerFields;
 use plimsoll_analysis::explain::{
-    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SignalRow, VariedSetting, VariedStep,
+    Explanation, InFlightBreakdown, InterventionReport, LikelyCause, SettingValueLoad, SignalRow, VariedSetting,
 };
 use plimsoll_analysis::finding::{ExplainFinding, SearchFinding};
 use plimsoll_analysis::taken_profiles::Profiles;
@@ -161,7 +161,7 @@ impl<'a> From<&'a InterventionReport> for InterventionFields<'a> {
 
 impl From<&VariedSetting> for VariedFields {
     fn from(varied: &VariedSetting) -> VariedFields {
-        let step = |step: &VariedStep| VariedStepFields {
+        let step = |step: &SettingValueLoad| VariedStepFields {
             value: step.value,
             goodput_rps: step.goodput_rps,
             counts: !step.is_void,

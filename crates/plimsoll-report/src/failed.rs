@@ -1,5 +1,5 @@
-//! The failed responses of a report: a fact for each kind of failure, and the list of a JSON
-//! document.
+//! Renders failed responses: as facts of a report, one for each kind of failure, and as a list in a
+//! JSON document.
 
 use crate::format::{count, duration};
 use plimsoll_analysis::failed::FailedKind;

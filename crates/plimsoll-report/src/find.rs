@@ -1,12 +1,12 @@
-//! The report of a search for the load line, the rows of its live log, and the sentences about its
-//! result.
+//! Renders a search for the load line: its report, the rows of its live log, and the sentences
+//! about its result.
 
 use crate::agents;
 use crate::block::{Report, Tone};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
 use crate::remedy::spelled;
-use crate::run::{RunContext, setup_fact, target_text};
+use crate::run::{RunContext, setup_fact};
 use crate::wrap::{width, wrap};
 use plimsoll_analysis::find::{LoadLine, LogRate, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, InstanceEstimate, PlannedLoad, SearchFinding};
@@ -46,7 +46,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     {
         let then = match &stalls.impossible_bound {
             Some(bound) => format!("no rate meets {bound}"),
-            None => format!("no rate was shown to meet {slo} nevertheless"),
+            None => format!("no rate was shown to meet {slo} despite the stalls"),
         };
         return format!("no load line: {}: {then}{disturbed}", stalls.text());
     }
@@ -68,7 +68,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         (true, None) => {
             let times = times(lower);
             format!(
-                "load line: at least {times}{} {counted}/s under {slo} ({arrivals}{seen}); its upper end was not reached",
+                "load line: at least {times}{} {counted}/s under {slo} ({arrivals}{seen}); no upper bound was found",
                 rate(lower)
             )
         }
@@ -89,8 +89,8 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
     line + &doubts + &disturbed
 }
 
-/// Formats a rate as a multiple of the access log's rate, to be followed by the rate; empty without
-/// a log.
+/// Formats a rate as a multiple of the access log's rate, as a prefix before the rate itself.
+/// Returns an empty text without a log.
 pub(crate) fn log_times(findings: &Findings, rps: f64) -> String {
     findings.log.map_or_else(String::new, |log| format!("{} times the log, ", format::times(log.times(rps))))
 }
@@ -110,7 +110,7 @@ pub(crate) fn not_found_text(findings: &Findings) -> String {
     }
 }
 
-/// Formats a proven load line with its interval. `seen`: a suffix with the time for which loads met
+/// Formats a proven load line with its interval. `seen` is a suffix that states how long loads met
 /// the SLO.
 pub(crate) fn proven_text(findings: &Findings, upper: f64, seen: &str) -> String {
     let LoadLine { rps, lower, .. } = findings.load_line_rps;
@@ -194,8 +194,8 @@ const LIVE_INDENT: usize = 10;
 fn live_columns(columns: Option<usize>) -> Vec<(usize, usize)> {
     let mut shown = LIVE_COLUMNS.to_vec();
     let wide = |shown: &[(usize, usize)]| LIVE_FRAME + shown.iter().map(|cell| cell.1 + 2).sum::<usize>();
-    // Reasons of verdicts also need space: terminals below 110 columns show no more columns than
-    // one of 79.
+    // The reason of a verdict also needs space. So terminals below 110 columns show no more columns
+    // than a terminal of 79.
     let room = columns.map_or(usize::MAX, |columns| if columns < 110 { columns.min(79) } else { columns });
     for left_out in OMITTED_CELLS {
         if wide(&shown) <= room {
@@ -234,8 +234,8 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>)
     live_row(&format!("{:.1} s", elapsed_ns as f64 / 1e9), &trial_row(trial), columns)
 }
 
-/// Returns two texts about the next load of a search: what the search does, and why. `so_far`: the
-/// load line as it would be reported now.
+/// Returns two texts about the next load of a search: what the search does, and why. `so_far` is
+/// the load line as known so far.
 pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
     let (load, counted) = (&plan.load.shape, plan.traffic.counted());
     let level = load.curve().max();
@@ -252,7 +252,7 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
     };
     match purpose {
         Purpose::Peak => {
-            (format!("finding the peak: {load}"), "the peak throughput shows where to search for the line".into())
+            (format!("finding the peak: {load}"), "the peak throughput shows where to search for the load line".into())
         }
         Purpose::Saturate => {
             (format!("saturating: {load}"), "the server's throughput while requests always queue".into())
@@ -262,23 +262,27 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
             format!("rates rise until the SLO is violated, then approach the load line; {line}"),
         ),
         Purpose::Line => (format!("near the line: {load}"), format!("the share of late requests at this rate; {line}")),
-        Purpose::Confirm => (format!("confirming: {load}"), format!("a longer trial at the lower end; {line}")),
+        Purpose::Confirm => {
+            (format!("confirming: {load}"), format!("a longer trial at the lower end of the interval; {line}"))
+        }
         Purpose::Settle => (
             format!("settling: {load}, not measured"),
             "bringing the server into the same state before the next trial".into(),
         ),
-        Purpose::Overload => (load, "throughput past the line, and recovery".into()),
-        Purpose::Soak => (format!("soaking: {load}"), format!("does the line last?; {line}")),
+        Purpose::Overload => (load, "throughput past the load line, and recovery".into()),
+        Purpose::Soak => {
+            (format!("soaking: {load}"), format!("does the server sustain the load line for a long time?; {line}"))
+        }
         Purpose::Run | Purpose::Level | Purpose::Profile | Purpose::Block | Purpose::Hold => (load, String::new()),
     }
 }
 
-/// Formats the load to plan with: the rate at the chosen headroom below the load line.
+/// Formats the rate that the user should plan with: the load line minus the chosen headroom.
 pub(crate) fn planned_text(planned: &PlannedLoad, counted: &str) -> String {
     let PlannedLoad { headroom, rate_rps, in_flight, p99_ns, is_sustained } = *planned;
     let in_flight = in_flight.map_or_else(String::new, |many| format!(", {many:.1} in flight"));
     let p99 = p99_ns.map_or_else(String::new, |ns| format!(", p99 {}", duration(ns)));
-    let broken = if is_sustained { "" } else { "; the confirming trial at that rate violated the SLO" };
+    let broken = if is_sustained { "" } else { "; the confirming trial at this rate violated the SLO" };
     format!("{} {counted}/s, {} below the line{in_flight}{p99}{broken}", rate(rate_rps), share(headroom))
 }
 
@@ -288,7 +292,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
     let LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps } = *log;
     let sessions = if sessions == 1 { "1 session".to_owned() } else { format!("{} sessions", count(sessions)) };
     let mut text = format!(
-        "{} requests of {sessions} in {}, {}/s on average; loads are drawn from its sessions",
+        "{} requests of {sessions} in {}, {}/s on average; the loads are drawn from the sessions of this log",
         count(requests),
         duration(span_ns as f64),
         rate(mean_rps)
@@ -297,7 +301,7 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
         let Some(rps) = rps else { continue };
         text.push_str(&format!("; its busiest {name} {}/s", rate(rps)));
         if line_rps > 0.0 {
-            text.push_str(&format!(": the line is {} times this", format::times(line_rps / rps)));
+            text.push_str(&format!(": the load line is {} times this rate", format::times(line_rps / rps)));
         }
     }
     text
@@ -307,9 +311,9 @@ pub(crate) fn log_text(log: &LogRate, line_rps: f64) -> String {
 pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
     let InstanceEstimate { rate_rps, instances, instances_min, cores } = *needed;
     let many = match instances {
-        1.0 => "1 instance like this one".to_owned(),
-        _ if instances_min < instances => format!("{instances_min:.0} to {instances:.0} instances like this one"),
-        _ => format!("{instances:.0} instances like this one"),
+        1.0 => "1 instance like this server".to_owned(),
+        _ if instances_min < instances => format!("{instances_min:.0} to {instances:.0} instances like this server"),
+        _ => format!("{instances:.0} instances like this server"),
     };
     let cores = cores.map_or_else(String::new, |cores| format!(", which use {cores:.1} cores together"));
     format!("{many} for {} {counted}/s{cores}", rate(rate_rps))
@@ -318,7 +322,7 @@ pub(crate) fn needed_text(needed: &InstanceEstimate, counted: &str) -> String {
 /// Formats the probable bottleneck at the load line, and the command that checks it.
 fn bottleneck_text(context: &RunContext, held_by: &Bottleneck) -> String {
     let asked = match context.plan.traffic.routes.as_slice() {
-        [_] => format!("plimsoll explain {}", context.plan.traffic.url()),
+        [_] => format!("plimsoll explain {}", context.url()),
         _ => "plimsoll explain".to_owned(),
     };
     format!("{} ({}): {asked} checks it", held_by.subject, held_by.how)
@@ -340,7 +344,7 @@ pub(crate) fn find_report(
     let trials = || findings.trials.iter().filter(|t| t.purpose != Purpose::Settle);
     let counted = findings.counted;
     report.text(Tone::Answer, answer(findings, doubts));
-    let mut facts = vec![("target", target_text(context.plan))];
+    let mut facts = vec![("target", context.target_text())];
     if let Some(capacity) = &findings.capacity {
         let text = format!(
             "{} {counted}/s while requests always queue (90 %: {} to {})",
@@ -418,8 +422,8 @@ fn sources_fact(trials: &[Trial]) -> Option<(&'static str, String)> {
     (stayed && !moved.is_empty()).then(|| {
         let count = moved.len() + 1;
         let text = format!(
-            "loads used {count} loopback addresses, since many ports were in TIME-WAIT (--source-ip 127.0.0.1 \
-             uses one)"
+            "loads used {count} loopback addresses, because many ports were in TIME-WAIT (--source-ip 127.0.0.1 \
+             uses only one address)"
         );
         ("sources", text)
     })
@@ -441,7 +445,8 @@ mod tests {
         };
         for (sources, count) in [
             (&["", ""][..], None),
-            // Here the user chose the addresses, or one load of an experiment changed them.
+            // In the next two cases the user chose the addresses, or one load of an experiment
+            // changed them.
             (&["127.0.0.1", "127.0.0.1"], None),
             (&["", "127.0.0.1-127.0.0.4"], None),
             (&["", "127.0.0.2", "127.0.0.3", "127.0.0.3", ""], Some("3 loopback addresses")),

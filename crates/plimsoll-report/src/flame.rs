@@ -5,8 +5,8 @@
 //! offline: nothing is fetched.
 //!
 //! In the graph of a difference, the width of a frame is the mean of both sides, so that removed
-//! frames stay visible. Red frames cost more than before, and blue frames cost less. The changes of
-//! grey frames may be chance.
+//! frames stay visible. The functions of red frames cost more than before, and those of blue frames
+//! cost less. The changes of grey frames may be chance.
 //!
 //! Not here: merging stacks (`plimsoll-analysis`), and the other content of the page.
 
@@ -33,12 +33,12 @@ const STYLE: &str = ".plimsoll-flame{font:12px ui-monospace,SFMono-Regular,Menlo
     .plimsoll-flame .frames g:hover rect{stroke:#fff}.plimsoll-flame .button rect{fill:#1d2630;stroke:#5a6b7b}\
     .plimsoll-flame .button.on rect{fill:#28527a}}";
 
-/// Height of a row of frames, in px; `flame.js` must have an equal value.
+/// The height of a row of frames, in px; `flame.js` must have an equal value.
 const ROW: usize = 17;
 const TOP: usize = 76;
 const SIDE: f64 = 10.0;
 const WIDTH: f64 = 1200.0;
-/// Estimated width of a character in px, by the widest of the usual monospace fonts.
+/// The estimated width of a character in px, by the widest of the usual monospace fonts.
 const CHARACTER: f64 = 7.3;
 /// Returns the script of flame graphs, for pages that load it from a separate URL.
 pub fn script() -> &'static str {
@@ -127,7 +127,7 @@ pub fn inline_svg(flame: &Flame) -> String {
 /// Returns the frames that are wide enough for the drawing without script. Each has its left end,
 /// in the unit of the frames' widths.
 fn visible_frames(tree: &Tree, total: f64) -> impl Iterator<Item = (&Node, f64)> {
-    // The left end of the next frame at each depth.
+    // For each depth of the stack, the left end of the next frame.
     let mut next: Vec<f64> = vec![0.0];
     let mut starts = tree.nodes.iter().map(move |node| {
         let depth = node.depth as usize;
@@ -262,14 +262,15 @@ mod tests {
     }
 
     #[test]
-    fn the_picture_stands_without_script() {
+    fn the_flame_graph_works_without_a_script() {
         let (svg, html) = flame_of("main;a 30\nmain;b<T>&\u{1b}\"x\" 10\nother;tiny 1\n");
         for text in [&svg, &html] {
             assert!(text.contains("<title>main: 40 (97.56 %)</title>"), "{text}");
             assert!(text.contains("b&lt;T&gt;&amp;\u{fffd}&quot;x&quot;"), "names are escaped");
             assert!(text.contains(r#""b\u003cT\u003e\u0026"#), "so is the data");
             assert!(text.contains("&lt;&amp;&gt;</t"), "and the title");
-            // Frame b begins where frame a ends: at 30 of 41 parts of 1180 px after the margin.
+            // Frame b begins where frame a ends: after the margin and 30/41 of the drawing's 1180
+            // px.
             assert!(text.contains("<rect x=\"873.41\" y=\"110\" width=\"287.40\""), "{text}");
         }
         assert!(svg.starts_with("<?xml") && html.contains("below"));
@@ -279,13 +280,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_narrow_is_left_to_the_script() {
+    fn narrow_frames_are_left_to_the_script() {
         let (svg, _) = flame_of("main 100000\ndust 1\n");
         assert!(!svg.contains("<title>dust") && svg.contains("\"dust\""));
     }
 
     #[test]
-    fn packages_share_a_hue() {
+    fn functions_of_one_package_share_a_hue() {
         for (name, expect) in [
             ("encoding/json.(*decodeState).array", "encoding/json"),
             ("github.com/x/y.F", "github.com/x/y"),
@@ -299,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_have_colours() {
+    fn cost_changes_have_colours() {
         let node = |before, value, variance| Node { function: 0, depth: 0, width: 1.0, value, before, variance };
         assert_eq!(change_colour(&node(1.0, 1.5, 0.1)), "#d9d9d4", "less than two standard deviations");
         assert_eq!(change_colour(&node(0.0, 5.0, 1.0)), "rgb(240,105,80)");

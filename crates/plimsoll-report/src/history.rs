@@ -1,7 +1,7 @@
-//! Runs over time: lanes (series of comparable runs) as text, page and JSON document. Also the
-//! decision of a gate, which judges whether a commit is worse than a branch.
+//! Renders runs over time: lanes (series of comparable runs) as text, page and JSON document. This
+//! file also renders the decision of a gate, which judges whether a commit is worse than a branch.
 //!
-//! Not here: which runs share a lane, and where a lane changed (`plimsoll-analysis`).
+//! Not here: deciding which runs form a lane, and where a lane changed (`plimsoll-analysis`).
 
 use crate::block::{Report, Tone};
 use crate::chart::{Heading, history_chart};
@@ -30,11 +30,11 @@ const SPARK_MARGIN: f64 = 0.05;
 pub struct HistoryView<'a> {
     /// The lanes; each is a series of comparable runs of one service.
     pub lanes: &'a [HistoryLane],
-    /// The order of the runs in a lane.
+    /// The order of the runs in a lane: by commits or by dates.
     pub order: LaneOrder,
     /// The number of latest rows that are shown for each lane.
     pub last: usize,
-    /// Files that could not be read, each with the reason.
+    /// The files that could not be read, each with the reason.
     pub unreadable: &'a [(String, String)],
 }
 
@@ -81,7 +81,8 @@ fn point_name(lane: &HistoryLane, point: usize, order: LaneOrder) -> String {
     }
 }
 
-/// Formats further measures that changed at the same point; `None` if no change was observed.
+/// Formats which other measures changed at the same point of a lane; `None` if no other change was
+/// observed.
 fn concurrent_changes_text(moved: &ConcurrentChanges) -> Option<String> {
     let mut parts = Vec::new();
     if let Some((before, after)) = moved.cpu_us {
@@ -112,10 +113,10 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
         return format!("no run has a {measure} of {service}");
     };
     match lane.changes.last() {
-        // Below the minimum length no test for changes was made, so the text must not say "no
-        // change".
+        // A series below the minimum length was not tested for changes, so the text must not say
+        // "no change".
         None if lane.points.len() < SERIES_MIN => format!(
-            "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} count, \
+            "{measure} {latest}/s of {service}: too few runs to detect a change ({} of {} runs are usable, \
              {SERIES_MIN} are needed)",
             lane.points.len(),
             lane.runs.len()
@@ -129,8 +130,8 @@ fn lane_answer(lane: &HistoryLane, order: LaneOrder) -> String {
     }
 }
 
-/// Returns labelled facts about a lane: the SLO, the machine, why it is separate from other lanes,
-/// and its changes.
+/// Returns labelled facts about a lane: the SLO, the machine, why the lane is separate from other
+/// lanes, and its changes.
 fn lane_facts(lane: &HistoryLane, order: LaneOrder) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     facts.extend(lane.slo.clone().map(|slo| ("SLO", slo)));
@@ -208,7 +209,11 @@ pub fn lane_page(lane: &HistoryLane, order: LaneOrder) -> Report {
     let mut report = Report::default();
     let heading = Heading { title: lane_answer(lane, order), subtitle: String::new() };
     report.text(Tone::Answer, lane_answer(lane, order));
-    report.responsive_chart(|theme| history_chart(&heading.clone().untitled(), lane, order, theme), &[], Vec::new());
+    report.responsive_chart(
+        |theme| history_chart(&heading.clone().without_title(), lane, order, theme),
+        &[],
+        Vec::new(),
+    );
     report.facts(lane_facts(lane, order)).table(&HEADINGS, lane_rows(lane, usize::MAX));
     report
 }
@@ -357,7 +362,8 @@ impl GateView<'_> {
         self.run.commit_short().map_or_else(|| self.run.file.clone(), |commit| format!("commit {commit}"))
     }
 
-    /// Formats the command of a controlled comparison that would decide.
+    /// Formats the command of a controlled comparison that would decide whether the commit is
+    /// worse.
     fn prove_command(&self) -> String {
         let commit = self.run.revision.as_ref().map_or("HEAD", |revision| revision.commit.get(..9).unwrap_or("HEAD"));
         // A run tagged with the name of a service has no URL here, so the user must fill in the

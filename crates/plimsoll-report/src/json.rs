@@ -1,9 +1,9 @@
 //! The JSON documents of single loads, sweeps and searches, and the common fields of all documents.
-//! `docs/reference/json.md` describes them. Each document is a type whose fields are the fields of
-//! the document. Within one schema version, fields are only added.
+//! The file `docs/reference/json.md` describes every field. Each document is a type whose fields
+//! are the fields of the document. Within one schema version, fields are only added.
 //!
-//! Not here: the documents of comparisons (`prove_json`), of explanations (`explain_json`), of
-//! profiles (`profile`) and of two recordings (`diff`, `searches`).
+//! Not here: the documents of comparisons (`prove_json`), explanations (`explain_json`), profiles
+//! (`profile`) and two recordings (`diff`, `searches`).
 
 use crate::agents::{self, AgentFields};
 use crate::csv::purpose_name;
@@ -114,8 +114,8 @@ impl<'a> LoadSetupFields<'a> {
 }
 
 impl<'a> FrameFields<'a> {
-    /// Creates the common fields of an experiment's document. `made`: the settings of its loads;
-    /// `None` if no load was made.
+    /// Creates the common fields of an experiment's document. `made` contains the settings of its
+    /// loads; `None` if no load was made.
     pub(crate) fn new(
         schema: &'static str,
         experiment: &'a Experiment,
@@ -144,8 +144,8 @@ impl<'a> FrameFields<'a> {
     }
 }
 
-/// The CPU that unrelated processes used during the measurement: the fields `disturbed` and
-/// `others` of documents.
+/// The fields `disturbed` and `others` of documents: the CPU that unrelated processes used during
+/// the measurement.
 #[derive(Serialize)]
 pub(crate) struct InterferenceFields<'a> {
     disturbed: bool,
@@ -167,7 +167,7 @@ impl<'a> From<&'a Interference> for InterferenceFields<'a> {
     }
 }
 
-/// The distribution of times in ns, or of sizes in bytes. A percentile is null if it is not known.
+/// The distribution of times in ns, or of sizes in bytes. An unknown percentile is null.
 #[derive(Serialize)]
 pub(crate) struct DistributionFields {
     count: u64,
@@ -218,7 +218,7 @@ impl<'a> From<&'a Ledger> for LedgerFields<'a> {
     }
 }
 
-/// Serialises the number of failed requests of each kind as a map whose keys are the kinds.
+/// Serialises a map from each kind of failure to its number of failed requests.
 struct Failures<'a>(&'a Ledger);
 
 impl Serialize for Failures<'_> {
@@ -227,7 +227,7 @@ impl Serialize for Failures<'_> {
     }
 }
 
-/// Serialises a tally as a map. The function formats the numeric keys of the tally as text.
+/// Serialises a tally (counts by numeric key) as a map. The function formats the keys as text.
 struct KeyedCounts<'a, F>(&'a Tally, F);
 
 impl<F: Fn(u16) -> String> Serialize for KeyedCounts<'_, F> {
@@ -257,13 +257,13 @@ fn counted(summary: &Summary, figure: &Figure, held: FigureRef<Latency>) -> Valu
             let text = |key: u16| match figure.kind {
                 Kind::Tally(Key::SystemError) => system_text(key),
                 Kind::Tally(Key::Address) => summary.address(key).to_owned(),
-                Kind::Tally(Key::H2Error) => H2Error::of_code(key.into()).name().to_owned(),
-                Kind::Tally(Key::GrpcStatus) => GrpcStatus::of_code(key.into()).name().to_owned(),
-                Kind::Tally(Key::CallFault) => match CallFault::of_number(key) {
+                Kind::Tally(Key::H2Error) => H2Error::from_code(key.into()).name().to_owned(),
+                Kind::Tally(Key::GrpcStatus) => GrpcStatus::from_code(key.into()).name().to_owned(),
+                Kind::Tally(Key::CallFault) => match CallFault::for_number(key) {
                     Some(fault) => fault.name().to_owned(),
                     None => key.to_string(),
                 },
-                Kind::Tally(Key::TlsFailure) => TlsFailure::of_number(key).name().to_owned(),
+                Kind::Tally(Key::TlsFailure) => TlsFailure::for_number(key).name().to_owned(),
                 _ => key.to_string(),
             };
             value(&KeyedCounts(tally, text))
@@ -292,7 +292,7 @@ struct LoadFields<'a> {
     others: InterferenceFields<'a>,
 }
 
-/// The outcomes of the sessions of a load: sequences of requests by one user.
+/// The numbers of sessions of a load by outcome. A session is a sequence of requests by one user.
 #[derive(Serialize)]
 struct SessionCounts {
     started: u64,
@@ -402,7 +402,7 @@ impl StageFields {
     }
 }
 
-/// The figures of one route; a load with several routes has one such entry for each.
+/// The figures of one route (a kind of request). A load with several routes has an entry for each.
 #[derive(Serialize)]
 struct RouteFields<'a> {
     name: &'a str,
@@ -505,7 +505,7 @@ struct SweepDocument<'a> {
     levels: Vec<LevelFields<'a>>,
 }
 
-/// The figures of a special level of a sweep, such as the peak or the knee.
+/// The figures of a special level of a sweep, such as the peak throughput or the knee.
 #[derive(Serialize)]
 struct LevelPoint {
     rps: f64,
@@ -519,7 +519,8 @@ impl From<&Level> for LevelPoint {
     }
 }
 
-/// One level of a sweep: its figures, or the error for which the level was skipped.
+/// One level (number of concurrent users) of a sweep: its figures, or the error for which the level
+/// was skipped.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum LevelFields<'a> {
@@ -538,7 +539,7 @@ struct MeasuredLevel<'a> {
     server: ServerFields<'a>,
 }
 
-/// One visit of a level: a sweep may measure each level several times.
+/// The figures of one visit of a level. A sweep may measure each level in several visits.
 #[derive(Serialize)]
 struct VisitFields {
     start_s: f64,
@@ -762,7 +763,8 @@ pub(crate) struct TrialFields {
 impl TrialFields {
     /// Creates the fields of a trial. `run`: the recorded load of the trial.
     pub(crate) fn new(trial: &TrialOutcome, run: &Run) -> TrialFields {
-        // All machines of a load use the same source addresses, so the first machine is enough.
+        // All machines of a load use the same source addresses, so those of the first machine
+        // suffice.
         let injector = run.injectors.first();
         TrialFields {
             kind: purpose_name(trial.purpose),

@@ -1,6 +1,6 @@
-//! Results as JUnit XML, which CI systems show as passed and failed tests.
+//! Renders results as JUnit XML, which CI systems show as passed and failed tests.
 //!
-//! Not here: which results fail a CI job (the caller decides).
+//! Not here: deciding which results fail a CI job (the caller decides this).
 
 use crate::chart::escaped;
 use crate::prove::prove_answer;
@@ -25,12 +25,12 @@ pub enum CaseOutcome {
     Skipped(String),
 }
 
-/// One condition on a result, as a JUnit test case.
+/// A JUnit test case: one condition that a result must meet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Case {
     /// The name of the case: the condition in words.
     pub name: String,
-    /// Length of the measurement in s.
+    /// The length of the measurement in s.
     pub time_s: f64,
     /// The outcome of the case.
     pub outcome: CaseOutcome,
@@ -41,9 +41,9 @@ pub struct Case {
 pub struct Suite {
     /// The name of the run file.
     pub name: String,
-    /// The cases of the file.
+    /// The test cases of the run file.
     pub cases: Vec<Case>,
-    /// Warnings about the figures, one sentence each.
+    /// The warnings about the figures, one sentence each.
     pub warnings: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<
 fn load_cases(name: &str, load: &MeasuredLoad, demands: &Conditions) -> Vec<Case> {
     let (run, summary) = (&*load.run, load.summary());
     let case = |demand: &Condition| {
-        let outcome = match demand.figure_with(run, &|| load.server_use().ok()) {
+        let outcome = match demand.figure_with_cpu_use(run, &|| load.server_use().ok()) {
             _ if summary.generator.limited => CaseOutcome::Skipped(format!(
                 "the generator was the limit: {}",
                 summary.generator.reason.as_ref().map_or_else(|| "the generator could not keep up".to_owned(), spelled)
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cases_are_counted_and_written() {
+    fn junit_cases_are_counted_and_written() {
         let case = |name: &str, outcome| Case { name: name.into(), time_s: 1.5, outcome };
         let cases = vec![
             case("a", CaseOutcome::Passed),

@@ -76,8 +76,8 @@ pub use one_chart::{ChartKind, one_chart};
 pub use page_flames::{flame_difference, profiles_section};
 pub use progress::{Progress, progress_block, progress_line};
 pub use prove::{
-    broken_text, ladder_heading, ladder_line, ladder_standing, measure_text, prove_answer, prove_heading, prove_line,
-    prove_standing,
+    abort_reason_text, comparison_progress_text, ladder_heading, ladder_line, ladder_progress_text, measure_text,
+    prove_answer, prove_heading, prove_line,
 };
 pub use remedy::spelled;
 pub use result_view::ResultView;

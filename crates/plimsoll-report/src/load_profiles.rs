@@ -1,6 +1,6 @@
-//! Profiles of the server during loads, as text and as JSON: the cost of profiling, and the
-//! functions with the highest cost per request. The low load is compared with a second load,
-//! usually at the load line.
+//! Renders profiles that were taken of the server during loads, as text and as JSON. They state the
+//! cost of profiling, and the functions with the highest cost per request. The low load is compared
+//! with a second load, usually at the load line.
 
 use crate::block::{Report, Tone};
 use crate::document::ByName;
@@ -8,16 +8,16 @@ use crate::format::{duration, rate};
 use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, amount, change_cells, name_text, profile_warnings};
 use plimsoll_analysis::Assessment;
 use plimsoll_analysis::profile::{DiffRow, PeriodFigures, ProfileDiff, ProfiledTrial};
-use plimsoll_analysis::taken_profiles::{KindSum, KindSums, ProfileFindings, Profiles};
+use plimsoll_analysis::taken_profiles::{ProfileFindings, ProfileTotal, ProfileTotals, Profiles};
 use serde::Serialize;
 
 /// The maximum number of functions in the table of the text, and in the JSON document.
 const ROWS: usize = 15;
 const ROWS_DOCUMENT: usize = 50;
 /// The maximum number of changed functions that the text names.
-const NAMED: usize = 5;
+const NAMED_FUNCTIONS_MAX: usize = 5;
 
-fn with_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
+fn compare_with_and_without(level: &ProfiledTrial, of: impl Fn(&PeriodFigures) -> String) -> String {
     format!("{} with, {} without", of(&level.with_cpu_profile), of(&level.without_profiling))
 }
 
@@ -31,7 +31,7 @@ fn cost(level: &ProfiledTrial) -> Option<f64> {
 /// Formats how many profile files a run has, and the command for the flame graph of their
 /// difference. Returns `None` if a file is missing.
 pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
-    let ProfileFindings::OfLoads(profiles) = taken else { return None };
+    let ProfileFindings::SingleTarget(profiles) = taken else { return None };
     let profiles = profiles.doubts_and_figures().1;
     let cpu = |level: &str| {
         let kept = profiles.files.iter().find(|kept| kept.level == level && kept.kind == "cpu");
@@ -40,8 +40,8 @@ pub fn profiles_note(taken: &ProfileFindings) -> Option<String> {
     let (low, high) = (cpu("low")?, cpu(&profiles.level_name)?);
     let [before, after] = profiles.requests.as_slice() else { return None };
     Some(format!(
-        "profiles: {} files beside it; the flame graph of the difference: plimsoll profile --diff {low} {high} \
-         --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
+        "profiles: {} files beside the run file; the flame graph of the difference: plimsoll profile --diff {low} \
+         {high} --requests-a {before:.0} --requests-b {after:.0} -o diff.html",
         profiles.files.len(),
     ))
 }
@@ -71,9 +71,9 @@ pub fn profiles_report(profiles: &Assessment<Profiles>) -> Report {
             "cost of profiling",
             format!(
                 "goodput {}{percent}; p50 {}; p99 {}",
-                with_without(level, |m| format!("{}/s", rate(m.goodput_rps))),
-                with_without(level, |m| duration(m.p50_ns as f64)),
-                with_without(level, |m| duration(m.p99_ns as f64)),
+                compare_with_and_without(level, |m| format!("{}/s", rate(m.goodput_rps))),
+                compare_with_and_without(level, |m| duration(m.p50_ns as f64)),
+                compare_with_and_without(level, |m| duration(m.p99_ns as f64)),
             ),
         ));
     }
@@ -101,13 +101,13 @@ pub(crate) fn total_text(comparison: &ProfileDiff, [first, second]: [&str; 2]) -
 
 /// Formats the sums of one kind of profile, such as `allocs` or `mutex`; `None` if no such profile
 /// was taken.
-fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
-    let caught: Vec<(KindSum, &str)> =
+fn kind_text(kind: &ProfileTotals, names: [&str; 2]) -> Option<String> {
+    let caught: Vec<(ProfileTotal, &str)> =
         kind.sums.iter().zip(names).filter_map(|(sum, name)| Some(((*sum)?, name))).collect();
     if caught.is_empty() {
         return None;
     }
-    // A Go program records these kinds only after it calls the named function.
+    // A Go program records these kinds of profiles only after a call of the named function.
     let switch = match kind.kind.as_str() {
         "block" => Some("runtime.SetBlockProfileRate"),
         "mutex" => Some("runtime.SetMutexProfileFraction"),
@@ -116,9 +116,9 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
     if let Some(switch) = switch
         && caught.iter().all(|(caught, _)| caught.sum == 0.0)
     {
-        return Some(format!("nothing was recorded; a Go server records it after a call of {switch}"));
+        return Some(format!("the profile is empty; a Go server records this profile after a call of {switch}"));
     }
-    let texts = caught.into_iter().map(|(KindSum { sum, requests }, name)| match (kind.stock, requests > 0.0) {
+    let texts = caught.into_iter().map(|(ProfileTotal { sum, requests }, name)| match (kind.stock, requests > 0.0) {
         (true, _) => format!("{}{} {name}", if sum > 0.0 { "+" } else { "" }, amount(sum, &kind.unit)),
         (false, true) => format!("{} a request {name}", amount(sum / requests, &kind.unit)),
         (false, false) => format!("{} {name}", amount(sum, &kind.unit)),
@@ -128,7 +128,7 @@ fn kind_text(kind: &KindSums, names: [&str; 2]) -> Option<String> {
 
 /// A function is omitted from the table if it spends at least this share of its cost in one callee.
 /// Otherwise chains of callers, such as middleware, would fill the table.
-const HANDED_ON: f64 = 0.97;
+const PASSED_ON_SHARE_MIN: f64 = 0.97;
 
 /// Adds the table of the functions with the highest cost, and a sentence about functions that
 /// changed beyond chance. `longer`: the advice for getting more samples.
@@ -136,7 +136,9 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     let unit = &comparison.sample_type.unit;
     let mut rows: Vec<&DiffRow> = comparison.rows.iter().collect();
     rows.retain(|DiffRow { flat, cum, costliest_callee: handed_on, .. }| {
-        cum.after == 0.0 || *handed_on < HANDED_ON * cum.after || flat.after > (1.0 - HANDED_ON) * cum.after
+        cum.after == 0.0
+            || *handed_on < PASSED_ON_SHARE_MIN * cum.after
+            || flat.after > (1.0 - PASSED_ON_SHARE_MIN) * cum.after
     });
     rows.sort_by(|a, b| b.cum.after.total_cmp(&a.cum.after));
     let row = |row: &&DiffRow| {
@@ -151,7 +153,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     changed.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
     let named: Vec<String> = changed
         .iter()
-        .take(NAMED)
+        .take(NAMED_FUNCTIONS_MAX)
         .map(|row| {
             let delta = row.flat.delta();
             format!("{} {}{}", name_text(&row.function), if delta > 0.0 { "+" } else { "" }, amount(delta, unit))
@@ -161,14 +163,14 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     let text = match (comparison.tested_flat, named.is_empty()) {
         (0, _) => format!("too few samples to tell differences from chance: {longer}"),
         (_, true) => {
-            format!("no function's own cost per request differs from {first} load beyond chance, {of}")
+            format!("no function's own cost per request differs significantly from that at the {first} load, {of}")
         }
         _ => format!("changed beyond chance, {} {of}: {}", changed.len(), named.join(", ")),
     };
     report.text(Tone::Plain, text);
 }
 
-/// A figure of a load during profiling and outside profiling.
+/// One figure of a load: its value during profiling, and its value without profiling.
 #[derive(Serialize)]
 struct PairFields<T> {
     with: T,
@@ -200,7 +202,7 @@ struct KindFields<'a> {
     unit: &'a str,
     stock: bool,
     #[serde(flatten)]
-    sums: ByName<&'a str, Option<KindSum>>,
+    sums: ByName<&'a str, Option<ProfileTotal>>,
 }
 
 /// Returns the functions with the highest cost, for a JSON document.
@@ -242,7 +244,7 @@ impl<'a> ProfilesFields<'a> {
             };
             (name, fields)
         };
-        let kind = |kind: &'a KindSums| KindFields {
+        let kind = |kind: &'a ProfileTotals| KindFields {
             kind: &kind.kind,
             sample_type: &kind.sample_type,
             unit: &kind.unit,
@@ -269,7 +271,7 @@ mod tests {
     use super::*;
     use crate::document::value;
     use crate::text;
-    use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
+    use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
     use plimsoll_analysis::taken_profiles::StoredProfile;
     use plimsoll_analysis::{DoubtKind, Doubts};
     use serde_json::json;
@@ -277,7 +279,7 @@ mod tests {
     fn caught() -> Assessment<Profiles> {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
-        let basis = Basis::Requests { before: 100.0, after: 1000.0 };
+        let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
         let level = |offered_rps: f64, goodput_rps: f64| ProfiledTrial {
             offered_rps,
             requests_each: 1.0,
@@ -297,7 +299,7 @@ mod tests {
             },
             other_kinds: PeriodFigures::default(),
         };
-        let sum = |sum, requests| Some(KindSum { sum, requests });
+        let sum = |sum, requests| Some(ProfileTotal { sum, requests });
         let mut doubts = Doubts::default();
         doubts.add(DoubtKind::Server, "line: no steady state");
         doubts.add(DoubtKind::Unmeasured, "line: mutex: answers 404");
@@ -310,21 +312,21 @@ mod tests {
             requests: vec![100.0, 1000.0],
             comparison: Some(diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable")),
             kinds: vec![
-                KindSums {
+                ProfileTotals {
                     kind: "allocs".into(),
                     sample_type: "alloc_space".into(),
                     unit: "bytes".into(),
                     sums: [sum(1024.0, 4.0), None],
                     stock: false,
                 },
-                KindSums {
+                ProfileTotals {
                     kind: "goroutine".into(),
                     sample_type: "goroutine".into(),
                     unit: "count".into(),
                     sums: [sum(0.0, 4.0), sum(7.0, 40.0)],
                     stock: true,
                 },
-                KindSums {
+                ProfileTotals {
                     kind: "mutex".into(),
                     sample_type: "delay".into(),
                     unit: "nanoseconds".into(),
@@ -338,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_states_cost_and_functions() {
+    fn the_profile_text_states_cost_and_functions() {
         let shown = text::render(&profiles_report(&caught()), false);
         for part in [
             "warning: line: mutex: answers 404",
@@ -348,7 +350,7 @@ mod tests {
             "10 low, 19 line (+9, ",
             "alloc_space 256 B a request low",
             "goroutine 0 low, +7 line",
-            "mutex              nothing was recorded; a Go server",
+            "mutex              the profile is empty; a Go server",
             "changed beyond chance, 1 of 2 tested: json +9",
         ] {
             assert!(shown.contains(part), "{part}\n{shown}");
@@ -358,10 +360,10 @@ mod tests {
     }
 
     #[test]
-    fn callers_that_only_hand_on_fill_no_table() {
+    fn callers_without_own_cost_are_not_listed() {
         let check = |folded: &str, expect: &[&str]| {
             let profile = read(folded.as_bytes()).expect("folded");
-            let (view, basis) = (View::all(0), Basis::Requests { before: 100.0, after: 100.0 });
+            let (view, basis) = (View::all(0), CostDivisor::Requests { before: 100.0, after: 100.0 });
             let comparison = diff((&profile, &view), (&profile, &view), basis, Sort::Cum).expect("comparable");
             let mut report = Report::default();
             add_functions(&mut report, &comparison, ["low", "line"], "longer");
@@ -371,16 +373,16 @@ mod tests {
             assert_eq!(told, expect, "{folded}{shown}");
         };
         check("a;b;c;dump;json 600\na;b;c;dump 100\na;b;c;log 300\n", &["c", "dump", "json", "log"]);
-        // A function that costs as much as another one, but is not its callee, is listed.
+        // Two functions with equal cost are both listed if neither calls the other.
         check("a;b 500\na;c;d 495\n", &["a", "b", "d"]);
-        // A function that works itself is listed, and a recursive function is listed once.
+        // A function that uses CPU time itself is listed, and a recursive function is listed once.
         check("a;b;json 960\na;b 40\n", &["b", "json"]);
         check("a;b;a;b;a 500\n", &["a"]);
         check("a 10\n", &["a"]);
     }
 
     #[test]
-    fn the_document_holds_all() {
+    fn the_document_contains_all_profiles() {
         let caught = caught();
         let document = value(&ProfilesFields::new(&caught));
         assert_eq!(document["levels"]["line"]["goodput_rps"], json!({ "with": 99.0, "without": 100.0 }));

@@ -1,5 +1,5 @@
-//! A report as Markdown, for a pull request or a chat: warnings, the answer, facts and tables.
-//! Markdown has no charts; only pages show them.
+//! Renders a report as Markdown, for a pull request or a chat: warnings, the answer, facts and
+//! tables. Charts are omitted; only pages show charts.
 
 use crate::block::{Report, ReportBlock, Tone};
 
@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_become_markdown() {
+    fn report_blocks_become_markdown() {
         let mut report = Report::default();
         report.text(Tone::Warning, "look | out").text(Tone::Answer, "p99 <= 5 ms");
         report.facts(vec![("target", "GET http://h/a_b".into()), ("", "more of it".into())]);

@@ -16,13 +16,13 @@ pub struct ModelReport<'a> {
     pub file: &'a str,
     /// The access logs that the model was derived from.
     pub logs: &'a [String],
-    /// Number of log lines that were read.
+    /// The number of log lines that were read.
     pub lines_read: u64,
-    /// Number of log lines that could not be parsed.
+    /// The number of log lines that could not be parsed.
     pub lines_unparsed: u64,
     /// The command line that sends the traffic of the model.
     pub command: String,
-    /// The model itself.
+    /// The traffic model that was written to the file.
     pub model: &'a TrafficModel,
     /// The differences between the model and the logs; `None` without `--verify`.
     pub distances: Option<&'a ModelDistances>,

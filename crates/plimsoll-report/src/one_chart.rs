@@ -1,6 +1,6 @@
-//! Draws one chart of a run file, chosen by its kind or by the kind of study.
+//! Draws one chart of a run file. The user names the kind of chart, or the kind of study decides.
 //!
-//! Not here: how a chart is drawn (`chart`), and how it becomes a picture file.
+//! Not here: drawing the shapes of a chart (`chart`), and converting a chart to a picture file.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
 use crate::charted::{heat_svg, percentiles_svg, time_svg};
@@ -12,28 +12,28 @@ use plimsoll_model::ExperimentSpec;
 /// The kind of chart to draw from a run file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ChartKind {
-    /// A search: response time over the offered rate.
+    /// The chart of a search: response time over the offered rate.
     Line,
-    /// A comparison: both sides in each block, and the change between them. Also a ladder: its
-    /// rungs.
+    /// The chart of a comparison: both sides in each block, and the change between them. For a
+    /// ladder, the chart of its rungs.
     Blocks,
-    /// An explanation: the signals that are evidence for the cause.
+    /// The chart of an explanation: the signals that are evidence for the cause.
     Evidence,
-    /// Measured levels: throughput and response time over the load.
+    /// The chart of measured levels: throughput and response time over the load.
     Throughput,
-    /// Measured levels: the success rate over the load.
+    /// The chart of measured levels: the success rate over the load.
     Success,
-    /// One load: its figures over time.
+    /// The chart of one load: its figures over time.
     Time,
-    /// One load: its latencies by percentile.
+    /// The chart of one load: its latencies by percentile.
     Percentiles,
-    /// One load: its response times over time, as a heat map.
+    /// The chart of one load: its response times over time, as a heat map.
     Heat,
 }
 
 impl ChartKind {
     /// Returns the most informative kind of chart for a kind of study.
-    fn of_question(asked: &ExperimentSpec) -> ChartKind {
+    fn best_chart_kind(asked: &ExperimentSpec) -> ChartKind {
         match asked {
             ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) => ChartKind::Line,
             ExperimentSpec::Sweep(_) => ChartKind::Throughput,
@@ -43,8 +43,8 @@ impl ChartKind {
     }
 }
 
-/// Draws a chart of the run file named `file` as SVG: the kind `wanted`, or the best for its study.
-/// The error text says what the file lacks.
+/// Draws a chart of the run file named `file` as SVG. Without `wanted`, the kind of study decides
+/// the kind of chart. The error text says what the file lacks.
 pub fn one_chart(
     view: &ResultView,
     file: impl std::fmt::Display,
@@ -52,7 +52,7 @@ pub fn one_chart(
     theme: Theme,
 ) -> Result<String, String> {
     let experiment = view.experiment;
-    let kind = wanted.unwrap_or_else(|| ChartKind::of_question(&experiment.spec));
+    let kind = wanted.unwrap_or_else(|| ChartKind::best_chart_kind(&experiment.spec));
     match kind {
         ChartKind::Line => {
             view.line_svg(theme).ok_or_else(|| format!("--chart line: '{file}' contains no search for the load line"))

@@ -1,5 +1,6 @@
-//! The result of an overload test, which offers loads beyond the load line and then reduces them.
-//! It has the goodput at each step as a share of the line, the kinds of failures, and the recovery.
+//! Renders the result of an overload test, which offers loads beyond the load line and then reduces
+//! the load. The result has the goodput at each step as a share of the load line, the kinds of
+//! failures, and the recovery.
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
@@ -16,13 +17,13 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// Formats the result of an overload test as one sentence: the verdict, the lowest goodput beyond
-/// the line, and the recovery.
+/// the load line, and the recovery.
 pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let Some(verdict) = found.verdict else {
         let serves = found.steps.iter().any(|step| step.answered_rps > 0.0);
         return match found.steps.is_empty() || serves {
             true => "the load did not finish",
-            false => "no request succeeded at any rate: there is no line to go beyond",
+            false => "no request succeeded at any rate: there is no load line to exceed",
         }
         .to_owned();
     };
@@ -30,16 +31,22 @@ pub(crate) fn overload_answer(found: &OverloadResult) -> String {
     let least = past.min_by(|a, b| a.kept_share.total_cmp(&b.kept_share));
     let kept = least.map_or_else(String::new, |step| {
         let much = share(step.kept_share.clamp(0.0, 1.0));
-        format!("at {} times the line, {much} of the line's throughput still succeeds in time", step.factor)
+        format!("at {} times the load line, {much} of the load line's throughput still succeeds in time", step.factor)
     });
     let back = match (found.recovery_s, verdict) {
         (Some(0.0), _) => "the server recovers at once when the load falls".to_owned(),
         (Some(seconds), _) => format!("the server recovers {} after the load fell", duration(seconds * 1e9)),
         (None, OverloadVerdict::Metastable) => {
-            format!("the server does not recover by itself: no improvement {} after the load fell", watched(found))
+            format!(
+                "the server does not recover by itself: no improvement within {} after the load fell",
+                watched(found)
+            )
         }
         (None, _) => {
-            format!("the server has not recovered {} after the load fell, though its backlog shrinks", watched(found))
+            format!(
+                "the server has not recovered within {} after the load fell, although its backlog shrinks",
+                watched(found)
+            )
         }
     };
     format!("{}: {kept}, and {back}", verdict.word())
@@ -82,7 +89,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     let mut report = Report::default();
     report.text(Tone::Answer, overload_answer(&found.overload));
     let mut facts = vec![
-        ("target", target_text(context.plan)),
+        ("target", context.target_text()),
         ("line", format!("{} under {}", line_text(context, &found.overload), found.slo)),
     ];
     if found.retries > 0 {
@@ -106,8 +113,8 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
     report
 }
 
-/// Formats the load line. A line in sessions/s is also stated in requests/s, because the steps are
-/// in requests/s.
+/// Formats the load line. A load line in sessions/s is also stated in requests/s, because the load
+/// steps are in requests/s.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
     let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
     match context.plan.traffic.scenarios.is_empty() {
@@ -138,7 +145,7 @@ pub(crate) fn overload_page(
         .extend(found.against.as_ref().map(|(_, other)| line("goodput at the second target", &other.seconds, in_time)));
     let panel = Panel { title: "requests/s".to_owned(), unit: AxisUnit::Count, log: false, lines };
     let subtitle = format!("{}, line {}", heading::target(context.plan), line_text(context, &found.overload));
-    page.append(series_section("Past the line and back", &subtitle, &[panel]));
+    page.append(series_section("Past the load line and back", &subtitle, &[panel]));
     add_server(&mut page, &found.server);
     page.append(around.extra.clone()).append(environment(experiment, Some(context.plan.load.seed), around));
     page
@@ -157,13 +164,13 @@ struct OverloadDocument<'a> {
     recovered: bool,
     retry_after: Option<bool>,
     verdict: Option<&'static str>,
-    against: Option<RivalFields>,
+    against: Option<SecondTargetFields>,
     elapsed_s: Option<f64>,
     server: ServerFields<'a>,
 }
 
 #[derive(Serialize)]
-struct RivalFields {
+struct SecondTargetFields {
     target: String,
     steps: Vec<StepFields>,
     recovery_s: Option<f64>,
@@ -232,7 +239,7 @@ pub(crate) fn overload_document(
         recovered: overload.recovery_s.is_some(),
         retry_after: overload.retry_after,
         verdict: overload.verdict.map(OverloadVerdict::word),
-        against: against.as_ref().map(|(plan, other)| RivalFields {
+        against: against.as_ref().map(|(plan, other)| SecondTargetFields {
             target: plan.traffic.title(),
             steps: other.steps.iter().map(StepFields::from).collect(),
             recovery_s: other.recovery_s,

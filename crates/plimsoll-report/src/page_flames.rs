@@ -1,5 +1,5 @@
-//! Flame graphs inside a page: of the profiles that were taken at the loads of a run, and of the
-//! difference between two runs.
+//! Renders flame graphs inside a page: from the profiles of a run's loads, and from the difference
+//! between two runs.
 //!
 //! Not here: how a flame graph is drawn (`flame`), and reading the profiles.
 
@@ -7,7 +7,7 @@ use crate::block::Report;
 use crate::flame::{Flame, inline_svg};
 use crate::load_profiles::profiles_report;
 use plimsoll_analysis::Assessment;
-use plimsoll_analysis::profile::{Basis, Sort, View, diff, diff_tree, top, tree};
+use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, diff_tree, top, tree};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::profile::Profile;
 
@@ -38,7 +38,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
     }
     if let (Some(low), Some(high), Some(comparison)) = (low, high, &profiles.comparison) {
         let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
-        // Two profiles that could be compared always have a common tree.
+        // If two profiles could be compared, their common tree exists.
         if let Ok(tree) = diff_tree((low, &a), (high, &b), comparison.basis, FRAMES_MAX) {
             let flame = Flame {
                 tree: &tree,
@@ -63,8 +63,8 @@ pub fn flame_difference(
 ) -> Report {
     let mut report = Report::default();
     let basis = match before_requests > 0.0 && after_requests > 0.0 {
-        true => Basis::Requests { before: before_requests, after: after_requests },
-        false => Basis::Shares,
+        true => CostDivisor::Requests { before: before_requests, after: after_requests },
+        false => CostDivisor::Shares,
     };
     let (before_view, after_view) = (View::all(before.sample_type_default), View::all(after.sample_type_default));
     let (before, after) = ((before, &before_view), (after, &after_view));
@@ -73,7 +73,7 @@ pub fn flame_difference(
     else {
         return report;
     };
-    let is_of_requests = matches!(basis, Basis::Requests { .. });
+    let is_of_requests = matches!(basis, CostDivisor::Requests { .. });
     let flame = Flame {
         tree: &tree,
         title: if is_of_requests { "CPU a request: B against A" } else { "CPU shares: B against A" },

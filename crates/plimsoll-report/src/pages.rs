@@ -1,17 +1,17 @@
-//! Combined reports of several run files: one page, with a common chart of two searches first, and
-//! the shortened report of one file.
+//! Combines the reports of several run files to one page, and shortens the report of one file. A
+//! page with two searches begins with a common chart.
 //!
-//! Not here: reading files, and how one finding looks (`result_view`).
+//! Not here: reading files, and rendering one finding (`result_view`).
 
 use crate::block::{Report, ReportBlock};
-use crate::charted::two_searches;
+use crate::charted::render_two_searches;
 use crate::page;
 use crate::searches::RecordedSearch;
 use std::path::Path;
 
-/// Headings of sections that are too long for a summary: they contain tables of every trial and
+/// The headings of sections that are too long for a summary: they contain tables of every trial and
 /// charts of single loads.
-const LONG: [&str; 3] = ["Evidence", "The load line, seen closely", "More users instead of a higher rate"];
+const LONG: [&str; 3] = ["Evidence", "The load line in detail", "More users instead of a higher rate"];
 
 /// The content of one run file as a part of a page with several files.
 #[derive(Debug, Clone)]
@@ -29,7 +29,7 @@ pub fn whole_page(parts: Vec<PagePart>, target: &str) -> String {
     let mut all = match parts.as_slice() {
         [PagePart { path: a, search: Some(first), .. }, PagePart { path: b, search: Some(second), .. }] => {
             let [name_a, name_b] = distinct_names(a, b);
-            two_searches((&name_a, &first.findings), (&name_b, &second.findings))
+            render_two_searches((&name_a, &first.findings), (&name_b, &second.findings))
         }
         _ => Report::default(),
     };
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn two_files_have_two_names() {
+    fn compared_files_get_distinct_names() {
         for (a, b, expect) in [
             ("old.plimsoll", "new.plimsoll", ["old", "new"]),
             ("old/find.plimsoll", "new/find.plimsoll", ["old/find", "new/find"]),

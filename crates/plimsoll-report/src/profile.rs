@@ -1,11 +1,11 @@
-//! Profiles as text and JSON: the table of functions, and the table of differences between two
-//! profiles.
+//! Renders profiles as text and JSON: the table of functions, and the table of differences between
+//! two profiles.
 
 use crate::block::{Report, Tone};
 use crate::document::value;
 use crate::format;
 use crate::remedy::spelled;
-use plimsoll_analysis::profile::{Basis, CostChange, DiffRow, FINDING_Q, ProfileDiff, Row, Sort, Top, percent};
+use plimsoll_analysis::profile::{CostChange, CostDivisor, DiffRow, FINDING_Q, ProfileDiff, Row, Sort, Top, percent};
 use plimsoll_analysis::{DoubtKind, Doubts};
 use plimsoll_model::profile::{Function, Profile, ValueType};
 use serde::Serialize;
@@ -24,12 +24,12 @@ pub fn amount(value: f64, unit: &str) -> String {
         "nanoseconds" => format!("{sign}{}", format::duration(size)),
         "bytes" => format!("{sign}{}", binary_bytes(size)),
         "percent" => format!("{value:.2} %"),
-        "count" => format!("{sign}{}", whole_or_digits(size)),
-        _ => format!("{sign}{} {unit}", whole_or_digits(size)),
+        "count" => format!("{sign}{}", format_amount(size)),
+        _ => format!("{sign}{} {unit}", format_amount(size)),
     }
 }
 
-fn whole_or_digits(value: f64) -> String {
+fn format_amount(value: f64) -> String {
     if value.fract() == 0.0 { format::count(value as u64) } else { format::rate(value) }
 }
 
@@ -65,14 +65,14 @@ pub fn profile_facts(profile: &Profile, column: &ValueType, total: i64) -> Strin
     text
 }
 
-/// Renders the table of functions with its first `limit` rows. `group` is a name for groups at the
-/// roots of stacks, such as processes. The groups have a separate table.
+/// Renders the table of functions with its first `limit` rows. `group` names the groups at the
+/// roots of stacks, such as processes. These groups get a separate table.
 pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize, group: Option<&str>) -> Report {
     let mut report = Report::default();
     report.text(Tone::Plain, profile_facts(profile, column, top.total));
     let shown = &top.rows[..top.rows.len().min(limit)];
     if top.total == 0 {
-        report.text(Tone::Warning, "the profile contains no samples: take it while the server is under load");
+        report.text(Tone::Warning, "the profile contains no samples: take the profile while the server is under load");
         return report;
     }
     if top.selected_total != top.total {
@@ -109,7 +109,7 @@ pub fn top_report(profile: &Profile, column: &ValueType, top: &Top, limit: usize
     report
 }
 
-/// The document `plimsoll.profile/1`.
+/// The JSON document `plimsoll.profile/1`: the cost of each function in a profile.
 #[derive(Serialize)]
 struct ProfileDocument<'a> {
     schema: &'static str,
@@ -119,7 +119,7 @@ struct ProfileDocument<'a> {
     top: Vec<CostFields<'a>>,
 }
 
-/// The cost of one function: `flat` in the function itself, `cum` with its callees.
+/// The cost of one function. `flat` is the cost in the function itself, `cum` includes its callees.
 #[derive(Serialize)]
 struct CostFields<'a> {
     function: &'a str,
@@ -129,7 +129,7 @@ struct CostFields<'a> {
     cum_percent: f64,
 }
 
-/// Renders the document `plimsoll.profile/1`.
+/// Renders the JSON document `plimsoll.profile/1` of a profile.
 pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, limit: usize) -> Value {
     let row = |row: &Row| CostFields {
         function: &functions[row.function as usize].name,
@@ -147,17 +147,17 @@ pub fn profile_document(functions: &[Function], column: &ValueType, top: &Top, l
     })
 }
 
-/// Returns the unit of the costs of a comparison, and the quantity that costs are divided by, if
-/// any.
+/// Returns the unit of the costs in a comparison of profiles, and the quantity that costs are
+/// divided by, if any.
 pub fn diff_unit(comparison: &ProfileDiff) -> (&str, Option<&'static str>) {
     match comparison.basis {
-        Basis::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
-        Basis::Shares => ("percent", None),
+        CostDivisor::Requests { .. } => (&comparison.sample_type.unit, Some("request")),
+        CostDivisor::Shares => ("percent", None),
     }
 }
 
-/// Formats a change of cost as four cells: before, after, difference, and difference in standard
-/// deviations.
+/// Formats a change of cost as four table cells: before, after, difference, and difference in
+/// standard deviations.
 pub(crate) fn change_cells(change: &CostChange, unit: &str) -> [String; 4] {
     let z = change.z.map_or("-".into(), |z| format!("{z:.1}"));
     [amount(change.before, unit), amount(change.after, unit), amount(change.delta(), unit), z]
@@ -215,8 +215,8 @@ pub fn diff_report(comparison: &ProfileDiff, sort: Sort, limit: usize) -> Report
     report
 }
 
-/// A cost before and after, with its change. `z`: the change in standard deviations. `q`: the false
-/// discovery rate.
+/// A cost in two profiles, before and after, with its change. `z` is the change in standard
+/// deviations, and `q` the false discovery rate.
 #[derive(Serialize)]
 pub(crate) struct ChangeFields {
     before: f64,
@@ -234,8 +234,8 @@ impl From<&CostChange> for ChangeFields {
     }
 }
 
-/// The cost of one function before and after: `flat` in the function itself, `cum` with its
-/// callees.
+/// The cost of one function in two profiles, before and after. `flat` is the cost in the function
+/// itself, `cum` includes its callees.
 #[derive(Serialize)]
 pub(crate) struct FunctionChange<'a> {
     function: &'a str,
@@ -253,7 +253,7 @@ impl<'a> From<&'a DiffRow> for FunctionChange<'a> {
     }
 }
 
-/// The document `plimsoll.profile-diff/1`.
+/// The JSON document `plimsoll.profile-diff/1`: the cost of each function in two profiles.
 #[derive(Serialize)]
 pub(crate) struct DiffFields<'a> {
     schema: &'static str,
@@ -288,8 +288,8 @@ impl<'a> DiffFields<'a> {
     pub(crate) fn new(comparison: &'a ProfileDiff, limit: usize) -> DiffFields<'a> {
         let (unit, per) = diff_unit(comparison);
         let requests = match comparison.basis {
-            Basis::Requests { before, after } => Some(RequestsFields { before, after }),
-            Basis::Shares => None,
+            CostDivisor::Requests { before, after } => Some(RequestsFields { before, after }),
+            CostDivisor::Shares => None,
         };
         let total = &comparison.total;
         DiffFields {
@@ -306,12 +306,12 @@ impl<'a> DiffFields<'a> {
     }
 }
 
-/// Renders the document `plimsoll.profile-diff/1`.
+/// Renders the JSON document `plimsoll.profile-diff/1` of two profiles.
 pub fn diff_document(comparison: &ProfileDiff, limit: usize) -> Value {
     value(&DiffFields::new(comparison, limit))
 }
 
-/// Renders warnings about profiles: missing profiles first, then evidence against the figures.
+/// Renders warnings about profiles: first missing profiles, then reasons to doubt the figures.
 pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
     let mut report = Report::default();
     let DoubtsFields { missing, warnings } = DoubtsFields::from(doubts);
@@ -321,8 +321,8 @@ pub(crate) fn profile_warnings(doubts: &Doubts) -> Report {
     report
 }
 
-/// The warnings about profiles as fields of a document: missing profiles, and evidence against the
-/// figures.
+/// The warnings about profiles as fields of a JSON document: missing profiles, and reasons to doubt
+/// the figures.
 #[derive(Serialize)]
 pub(crate) struct DoubtsFields {
     missing: Vec<String>,
@@ -345,7 +345,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn amounts_have_units() {
+    fn profile_amounts_have_units() {
         for (value, unit, expect) in [
             (1_250_000.0, "nanoseconds", "1.25 ms"),
             (-1_250_000.0, "nanoseconds", "-1.25 ms"),
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_names_functions_first() {
+    fn the_profile_table_names_functions_first() {
         let long = "x".repeat(100);
         let profile = read(format!("main;a\u{1b}[31m 30\nmain;{long} 10\n").as_bytes()).expect("folded");
         let column = &profile.sample_types[0];
@@ -380,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_apart_and_first() {
+    fn missing_measurements_are_reported_first() {
         let mut doubts = Doubts::default();
         for kind in [DoubtKind::Server, DoubtKind::Unmeasured, DoubtKind::Generator] {
             doubts.add(kind, format!("{kind:?}"));
@@ -396,7 +396,7 @@ mod tests {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 1800\nm;sql 110\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
         let of = |basis| diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable");
-        let comparison = of(Basis::Requests { before: 100.0, after: 100.0 });
+        let comparison = of(CostDivisor::Requests { before: 100.0, after: 100.0 });
         let shown = text::render(&diff_report(&comparison, Sort::Flat, 20), false);
         assert!(shown.contains("samples a request: 10 before, 19.1 after (+9.10, 16.9 standard"), "{shown}");
         assert!(
@@ -407,7 +407,7 @@ mod tests {
         let document = diff_document(&comparison, 9);
         assert_eq!(document["top"][0]["flat"]["finding"], true);
         assert_eq!(document["top"][2]["flat"]["finding"], false);
-        let shares = of(Basis::Shares);
+        let shares = of(CostDivisor::Shares);
         assert!(
             text::render(&diff_report(&shares, Sort::Flat, 20), false).starts_with("warning: without --requests-a")
         );

@@ -1,5 +1,5 @@
-//! The flame graphs of `plimsoll profile` as files: of one profile, or of the difference between
-//! two profiles.
+//! Renders the files with flame graphs that `plimsoll profile` writes: of one profile, or of the
+//! difference between two profiles.
 //!
 //! Not here: flame graphs inside a page (`page_flames`), and drawing (`flame`).
 
@@ -28,7 +28,7 @@ pub fn profile_flame(
     format: FlameFormat,
     report: &Report,
 ) -> String {
-    let subtitle = with_merged(profile_facts(profile, column, sums.total), tree);
+    let subtitle = add_merged_flame(profile_facts(profile, column, sums.total), tree);
     let total = sums.selected_total as f64;
     draw(&Flame { tree, title, subtitle: &subtitle, unit: &column.unit, per: None, total }, format, report)
 }
@@ -48,11 +48,11 @@ pub fn difference_flame(
     let (from, to) = (amount(total.before, unit), amount(total.after, unit));
     let kind = &comparison.sample_type.kind;
     let text = format!("{kind}{of}: {from} before, {to} after; red: costs more, blue: costs less, grey: may be chance");
-    let flame = Flame { tree, title, subtitle: &with_merged(text, tree), unit, per, total: total.after };
+    let flame = Flame { tree, title, subtitle: &add_merged_flame(text, tree), unit, per, total: total.after };
     draw(&flame, format, report)
 }
 
-fn with_merged(mut text: String, tree: &Tree) -> String {
+fn add_merged_flame(mut text: String, tree: &Tree) -> String {
     if tree.left_out {
         text.push_str("; the narrowest frames are merged");
     }

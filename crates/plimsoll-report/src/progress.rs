@@ -1,5 +1,5 @@
-//! The display of a running load: on a terminal a few lines that are rewritten in place, or else
-//! one plain line.
+//! Formats the progress of a running load. On a terminal these are a few lines that are rewritten
+//! in place, elsewhere one plain line.
 //!
 //! Not here: writing to a terminal, and collecting figures.
 
@@ -8,22 +8,23 @@ use crate::visible::visible;
 use crate::wrap::wrap;
 use plimsoll_analysis::live_meter::LiveFigures;
 
-/// The state of a running experiment, as far as the display shows it.
+/// The state of a running experiment that the progress display shows.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Progress {
     /// The current step, such as `64 users`.
     pub doing: String,
     /// The reason for the current step; empty if the step needs none.
     pub why: String,
-    /// Time since the experiment began, in s.
+    /// The time since the experiment began, in s.
     pub elapsed_s: f64,
-    /// Maximum length of the experiment in s; `None`: not known.
+    /// The maximum length of the experiment in s; `None`: not known.
     pub total_s: Option<f64>,
-    /// Successes a second in intervals of equal length since the start, the oldest first.
+    /// The successful requests a second, in intervals of equal length since the start, the oldest
+    /// first.
     pub rates_rps: Vec<f64>,
     /// The figures of the last second; `None` before the first second is complete.
     pub now: Option<LiveFigures>,
-    /// Requests that failed or were never sent, since the load began.
+    /// The number of requests that failed or were never sent since the load began.
     pub bad: u64,
     /// The number of cores that the server used in the last second; `None`: not observed.
     pub server_cores: Option<f64>,
@@ -31,7 +32,7 @@ pub struct Progress {
 
 const BLOCKS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 /// The characters of a sparkline for terminals without Unicode.
-const SIGNS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
+const ASCII_SPARKS: [char; 8] = ['_', '.', ',', '-', '=', '+', '*', '#'];
 
 /// Formats `values` as a sparkline of at most `width` columns, the oldest value first. If there are
 /// more values than columns, each column shows a mean.
@@ -42,7 +43,7 @@ pub fn sparkline(values: &[f64], width: usize, unicode: bool) -> String {
     let joined = values.len().div_ceil(width);
     let columns: Vec<f64> = values.chunks(joined).map(|c| c.iter().sum::<f64>() / c.len() as f64).collect();
     let most = columns.iter().copied().filter(|v| v.is_finite()).fold(0.0, f64::max);
-    let signs = if unicode { BLOCKS } else { SIGNS };
+    let signs = if unicode { BLOCKS } else { ASCII_SPARKS };
     let sign = |value: f64| match (value / most * 7.0).round() {
         height if most > 0.0 && height.is_finite() => signs[height.clamp(0.0, 7.0) as usize],
         _ => signs[0],
@@ -56,9 +57,9 @@ fn bar(share: f64, width: usize, unicode: bool) -> String {
     (0..width).map(|at| if at < full { on } else { off }).collect()
 }
 
-/// Wraps `text` into lines of at most `columns`. A word that is too long is cut, because the number
-/// of terminal rows must be known to erase them.
-fn lines_of(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
+/// Wraps `text` into lines of at most `columns` columns. Too long words are cut, so that the number
+/// of terminal rows is known when the lines are erased.
+fn wrap_lines(text: &str, columns: usize, indent: usize) -> impl Iterator<Item = String> {
     let lines = wrap(text, Some(columns), indent);
     lines.lines().map(|line| line.chars().take(columns).collect()).collect::<Vec<String>>().into_iter()
 }
@@ -71,7 +72,7 @@ fn left(progress: &Progress) -> String {
 }
 
 fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
-    // Without a response there is no latency to show.
+    // A time of 0 means that no response arrived, so `-` is shown.
     let time = |ns: u64| if ns == 0 { "-".to_owned() } else { duration(ns as f64) };
     let mut figures = vec![
         format!("p50 {:>7}", time(now.p50_ns)),
@@ -85,14 +86,14 @@ fn figures(progress: &Progress, now: &LiveFigures) -> Vec<String> {
     figures
 }
 
-/// Returns the lines to show on a terminal with this number of columns. They replace the lines of
-/// the previous call.
+/// Returns the lines of the progress display for a terminal with this number of columns. These
+/// lines replace those of the previous call.
 pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec<String> {
     // The last column stays empty, because some terminals wrap the line there.
     let columns = columns.saturating_sub(1).max(20);
-    let mut lines: Vec<String> = lines_of(&visible(&progress.doing), columns, 2).collect();
+    let mut lines: Vec<String> = wrap_lines(&visible(&progress.doing), columns, 2).collect();
     if !progress.why.is_empty() {
-        lines.extend(lines_of(&format!("  {}", visible(&progress.why)), columns, 2));
+        lines.extend(wrap_lines(&format!("  {}", visible(&progress.why)), columns, 2));
     }
     let clock = match progress.total_s {
         Some(total) => format!("  {:.1} of {total:.0} s", progress.elapsed_s),
@@ -104,9 +105,9 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         Some(total) if total > 0.0 => {
             let width = columns.saturating_sub(clock.chars().count() + left.len() + 2).min(60);
             let bar = bar(progress.elapsed_s / total, width, unicode);
-            lines.extend(lines_of(&format!("{clock}{bar}  {left}"), columns, 2));
+            lines.extend(wrap_lines(&format!("{clock}{bar}  {left}"), columns, 2));
         }
-        _ => lines.extend(lines_of(clock.trim_end(), columns, 2)),
+        _ => lines.extend(wrap_lines(clock.trim_end(), columns, 2)),
     }
     if let Some(now) = &progress.now {
         let rps = format!("{:<20}", format!("  {}/s", rate(now.rps)));
@@ -114,8 +115,7 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
         lines.push(format!("{rps}{}", sparkline(&progress.rates_rps, width, unicode)));
         let mut line = String::new();
         for figure in figures(progress, now) {
-            // A figure without enough space is omitted completely, because a part of it would
-            // mislead.
+            // A figure that does not fit is omitted, because a cut figure would mislead.
             if line.chars().count() + 2 + figure.chars().count() <= columns {
                 line.push_str("  ");
                 line.push_str(&figure);
@@ -126,7 +126,7 @@ pub fn progress_block(progress: &Progress, columns: usize, unicode: bool) -> Vec
     lines
 }
 
-/// Formats the progress as one plain line, for logs.
+/// Formats the progress of a running load as one plain line, for logs.
 pub fn progress_line(progress: &Progress) -> String {
     let mut parts = vec![match progress.total_s {
         Some(total) => format!("{:.1} of {total:.0} s", progress.elapsed_s),
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_block_says_what_is_known() {
+    fn the_progress_block_shows_known_figures() {
         let lines = progress_block(&progress(), 80, true);
         assert_eq!(lines.len(), 5);
         assert_eq!(lines[0], "64 users");
@@ -182,14 +182,14 @@ mod tests {
     }
 
     #[test]
-    fn the_server_is_shown_where_it_is_seen() {
+    fn the_server_is_shown_if_observed() {
         let seen = Progress { server_cores: Some(1.234), ..progress() };
         assert!(progress_line(&seen).ends_with(", 64 in flight, server 1.23 cores"), "{}", progress_line(&seen));
         assert!(progress_block(&seen, 110, true)[4].ends_with("  server 1.23 cores"));
     }
 
     #[test]
-    fn heights_follow_values() {
+    fn sparkline_heights_follow_values() {
         for (values, width, expect) in [
             (&[0.0, 1.0, 2.0, 7.0][..], 10, "▁▂▃█"),
             (&[1.0, 1.0, 7.0, 7.0][..], 2, "▂█"),

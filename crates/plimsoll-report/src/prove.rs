@@ -1,6 +1,6 @@
-//! The reports, answers and live logs of comparisons (`prove`) and of ladders. A comparison
-//! measures two sides, A and B. A ladder measures several servers (rungs) in turn. A block measures
-//! every side once.
+//! Renders the reports, answers and live logs of comparisons (`prove`) and of ladders. A comparison
+//! measures two sides, A and B, in turn. A ladder measures several servers (rungs) in turn. A block
+//! measures every side once.
 
 use crate::block::{Report, Tone};
 use crate::failed;
@@ -10,7 +10,7 @@ use crate::run::load_text;
 use crate::wrap::wrap;
 use plimsoll_analysis::FailedKind;
 use plimsoll_analysis::finding::MeasuredBlocks;
-use plimsoll_analysis::prove::rules::{NoEffect, requests_needed};
+use plimsoll_analysis::prove::rules::{EffectUnavailable, requests_needed};
 use plimsoll_analysis::prove::{
     Block, ComparisonEnd, ConfidenceInterval, Criterion, InterimEstimate, Ladder, MeasureComparison, Proof,
     ProveVerdict, Reason, RouteComparison, RouteMeasure, Rules, Rung, arm_name,
@@ -18,7 +18,7 @@ use plimsoll_analysis::prove::{
 use plimsoll_analysis::study::StudyFailure;
 use plimsoll_model::{Experiment, ExperimentSpec, PlanRecord};
 
-/// A recorded comparison or ladder, with its blocks.
+/// A recorded comparison or ladder, with its blocks (a block measures every side once).
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ProveContext<'a> {
     /// The recorded experiment.
@@ -85,13 +85,13 @@ pub(crate) fn value_text(measure: Criterion, value: f64) -> String {
     }
 }
 
-/// Formats a time in ns. The time is infinite if too many requests failed.
+/// Formats a time in ns, which is infinite if too many requests failed.
 fn time_text(ns: f64) -> String {
     if ns.is_infinite() { "no bound".into() } else { duration(ns) }
 }
 
 /// Formats the reason why a comparison or ladder cannot continue.
-pub fn broken_text(broken: &StudyFailure) -> String {
+pub fn abort_reason_text(broken: &StudyFailure) -> String {
     match broken {
         StudyFailure::NoSuccess(arm, statuses) => {
             let statuses: Vec<String> = statuses.iter().map(u16::to_string).collect();
@@ -107,9 +107,9 @@ pub fn broken_text(broken: &StudyFailure) -> String {
     }
 }
 
-/// Formats the interim result of a comparison as one sentence. `budget_enough_ns`: the longer
-/// budget that would probably decide, if the present budget is too small.
-pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
+/// Formats the interim result of a comparison as one sentence. `budget_enough_ns`: the budget that
+/// would probably lead to a verdict, if the present budget is too small.
+pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
         "after {} blocks {} of B against A is {} ({}); the margin is {}{}",
@@ -122,7 +122,7 @@ pub fn prove_standing(settings: &Rules, standing: &InterimEstimate, budget_enoug
     )
 }
 
-/// Formats a row of the live log. It has 59 columns, so that it fits nearly every terminal.
+/// Formats a row of the live log. The row has 59 columns, so that it fits nearly every terminal.
 fn live_row([at, blocks, change, interval, margin]: [&str; 5]) -> String {
     format!("{at:>8}  {blocks:>6}  {change:>11}  {interval:<20}  {margin:>6}").trim_end().to_owned()
 }
@@ -140,7 +140,7 @@ pub fn prove_line(elapsed_ns: u64, settings: &Rules, standing: &InterimEstimate)
 }
 
 /// Formats the interim result of a ladder: the goodput of each rung as a share of the rung before.
-pub fn ladder_standing(ladder: &Ladder) -> String {
+pub fn ladder_progress_text(ladder: &Ladder) -> String {
     let left = |(number, rung): (u8, &Rung)| {
         Some(format!("{} {} of {}", arm_name(number), share_text(rung)?, arm_name(number.saturating_sub(1))))
     };
@@ -155,13 +155,13 @@ pub fn ladder_heading() -> String {
 /// Formats one row of the live log of a ladder, in lines of at most `columns` characters.
 pub fn ladder_line(elapsed_ns: u64, ladder: &Ladder, columns: Option<usize>) -> String {
     let at = format!("{:.1} s", elapsed_ns as f64 / 1e9);
-    wrap(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_standing(ladder)), columns, 18)
+    wrap(&format!("{at:>8}  {:>6}  {}", ladder.blocks, ladder_progress_text(ladder)), columns, 18)
 }
 
 /// Formats the result of a comparison as one sentence.
 pub fn prove_answer(proof: &Proof) -> String {
-    // If builds are started again for each load, the interval includes the variation between
-    // starts. Otherwise the result holds only for the two running processes.
+    // If both servers are started again for each load, the interval includes the variation between
+    // starts. Otherwise the result is valid only for the two running processes.
     answer_of(proof, if proof.fresh { "" } else { ", of these two running processes" })
 }
 
@@ -185,7 +185,7 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     if let (Some(Reason::Fails), Some(success)) = (&proof.reason, &proof.success) {
         let [a, b] = success.rates.map(|rate| share(1.0 - rate));
         let seen = if seen.is_empty() { seen } else { format!("; {seen}") };
-        return format!("{verdict}{of_what}: B fails {b} of its requests, A {a}{seen}");
+        return format!("{verdict}{of_what}: B fails {b} of its requests, A fails {a}{seen}");
     }
     let margin = primary.map_or_else(String::new, |one| percent(one.margin));
     match proof.verdict {
@@ -199,7 +199,8 @@ fn answer_of(proof: &Proof, of_what: &str) -> String {
     }
 }
 
-/// Formats an inconclusive result: the estimate, the reason, and a way to decide.
+/// Formats an inconclusive result of a comparison: the estimate, the reason, and a way to reach a
+/// verdict.
 fn inconclusive(proof: &Proof) -> String {
     let primary = proof.measures.first().filter(|one| one.primary);
     let seen = primary.map(|one| {
@@ -212,7 +213,7 @@ fn inconclusive(proof: &Proof) -> String {
         (Some(Reason::Ended(why)), _, None) => format!("inconclusive: {why}"),
         (Some(Reason::Against(said, why)), _, Some(seen)) => {
             let way_out = match said {
-                ProveVerdict::Better => "; --allow-different-answers compares them anyway",
+                ProveVerdict::Better => "; --allow-different-answers compares the sides anyway",
                 _ => "",
             };
             format!("inconclusive: {seen}. That would be {said}, but {why}{way_out}")
@@ -233,10 +234,10 @@ fn inconclusive(proof: &Proof) -> String {
 }
 
 /// Formats the reason why a measure has no estimate.
-fn missing_measure_text(why: NoEffect) -> String {
+fn missing_measure_text(why: EffectUnavailable) -> String {
     match why {
-        NoEffect::NotTaken => "the measure could not be taken".into(),
-        NoEffect::TooFew { q, requests } => format!(
+        EffectUnavailable::NotTaken => "the measure could not be taken".into(),
+        EffectUnavailable::TooFew { q, requests } => format!(
             "p{:.0} needs {} requests on each side, and there were {}",
             q * 100.0,
             count(requests_needed(q) as u64),
@@ -246,14 +247,16 @@ fn missing_measure_text(why: NoEffect) -> String {
 }
 
 /// The maximum budget in ns that a message recommends: one day.
-const BUDGET_MOST_NS: u64 = 24 * 3600 * 1_000_000_000;
+const RECOMMENDED_BUDGET_NS_MAX: u64 = 24 * 3600 * 1_000_000_000;
 
-/// Formats the longer comparison that would decide; `None` if none is known.
+/// Formats how much longer a comparison must run to reach a verdict; `None` if this is not known.
 fn budget_advice_text(proof: &Proof) -> Option<String> {
     let more = proof.blocks_more?;
     let blocks = proof.stopped_by == ComparisonEnd::Blocks;
     Some(match proof.budget_enough_ns {
-        Some(ns) if ns > BUDGET_MOST_NS => "on a machine this noisy even a day would not decide".into(),
+        Some(ns) if ns > RECOMMENDED_BUDGET_NS_MAX => {
+            "on such a noisy machine, even a comparison of one day would not decide".into()
+        }
         Some(ns) if blocks => format!("--budget {} without --blocks would decide", flag_time(ns)),
         Some(ns) => format!("--budget {} would decide", flag_time(ns)),
         // The duration of a block is not known, so the text states a number of blocks.
@@ -267,7 +270,7 @@ pub(crate) fn stopped_text(stopped_by: &ComparisonEnd) -> &str {
         ComparisonEnd::Verdict => "ended because the verdict was certain",
         ComparisonEnd::Blocks => "all requested blocks are done",
         ComparisonEnd::Budget => "the budget was exhausted",
-        ComparisonEnd::Void => "ended because hardly a block was valid",
+        ComparisonEnd::Void => "ended because too few blocks were valid",
         ComparisonEnd::Broken(_) => "broken off",
     }
 }
@@ -289,7 +292,8 @@ pub(crate) fn compared_load(context: &ProveContext) -> String {
     }
 }
 
-/// Formats the load of each side: one text if all loads are equal, and no text without loads.
+/// Formats the load of each side. The result is a single text if all loads are equal, and empty
+/// without loads.
 pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     let one = |plan: &&PlanRecord| format!("{}, {}", load_text(plan), duration(length_ns(plan) as f64));
     let mut loads: Vec<String> = context.measured.loads.iter().map(one).collect();
@@ -299,7 +303,7 @@ pub(crate) fn loads_text(context: &ProveContext) -> Vec<String> {
     loads
 }
 
-/// Returns the length of a side's load in ns; 0 if the plan has none.
+/// Returns the length of a side's load in ns; 0 if the plan has no length.
 pub(crate) fn length_ns(plan: &PlanRecord) -> u64 {
     plan.load.duration_ns.unwrap_or(0)
 }
@@ -427,7 +431,7 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!all.is_empty()).then(|| format!("{verdict}: {}", all.join(", ")))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
-    let told = if told.is_empty() { "none is better or worse".to_owned() } else { told.join("; ") };
+    let told = if told.is_empty() { "no request is better or worse".to_owned() } else { told.join("; ") };
     format!("{told}; corrected for their number (Holm), and secondary")
 }
 
@@ -466,7 +470,7 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     let headings = ["block", "A", "B", "B against A"];
     let Some(measure) = proof.measures.first().map(|primary| primary.measure) else { return (headings, Vec::new()) };
     let row = |(number, block): (usize, &Block)| {
-        let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value_shown(measure)).collect();
+        let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.printable_value(measure)).collect();
         let told = |value: &Option<f64>| value.map_or_else(|| "-".to_owned(), |value| value_text(measure, value));
         let against = match (block.void(), values.as_slice()) {
             (Some(reason), _) => format!("void: {}", spelled(reason)),
@@ -481,12 +485,13 @@ pub(crate) fn block_rows(proof: &Proof, blocks: &[Block]) -> ([&'static str; 4],
     (headings, blocks.iter().enumerate().map(row).collect())
 }
 
-/// Formats the goodput as a share of the rung before. The share may exceed 100 %.
+/// Formats the goodput of a rung as a percentage of the goodput of the rung before. The percentage
+/// may exceed 100 %.
 fn share_of_rung_text(ratio: f64) -> String {
     if ratio > 1.0 { percent(ratio) } else { share(ratio) }
 }
 
-/// Formats an added cost in us per request, such as `+71.2 us` or `+76 900 us`.
+/// Formats an added cost per request in us, with its sign, such as `+71.2 us` or `+76 900 us`.
 fn cost(us: f64) -> String {
     let size = if us.abs() < 999.95 { format!("{:.1}", us.abs()) } else { count(us.abs().round() as u64) };
     format!("{}{size} us", if us < 0.0 { '-' } else { '+' })

@@ -19,7 +19,7 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 
-/// Returns the name of a measure in a document, which ends with its unit.
+/// Returns the name of a measure in a JSON document. The name ends with the unit.
 fn measure_name(measure: Criterion) -> &'static str {
     match measure {
         Criterion::Goodput => "goodput_rps",
@@ -33,7 +33,7 @@ fn ends(interval: Option<ConfidenceInterval>) -> Option<[f64; 2]> {
     interval.map(|interval| [interval.lower, interval.upper])
 }
 
-/// Returns a figure for a document; `None`, which is null, if the figure is infinite.
+/// Returns a figure for a JSON document; `None` (written as null) if the figure is infinite.
 fn bounded(value: f64) -> Option<f64> {
     Some(value).filter(|value| value.is_finite())
 }
@@ -42,7 +42,8 @@ fn bounded_ends(interval: Option<ConfidenceInterval>) -> Option<[Option<f64>; 2]
     interval.map(|interval| [bounded(interval.lower), bounded(interval.upper)])
 }
 
-/// Returns the word for the reason of a verdict that the primary measure alone does not decide.
+/// Returns the JSON name of the reason for a verdict that the primary measure alone does not
+/// decide.
 fn reason_name(reason: &Reason) -> &'static str {
     match reason {
         Reason::Fails => "fails_more",
@@ -62,7 +63,8 @@ fn stopped_name(stopped_by: &ComparisonEnd) -> &'static str {
     }
 }
 
-/// The figures of one load. A quantile is null if there were too few requests for it.
+/// The figures of one load of a comparison. A quantile is null if there were too few requests for
+/// it.
 #[derive(Serialize)]
 struct ReadingFields {
     goodput_rps: f64,
@@ -79,9 +81,9 @@ impl From<&Reading> for ReadingFields {
     fn from(reading: &Reading) -> ReadingFields {
         ReadingFields {
             goodput_rps: reading.goodput_rps(),
-            p50_ns: reading.value_shown(Criterion::P50),
-            p99_ns: reading.value_shown(Criterion::P99),
-            cpu_ns_per_request: reading.value_shown(Criterion::Cpu),
+            p50_ns: reading.printable_value(Criterion::P50),
+            p99_ns: reading.printable_value(Criterion::P99),
+            cpu_ns_per_request: reading.printable_value(Criterion::Cpu),
             requests: reading.ledger.scheduled,
             success_rate: reading.success_rate(),
             client_wait_share: reading.client_wait_share,
@@ -90,8 +92,8 @@ impl From<&Reading> for ReadingFields {
     }
 }
 
-/// Serialises a block: the load of each arm under the arm's letter, and the reason if the block is
-/// void.
+/// Serialises a block, which measures every arm (server) once. The load of each arm is under the
+/// arm's letter. A void block has its reason.
 struct BlockFields<'a>(&'a Block);
 
 impl Serialize for BlockFields<'_> {
@@ -233,8 +235,8 @@ impl<'a> From<&'a RouteComparison> for RouteComparisonFields<'a> {
     }
 }
 
-/// The success rates of A and B. `ci95`: the 95 % interval of their ratio. `fallen`: B succeeds
-/// less often than A.
+/// The success rates of A and B. `ci95` is the 95 % interval of the ratio of B to A. `fallen` is
+/// true if B succeeds less often than A.
 #[derive(Serialize)]
 struct SuccessFields {
     a: f64,

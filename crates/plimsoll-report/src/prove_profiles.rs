@@ -1,5 +1,5 @@
-//! Profiles of both sides of a comparison, as text and as JSON: the cost of each function per
-//! request, compared between A and B.
+//! Renders the profiles of both sides of a comparison, as text and as JSON. The cost of each
+//! function per request is compared between A and B.
 
 use crate::block::Report;
 use crate::format::{count, rate};

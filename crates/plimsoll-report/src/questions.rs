@@ -49,7 +49,7 @@ pub fn overload_question(settings: &Settings, budget_ns: u64) -> String {
 pub fn blocks_question(steps: usize, budget_ns: u64, criterion: Option<Criterion>) -> String {
     let budget = duration(budget_ns as f64);
     match criterion {
-        None => format!("how much throughput is left at each of {steps} steps? ({budget} at most)"),
+        None => format!("how much throughput remains at each of the {steps} steps? ({budget} at most)"),
         Some(criterion) => format!("is B better than A? {} decides ({budget} at most)", measure_text(criterion)),
     }
 }

@@ -1,5 +1,5 @@
-//! The command-line flags of remedies. An analysis names a remedy by its kind, because it does not
-//! know flags. This file translates the kind into a flag.
+//! Translates remedies into command-line flags. An analysis names a remedy only by its kind,
+//! because the analysis does not know flags.
 
 use plimsoll_analysis::{Remedy, Sentence};
 
@@ -22,7 +22,7 @@ fn flag(remedy: Remedy) -> &'static str {
     }
 }
 
-/// Renders a sentence as text for the command line: remedies in the sentence become flags.
+/// Renders a sentence as text, in which each remedy becomes a command-line flag.
 pub fn spelled(sentence: &Sentence) -> String {
     sentence.spelled(flag)
 }

@@ -1,5 +1,5 @@
-//! The report fields of a load that replays an access log. They state how the responses differ from
-//! the log, and the load line as a multiple of the log's rate.
+//! The report fields of a load that replays an access log. The fields state how the responses
+//! differ from the log, and the load line as a multiple of the log's rate.
 //!
 //! Not here: the figures of the log's endpoints, which are routes.
 

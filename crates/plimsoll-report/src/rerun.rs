@@ -1,5 +1,5 @@
-//! The texts of `plimsoll rerun`: the flags that supply values withheld from a record, and the
-//! reason why a recorded command cannot be repeated.
+//! Formats the texts of `plimsoll rerun`: the flags that supply values which a record withholds,
+//! and the reason why a recorded command cannot be repeated.
 //!
 //! Not here: the recorded command line (`spelling`), and filling in a record
 //! (`plimsoll_model::completion`).
@@ -9,7 +9,7 @@ use plimsoll_model::completion::{Incomplete, MissingInput};
 use plimsoll_model::shell;
 
 /// Returns the flag that supplies a value which the record withholds.
-fn flag_of(kind: TextKind) -> String {
+fn flag_for_withheld(kind: TextKind) -> String {
     format!("--{}", kind.flag())
 }
 
@@ -18,7 +18,7 @@ pub fn inputs_text(missing: &[MissingInput]) -> String {
     let text = |MissingInput { kind, record_text: was }: &MissingInput| match kind {
         TextKind::Header => format!("-H '{was}: ...'"),
         TextKind::Body => format!("-b TEXT or -b @FILE (the body was {was})"),
-        kind => format!("{} ... (it was {was})", flag_of(*kind)),
+        kind => format!("{} ... (it was {was})", flag_for_withheld(*kind)),
     };
     missing.iter().map(text).collect::<Vec<_>>().join(", ")
 }
@@ -27,22 +27,21 @@ pub fn inputs_text(missing: &[MissingInput]) -> String {
 /// withheld values.
 pub fn incomplete_text(why: &Incomplete, command: &str, missing: &[MissingInput]) -> String {
     match why {
-        Incomplete::Unread => {
-            "the file of traffic differs from the recorded file; give the file of that time".to_owned()
-        }
+        Incomplete::Unread => "the file of traffic differs from the recorded file; give the original file".to_owned(),
         Incomplete::Missing => {
             format!("the record of plimsoll {command} withholds a value: give it again with {}", inputs_text(missing))
         }
         Incomplete::Superfluous(kind) => format!(
-            "{}: the record already has this value, or does not use it: leave it out, or start a new run with it",
-            flag_of(*kind)
+            "{}: the record already has this value, or does not use this value: leave the value out, or start a new \
+             run with it",
+            flag_for_withheld(*kind)
         ),
         Incomplete::Differs(MissingInput { kind, record_text: was }) => format!(
             "{}: this differs from the record ({was}): give the recorded value, or start a new run",
-            flag_of(*kind)
+            flag_for_withheld(*kind)
         ),
-        Incomplete::Alike => "--url: the recorded targets differ where these are equal, or the reverse; give each \
-                              target in the record's order"
+        Incomplete::Alike => "--url: equal recorded targets need equal URLs, and different targets need different \
+            URLs; give each target in the record's order"
             .to_owned(),
     }
 }

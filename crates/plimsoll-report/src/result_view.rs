@@ -1,9 +1,9 @@
-//! All outputs of an experiment ([`ResultView`]): one method for each format, which calls the
-//! renderer of the finding. In every format this file adds the doubts, which are the evidence
-//! against the figures.
+//! Renders an experiment in every output format ([`ResultView`]). Each format has a method that
+//! calls the renderer of the finding. This file adds the doubts, which are the evidence against the
+//! figures, to every format.
 //!
-//! Not here: how each finding looks (`run`, `sweep`, `find`, `prove`, and `charted` for pages), and
-//! computing findings.
+//! Not here: rendering each kind of finding (`run`, `sweep`, `find`, `prove`, and `charted` for
+//! pages), and computing findings.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -43,11 +43,14 @@ pub struct ResultView<'a> {
     pub finding: &'a Assessment<Finding<'a>>,
     /// The profiles that were taken during the experiment; `None` if there are none.
     pub profiles: Option<&'a ProfileFindings>,
+    /// The URL as the user typed it ([`RunContext::typed_url`]).
+    pub typed_url: Option<&'a str>,
 }
 
 impl<'a> ResultView<'a> {
     /// Renders the finding as text for a terminal with this number of columns; `None` means lines
-    /// of any length. `in_full`: also include what the live log showed during the measurement.
+    /// of any length. If `in_full` is true, the text also contains what the live log showed during
+    /// the measurement.
     pub fn text(&self, in_full: bool, colour: bool, columns: Option<usize>) -> String {
         let shown = text::render_in(&self.report(in_full), colour, columns);
         match self.finding.doubts_and_figures().1 {
@@ -78,14 +81,15 @@ impl<'a> ResultView<'a> {
             Finding::Prove(found) => prove_screen(&self.compared(&found.blocks), &found.proof),
             Finding::Ladder(found) => ladder_screen(&self.compared(&found.blocks), &found.ladder),
         };
-        // A cut recording was already reported when the file was read. The screen of a search
-        // states the doubts about the line next to the line.
+        // An incomplete recording was already reported when the file was read. The screen of a
+        // search states the doubts about the load line next to the line.
         let searched = matches!(finding, Finding::Find(_));
         let elsewhere = |kind: DoubtKind| kind == DoubtKind::CutOff || searched && kind.is_inline();
         let warnings = doubts.iter().filter(|doubt| !elsewhere(doubt.kind));
         let warnings = warnings.map(|doubt| (doubt.kind, sentence(finding, doubt)));
         let of_profiles = self.profiles.into_iter().flat_map(|profiles| profiles.doubts().iter());
-        // A missing profile affects no other figure, so the screen only counts its warning.
+        // A missing profile affects no other figure, so the screen only counts the warning about
+        // it.
         let of_profiles = of_profiles.map(|doubt| (DoubtKind::Unmeasured, spelled(&doubt.text)));
         if let Some(text) = self.profiles.and_then(profiled_text)
             && !matches!(finding, Finding::Explain(_))
@@ -99,8 +103,8 @@ impl<'a> ResultView<'a> {
     /// Builds the blocks of the text output.
     fn report(&self, in_full: bool) -> Report {
         let (doubts, finding) = self.finding.doubts_and_figures();
-        // A cut recording was already reported when the file was read. The table of a sweep itself
-        // shows the levels that could not be measured.
+        // An incomplete recording was already reported when the file was read. The table of a sweep
+        // itself shows the levels that could not be measured.
         let mut report = doubt_warnings(finding, doubts, |kind| match kind {
             DoubtKind::CutOff => false,
             DoubtKind::Unmeasured => !matches!(finding, Finding::Sweep(_)),
@@ -148,10 +152,10 @@ impl<'a> ResultView<'a> {
             add_server(&mut report, server);
         }
         match self.profiles {
-            Some(ProfileFindings::OfLoads(profiles)) => {
+            Some(ProfileFindings::SingleTarget(profiles)) => {
                 report.append(profiles_report(profiles));
             }
-            Some(ProfileFindings::OfSides(profiles)) => {
+            Some(ProfileFindings::BothSides(profiles)) => {
                 report.append(of_sides(profiles));
             }
             None => {}
@@ -292,7 +296,8 @@ impl<'a> ResultView<'a> {
         };
         let (cores, local) = (environment.cores, environment.target_local);
         let agents = self.agents();
-        RunContext { plan, injectors, cores, local, setup: &self.experiment.start_notes.adjustments, agents }
+        let (setup, typed_url) = (&self.experiment.start_notes.adjustments, self.typed_url);
+        RunContext { plan, injectors, cores, local, setup, agents, typed_url }
     }
 
     /// Sums the work of each agent of the fleet over all loads; empty without a fleet.
@@ -313,8 +318,8 @@ pub(crate) fn of_sides(profiles: &Assessment<ProveProfiles>) -> Report {
     report
 }
 
-/// Renders the doubts as warnings, to be placed above the figures. Only kinds for which `of`
-/// returns true are included.
+/// Renders the doubts as warnings, which are placed above the figures. Only kinds of doubts for
+/// which `of` returns true are included.
 fn doubt_warnings(finding: &Finding, doubts: &Doubts, of: impl Fn(DoubtKind) -> bool) -> Report {
     let mut report = Report::default();
     // The answer of a search already states the doubts about the line.
@@ -332,7 +337,7 @@ fn sentence(finding: &Finding, doubt: &Doubt) -> String {
             format!("{}. These figures are about plimsoll.", spelled(&doubt.text))
         }
         (Finding::Run(found), DoubtKind::Ended) => match &found.summary.ending {
-            // Name the flag that ended the load.
+            // A load that was stopped is explained with the flag that ended it.
             Some(LoadEnd::Stopped(stop)) => format!("ended early: {}", stop_text(stop)),
             _ => spelled(&doubt.text),
         },
@@ -462,7 +467,7 @@ mod tests {
 
     /// Every format of every finding states the doubts about its figures.
     #[test]
-    fn a_doubt_is_met_in_every_format() {
+    fn every_format_states_every_doubt() {
         for experiment in &experiments() {
             let found = conclude(experiment).expect("a finding").doubts_and_figures().1.clone();
             let study = experiment.spec.word();
@@ -472,9 +477,9 @@ mod tests {
                 let planted = Sentence::from(format!("planted: {kind:?} (")).remedy(Remedy::MaxConnections);
                 doubts.add(kind, planted.words(")"));
                 let doubted = Assessment::new(doubts, found.clone());
-                let shown = ResultView { experiment, finding: &doubted, profiles: None };
-                // A cut recording is reported by the reader of the file, and the table of a sweep
-                // shows unmeasured levels.
+                let shown = ResultView { experiment, finding: &doubted, profiles: None, typed_url: None };
+                // The code that reads the file reports an incomplete recording, and the table of a
+                // sweep shows unmeasured levels.
                 let elsewhere = kind == DoubtKind::CutOff || kind == DoubtKind::Unmeasured && study == "sweep";
                 assert!(elsewhere || shown.text(true, false, None).contains(&words), "{study}, {kind:?}: text");
                 let page_of = shown.page(&PageContext::default());
@@ -494,7 +499,7 @@ mod tests {
 
     /// Text from servers and files contains no control characters and no markup in any format.
     #[test]
-    fn text_of_others_is_text_in_every_format() {
+    fn untrusted_text_stays_text_in_every_format() {
         const HOSTILE: &str = "=cmd|x!A0\u{1b}[2J\u{1b}[31m<b onload=x>|*a*\u{202e}\u{9b}2J\u{85}";
         let others = || HOSTILE.to_owned();
         for experiment in &mut experiments() {
@@ -533,7 +538,7 @@ mod tests {
             experiment.environment.cpu = others();
             experiment.remarks.push(Remark::Broken { reason: others() });
             let finding = conclude(experiment).expect("a finding");
-            let shown = ResultView { experiment, finding: &finding, profiles: None };
+            let shown = ResultView { experiment, finding: &finding, profiles: None, typed_url: None };
             let page_of = shown.page(&PageContext { file: others(), ..PageContext::default() });
             let suites = [shown.suite(others(), &Conditions::parse("p99>1s").expect("one"))];
             let study = experiment.spec.word();
@@ -563,7 +568,7 @@ mod tests {
 
     /// Every field of the JSON documents occurs in `docs/reference/json.md`.
     #[test]
-    fn what_a_document_holds_is_described() {
+    fn every_document_field_is_described() {
         fn fields(value: &Value, into: &mut Vec<String>) {
             match value {
                 Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -580,7 +585,10 @@ mod tests {
         for experiment in &experiments() {
             let finding = conclude(experiment).expect("a finding");
             let mut held = Vec::new();
-            fields(&ResultView { experiment, finding: &finding, profiles: None }.document(), &mut held);
+            fields(
+                &ResultView { experiment, finding: &finding, profiles: None, typed_url: None }.document(),
+                &mut held,
+            );
             assert!(held.len() > 40, "{held:?}");
             let missing: Vec<&String> = held.iter().filter(|key| words.binary_search(&key.as_str()).is_err()).collect();
             assert!(missing.is_empty(), "{}: not described: {missing:?}", experiment.spec.word());

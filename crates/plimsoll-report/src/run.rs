@@ -1,4 +1,5 @@
-//! The report of a single load: its answer, its latencies, and the outcomes of its requests.
+//! Renders the report of a single load: its answer, its latencies, and the outcomes of its
+//! requests.
 
 use crate::agents;
 use crate::block::{Report, Tone};
@@ -28,14 +29,27 @@ pub struct RunContext<'a> {
     pub cores: u32,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// The changes that adapted the plan to this machine.
+    /// The changes that adapted the plan to this machine, each as a text.
     pub setup: &'a [String],
-    /// The accounts of a fleet's agents; empty where this machine generated the load.
+    /// The figures of a fleet's agents; empty if this machine generated the load.
     pub agents: Vec<AgentAccount>,
+    /// The URL as the user typed it, for the user's own terminal. `None` in every other output: the
+    /// other outputs state the redacted record of the plan.
+    pub typed_url: Option<&'a str>,
 }
 
 impl RunContext<'_> {
-    /// Formats the number of threads that generated the load, and the number of cores or agents.
+    /// Formats the target of the load; on the user's own terminal the URL is as typed.
+    pub(crate) fn target_text(&self) -> String {
+        with_carriage(self.plan.traffic.title().replace(&self.plan.traffic.url(), &self.url()), self.plan)
+    }
+
+    /// Returns the URL of the load; on the user's own terminal as typed.
+    pub(crate) fn url(&self) -> String {
+        self.typed_url.map_or_else(|| self.plan.traffic.url(), str::to_owned)
+    }
+
+    /// Formats the number of threads that generated the load, with the number of cores or agents.
     pub(crate) fn threads_text(&self) -> String {
         let threads = match self.threads() {
             1 => "1 thread".to_owned(),
@@ -108,7 +122,12 @@ pub fn load_text(plan: &PlanRecord) -> String {
 /// Formats the target of a load, with a Unix socket, a choice of HTTP/2 and an unverified
 /// certificate if they apply.
 pub(crate) fn target_text(plan: &PlanRecord) -> String {
-    let mut text = plan.traffic.title();
+    with_carriage(plan.traffic.title(), plan)
+}
+
+/// Appends a Unix socket, a choice of HTTP/2 and an unverified certificate to the title of a load.
+fn with_carriage(title: String, plan: &PlanRecord) -> String {
+    let mut text = title;
     if let Some(path) = &plan.carriage.unix {
         text.push_str(&format!(" over the unix socket {path}"));
     }
@@ -153,7 +172,8 @@ pub fn generator_text(context: &RunContext, summary: &Summary) -> String {
     )
 }
 
-/// Formats the CPU that processes other than plimsoll and the server used, or why it is not known.
+/// Formats how much CPU processes other than plimsoll and the server used, or why this is not
+/// known.
 pub(crate) fn others_text(others: &Interference) -> String {
     let stolen = others.steal_share.filter(|share| *share >= 0.005);
     let stolen = stolen.map_or_else(String::new, |share| format!("; the host took {:.0} % (steal)", share * 100.0));
@@ -168,7 +188,8 @@ pub(crate) fn others_text(others: &Interference) -> String {
     }
 }
 
-/// Formats how the plan was adapted to the limits of this machine; `None` if it was not.
+/// Formats how the plan was adapted to the limits of this machine; `None` if the plan was not
+/// changed.
 pub(crate) fn setup_fact(context: &RunContext) -> Option<(&'static str, String)> {
     (!context.setup.is_empty()).then(|| ("fitted", context.setup.join("; ")))
 }
@@ -179,8 +200,8 @@ pub(crate) fn latency_row(name: &str, latency: &Latency) -> Vec<String> {
         row.extend(std::iter::repeat_n("-".to_owned(), 8));
         return row;
     }
-    // Failed requests are beyond every quantile. Without a response there is no mean and no
-    // maximum.
+    // Failed requests count as slower than every quantile. Without a response there is no mean and
+    // no maximum.
     let time = |ns: f64| if latency.count == 0 { "-".to_owned() } else { duration(ns) };
     row.push(time(latency.mean_ns));
     let Quantiles { p50, p75, p90, p95, p99, p999 } = latency.quantiles;
@@ -212,7 +233,7 @@ pub(crate) fn stage_row(number: usize, stage: &StageFigures) -> Vec<String> {
 /// The minimum share of late successes that the answer mentions. A success is late if it completes
 /// after the measured window. Without this remark the rate and the success rate would seem to
 /// contradict each other.
-const LATE_SHARE_SAID: f64 = 0.02;
+const LATE_SHARE_REPORTED_MIN: f64 = 0.02;
 
 /// The column headings of [`route_row`].
 pub(crate) const ROUTE_HEADINGS: [&str; 9] =
@@ -244,7 +265,7 @@ pub(crate) fn answer(plan: &PlanRecord, summary: &Summary) -> String {
         LoadShape::Open { .. } | LoadShape::Given { .. } => format!(" (offered: {})", load_text(plan)),
     };
     let late = ledger.succeeded.saturating_sub(*succeeded_in_window);
-    let (in_window, in_the_end) = match late as f64 > LATE_SHARE_SAID * ledger.succeeded as f64 {
+    let (in_window, in_the_end) = match late as f64 > LATE_SHARE_REPORTED_MIN * ledger.succeeded as f64 {
         true => (" in the window", format!(", {} of them completed after the measured window", count(late))),
         false => ("", String::new()),
     };
@@ -262,12 +283,12 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     let mut report = Report::default();
     report.text(Tone::Answer, answer(context.plan, summary));
     report.facts(vec![
-        ("target", target_text(context.plan)),
+        ("target", context.target_text()),
         ("measured", format!("{} (seed {})", duration(summary.duration_ns as f64), context.plan.load.seed)),
     ]);
     let mut rows = vec![latency_row("response time", &summary.whole.response)];
     // If no request waits before it is sent and responses arrive in one piece, several kinds of
-    // times are equal. A row for one of them is enough.
+    // times are equal. Then a row for one kind is enough.
     let mut alike = Vec::new();
     for (name, latency) in [("service time", &summary.whole.service), ("time to first byte", &summary.whole.ttfb)] {
         let row = latency_row(name, latency);
@@ -310,8 +331,8 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
     report
 }
 
-/// Formats which quantiles of the response time are not shown because too few requests are slower;
-/// `None` if all are shown.
+/// Formats which quantiles of the response time are omitted because too few requests are slower;
+/// `None` if no quantile is omitted.
 pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
     let few: Vec<&str> = response.quantiles.few().collect();
@@ -373,7 +394,10 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
         text.push_str(&format!(", {times} times the server waited for plimsoll's flow-control window"));
     }
     if summary.load.resent > 0 {
-        text.push_str(&format!(", {} sent again because the server had not accepted them", count(summary.load.resent)));
+        text.push_str(&format!(
+            ", {} sent again because the server had not accepted these requests",
+            count(summary.load.resent)
+        ));
     }
     text
 }
@@ -412,7 +436,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         ("statuses", if statuses.is_empty() { "none".into() } else { statuses.join(", ") }),
     ];
     if !summary.whole.grpc_statuses.is_empty() {
-        let calls = keyed(&summary.whole.grpc_statuses, |code| GrpcStatus::of_code(code.into()).name().to_owned());
+        let calls = keyed(&summary.whole.grpc_statuses, |code| GrpcStatus::from_code(code.into()).name().to_owned());
         let calls: Vec<String> = calls.iter().map(|(name, calls)| format!("{name}: {}", count(*calls))).collect();
         let messages = count(summary.whole.grpc_messages);
         let large = match summary.whole.grpc_large_answers {
@@ -447,7 +471,7 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         facts.push(("not connected", text));
     }
     if !summary.load.tls_errors.is_empty() {
-        let reasons = keyed(&summary.load.tls_errors, |number| TlsFailure::of_number(number).text().to_owned());
+        let reasons = keyed(&summary.load.tls_errors, |number| TlsFailure::for_number(number).text().to_owned());
         facts.push(("TLS failed", list(reasons)));
     }
     facts.push((
@@ -462,14 +486,15 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
         0 => String::new(),
         _ => format!(", {} TLS sessions resumed", count(summary.load.handshakes_resumed)),
     };
-    // With connections that close after each request, the number open at once is not meaningful.
+    // If connections close after each request, the number of connections open at once is not
+    // meaningful.
     let at_once = match context.plan.carriage.keep_alive && summary.load.connections_open > 0 {
         true => format!(", at most {} at once", count(summary.load.connections_open)),
         false => String::new(),
     };
     let opened = count(summary.load.connections_opened);
     facts.push(("connections", format!("{opened} opened{at_once}{resumed}, {}", spoken_text(context.plan, summary))));
-    let reasons = |tally: &Tally| list(keyed(tally, |code| H2Error::of_code(code.into()).name().to_owned()));
+    let reasons = |tally: &Tally| list(keyed(tally, |code| H2Error::from_code(code.into()).name().to_owned()));
     if !summary.load.stream_resets.is_empty() {
         facts.push(("streams reset", reasons(&summary.load.stream_resets)));
     }

@@ -1,5 +1,5 @@
-//! The CPU cost of the server's functions per request, from samples of the kernel, as text and as
-//! JSON.
+//! Renders the CPU cost of the server's functions per request, from samples that the kernel took,
+//! as text and as JSON.
 
 use crate::block::{Report, Tone};
 use crate::load_profiles::{add_functions, top_rows, total_text};
@@ -25,13 +25,13 @@ pub(crate) fn functions_report(functions: &FunctionObservation) -> Report {
                 left_out(costs)
             );
             report.facts(vec![("functions", caught), ("CPU a request", total_text(comparison, *level_names))]);
-            add_functions(&mut report, comparison, *level_names, "give it a longer --budget");
+            add_functions(&mut report, comparison, *level_names, "give explain a longer --budget");
         }
     }
     report
 }
 
-/// Formats which samples are missing, and why; empty if none are missing.
+/// Formats which samples are missing from the costs, and why; empty if no sample is missing.
 fn left_out(costs: &FunctionCosts) -> String {
     let kernel = if costs.in_kernel { "" } else { "; without kernel time, which only root may sample" };
     let lost = if costs.lost > 0 { format!("; {} were lost", costs.lost) } else { String::new() };
@@ -78,13 +78,13 @@ mod tests {
     use super::*;
     use crate::document::value;
     use crate::text;
-    use plimsoll_analysis::profile::{Basis, Sort, View, diff, read};
+    use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, read};
     use serde_json::json;
 
     fn costs() -> FunctionObservation {
         let (a, b) = (read(b"m;json 900\nm;sql 100\n"), read(b"m;json 18000\nm;sql 1000\n"));
         let (a, b, view) = (a.expect("folded"), b.expect("folded"), View::all(0));
-        let basis = Basis::Requests { before: 100.0, after: 1000.0 };
+        let basis = CostDivisor::Requests { before: 100.0, after: 1000.0 };
         FunctionObservation::Costs(Box::new(FunctionCosts {
             comparison: diff((&a, &view), (&b, &view), basis, Sort::Cum).expect("comparable"),
             level_names: ["low", "line"],
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn functions_are_told() {
+    fn sampled_functions_are_reported() {
         let shown = text::render(&functions_report(&costs()), false);
         for part in [
             "by kernel samples: 1000 low, 19000 line; without kernel time, which only root may sample; 3 were lost",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_told() {
+    fn a_sampling_refusal_is_reported() {
         let refused = FunctionObservation::Refused("the kernel does not allow it".into());
         let shown = text::render(&functions_report(&refused), false);
         assert!(shown.contains("functions are not known: the kernel does not allow it"), "{shown}");

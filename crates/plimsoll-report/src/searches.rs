@@ -1,6 +1,6 @@
-//! The comparison of two separate searches: load lines, peaks, knees, p99 and CPU at the line. It
-//! has no verdict, because two searches do not show their variation by chance; `plimsoll prove`
-//! compares two servers in turn.
+//! Renders the comparison of two separate searches: load lines, peaks, knees, p99 and CPU at the
+//! line. The comparison has no verdict, because two searches do not show how much results vary by
+//! chance. `plimsoll prove` measures two servers in turn and gives a verdict.
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
@@ -29,7 +29,7 @@ pub struct SearchSide<'a> {
     pub target: SearchTarget,
     /// The result of the search.
     pub findings: &'a Findings,
-    /// CPU time of the server per request at the load line, in us; `None`: not observed.
+    /// The CPU time of the server per request at the load line, in us; `None`: not observed.
     pub cpu_us: Option<f64>,
 }
 
@@ -42,7 +42,7 @@ pub struct RecordedSearch {
     pub target: SearchTarget,
     /// The load line and the other results of the search.
     pub findings: Findings,
-    /// CPU time of the server per request at the load line, in us; `None`: not observed.
+    /// The CPU time of the server per request at the load line, in us; `None`: not observed.
     pub cpu_us: Option<f64>,
 }
 
@@ -82,9 +82,10 @@ impl RecordedSearch {
 /// The target of a search, as a command line names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SearchTarget {
-    /// One URL.
+    /// The target is one URL.
     Url(String),
-    /// A traffic file, with the origin (scheme, host and port) of its requests.
+    /// The target is a traffic file; the text is the origin (scheme, host and port) of its
+    /// requests.
     File(String),
 }
 
@@ -142,19 +143,19 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
             text: rate,
         },
         ComparedFigure {
-            name: format!("upper end of its interval, {counted}/s"),
+            name: format!("load line's upper end, {counted}/s"),
             key: "line_upper_rps",
             values: of(&|side| side.findings.load_line_rps.upper),
             text: rate,
         },
         ComparedFigure {
-            name: "p99 at the line".to_owned(),
+            name: "p99 at the load line".to_owned(),
             key: "p99_at_line_ns",
             values: of(&|side| side.p99_at_line_ns()),
             text: duration,
         },
         ComparedFigure {
-            name: "CPU per request at the line".to_owned(),
+            name: "CPU per request at the load line".to_owned(),
             key: "cpu_us_per_request",
             values: of(&|side| side.cpu_us),
             text: |us| duration(us * 1e3),
@@ -180,7 +181,7 @@ fn figures(sides: &[SearchSide; 2]) -> Vec<ComparedFigure> {
     ]
 }
 
-/// Returns the command of the controlled comparison that would give a verdict.
+/// Returns the command line of the controlled comparison that would give a verdict.
 fn prove_command(sides: &[SearchSide; 2]) -> String {
     let [a, b] = sides;
     let of = |side: &SearchSide| match &side.target {
@@ -190,7 +191,7 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
     let ((file_a, target_a), (file_b, target_b)) = (of(a), of(b));
     let file = if file_a.is_empty() { file_b } else { file_a };
     match target_a == target_b {
-        // Both servers have the same address, so `prove` must start them itself, one at a time.
+        // Both servers have one address, so `prove` must start them itself, one at a time.
         true => format!("plimsoll prove {file}--a 'COMMAND_A' --b 'COMMAND_B' {target_a}"),
         false => format!("plimsoll prove {file}{target_a} {target_b}"),
     }
@@ -207,7 +208,7 @@ fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     )];
     if a.findings.slo != b.findings.slo {
         warnings.push(format!(
-            "the SLOs differ, so the lines are not comparable: {} in {}, {} in {}",
+            "the SLOs differ, so the load lines are not comparable: {} in {}, {} in {}",
             a.findings.slo, a.name, b.findings.slo, b.name
         ));
     }

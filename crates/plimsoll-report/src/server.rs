@@ -1,5 +1,5 @@
-//! The observations of the server by probes: facts of a report, the member `server` of a JSON
-//! document, and a CSV of all readings.
+//! Renders what probes observed on the server: facts of a report, the member `server` of a JSON
+//! document, and a CSV file of all readings.
 
 use crate::block::Report;
 use crate::format::{bytes, count, duration, rate};
@@ -28,7 +28,7 @@ fn size_text(used: &ServerUse) -> String {
         threads => format!("{} threads", count(threads)),
     }));
     if let Some(thread) = &used.fullest_thread {
-        parts.push(format!("the busiest, {}, used {:.0} % of a core", thread.name, thread.share * 100.0));
+        parts.push(format!("the busiest thread, {}, used {:.0} % of a core", thread.name, thread.share * 100.0));
     }
     parts.join(", ")
 }
@@ -103,7 +103,7 @@ pub(crate) struct ServerFields<'a> {
     probes: Vec<ProbeFields<'a>>,
 }
 
-/// A process that was observed as the server; a restarted server has several.
+/// A process that was observed as the server. A server that was restarted has several processes.
 #[derive(Serialize)]
 struct ProcessFields<'a> {
     pid: u32,

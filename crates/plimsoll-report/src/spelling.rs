@@ -1,5 +1,5 @@
-//! The command line of a recorded experiment: words that repeat it, as far as the record contains
-//! them. Every displayed command is derived from the record. Therefore no file and no screen shows
+//! Builds the command line that repeats a recorded experiment, as far as the record contains its
+//! flags. Every displayed command is derived from the record. Therefore no file and no screen shows
 //! secrets that the record withholds.
 //!
 //! Not here: the content of a record (`plimsoll_model::terms`), and parsing command lines (`args`,
@@ -9,7 +9,7 @@ use plimsoll_model::completion::has_one_url;
 use plimsoll_model::terms::{LogReadingTerms, ReplayTerms, SKEW_NS_MAX, START_NS_MAX};
 use plimsoll_model::units::{SECOND, exact_duration};
 use plimsoll_model::{
-    AgentLossPolicy, Arrivals, BlocksSpec, BodyFrom, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
+    AgentLossPolicy, Arrivals, BlocksSpec, BodySource, Criterion, EndpointChoice, ExperimentSpec, GrpcStatusSet,
     HttpChoice, Lengths, Load, LoadShape, OnInconclusive, PlanRecord, Redact, RedactedText, RouteRecord, Spin,
     StatusSet, Terms,
 };
@@ -118,7 +118,7 @@ fn request(words: &mut CommandLine, plan: &PlanRecord, terms: &Terms<RedactedTex
         }
         (None, None) => {
             words.optional("--lua", terms.script.as_ref().map(|script| &script.file.text));
-            one_request(words, route, terms);
+            request_flags(words, route, terms);
             (&route.ok_status, route.timeout_ns)
         }
     };
@@ -174,7 +174,7 @@ fn replayed(words: &mut CommandLine, replay: &ReplayTerms<RedactedText>) {
 }
 
 /// Adds the flags of a request to a single URL.
-fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
+fn request_flags(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<RedactedText>) {
     let usual = if terms.body.is_some() || route.ok_grpc.is_some() { "POST" } else { "GET" };
     words.optional("--method", Some(&route.method).filter(|method| *method != usual));
     // The credentials in a URL become an `Authorization` header; the URL already contains them.
@@ -188,10 +188,10 @@ fn one_request(words: &mut CommandLine, route: &RouteRecord, terms: &Terms<Redac
     words.optional("--follow", Some(route.follow).filter(|hops| *hops > 0));
     match &terms.body {
         None => {}
-        Some(BodyFrom::Text) if route.body_bytes == 0 => words.value("--body", ""),
-        Some(BodyFrom::Text) => words.value("--body", route.body_text()),
-        Some(BodyFrom::Input) => words.value("--body", "-"),
-        Some(BodyFrom::File(path)) => words.value("--body", format!("@{}", path.text)),
+        Some(BodySource::Text) if route.body_bytes == 0 => words.value("--body", ""),
+        Some(BodySource::Text) => words.value("--body", route.body_text()),
+        Some(BodySource::Input) => words.value("--body", "-"),
+        Some(BodySource::File(path)) => words.value("--body", format!("@{}", path.text)),
     }
 }
 
@@ -216,7 +216,7 @@ fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redacted
             words.optional("--stop-if", run.stop_if.as_ref());
             let load = &run.plan.load;
             if !matches!(load.shape, LoadShape::Given { .. }) {
-                one_load(words, load);
+                load_flags(words, load);
             }
         }
         ExperimentSpec::Sweep(sweep) => {
@@ -275,7 +275,7 @@ fn study(words: &mut CommandLine, asked: &ExperimentSpec, terms: &Terms<Redacted
     }
 }
 
-fn one_load(words: &mut CommandLine, load: &Load) {
+fn load_flags(words: &mut CommandLine, load: &Load) {
     let name = if load.shape.is_open() { "--rate" } else { "--concurrency" };
     words.value(name, load.shape.curve());
     words.optional("--requests", load.requests_max);
@@ -332,8 +332,8 @@ fn generator(words: &mut CommandLine, load: &Load, asked: &ExperimentSpec, terms
             asked.blocks().map_or(Arrivals::Constant, |blocks| blocks.arrivals)
         }
     };
-    // The arrivals are written only if they are not the default: random for a search, evenly spaced
-    // for any other load.
+    // The spacing of arrivals is written only if it differs from the default: random for a search,
+    // even for any other load.
     let is_search = matches!(asked, ExperimentSpec::Find(_) | ExperimentSpec::Explain(_) | ExperimentSpec::Overload(_));
     words.switch("--arrivals=poisson", arrivals == Arrivals::Poisson && !is_search);
     words.switch("--arrivals=constant", arrivals == Arrivals::Constant && is_search);
@@ -388,7 +388,7 @@ fn url(plan: &PlanRecord) -> String {
     }
 }
 
-/// Formats a share as a percentage that parses back to an equal value.
+/// Formats a share as a percentage. Parsing the text gives an equal value.
 fn percent(share: f64) -> String {
     let digits = format!("{:.9}", share * 100.0);
     format!("{}%", digits.trim_end_matches('0').trim_end_matches('.'))

@@ -1,25 +1,27 @@
-//! The state of a running study in words: the current step and its reason ([`StudyStatus`]), and a
-//! row for each result ([`OutcomeRow`]).
+//! Describes the state of a running study in words: the current step and its reason
+//! ([`StudyStatus`]), and a row for each result ([`OutcomeRow`]).
 //!
 //! Not here: the terminal, and the figures of the current load (`progress`).
 
 use crate::explain::prediction_text;
 use crate::find::{search_text, trial_heading, trial_line};
 use crate::format;
-use crate::prove::{ladder_heading, ladder_line, ladder_standing, prove_heading, prove_line, prove_standing};
+use crate::prove::{
+    comparison_progress_text, ladder_heading, ladder_line, ladder_progress_text, prove_heading, prove_line,
+};
 use crate::run::load_text;
 use plimsoll_analysis::prove::looks;
 use plimsoll_analysis::study::blocks::BlocksStatus;
 use plimsoll_analysis::study::explain::HoldLevel;
-use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, turn_of_sides};
+use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, side_turn_index};
 use plimsoll_analysis::study::search::planned_tag;
 use plimsoll_analysis::study::{Comparison, Explain, History, Search, Study, TrialPlan};
 use plimsoll_model::intervention::varied_number;
 use plimsoll_model::{ArmIndex, ExperimentSpec, Intervention, Lengths, Purpose, SweepSpec};
 
-/// The number of blocks of a comparison after which the log gets a row, in addition to a row at
-/// each planned look.
-const BLOCKS_A_ROW: usize = 20;
+/// The number of blocks of a comparison after which the log gets a row. The log also gets a row at
+/// each planned interim test.
+const BLOCKS_BETWEEN_LOG_ROWS: usize = 20;
 
 /// The description of the current step of a study.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -28,12 +30,12 @@ pub struct StudyStatus {
     pub doing: String,
     /// The reason for the step; empty if it needs none.
     pub why: String,
-    /// Maximum length of the study in s; `None`: not known.
+    /// The maximum length of the study in s; `None`: not known.
     pub total_s: Option<f64>,
 }
 
-/// Describes the load `trial` of a study, and why the study makes it. `standing`: the interim
-/// result of a comparison, which is the reason there.
+/// Describes the load `trial` of a study, and why the study makes this load. For a comparison the
+/// reason is the interim result, `standing`.
 pub fn study_status(
     study: &Study,
     trial: &TrialPlan,
@@ -58,7 +60,7 @@ pub fn study_status(
         }
         Study::Find(search) if trial.tag == planned_tag() => {
             let doing = format!("testing the rate with headroom: {}", load_text(&trial.plan));
-            ((doing, "the line less the headroom".to_owned()), Some(search.whole_ns()))
+            ((doing, "the load line minus the headroom".to_owned()), Some(search.whole_ns()))
         }
         Study::Find(search) => (trial_text(search, trial, history), Some(search.whole_ns())),
         Study::Explain(explain) => (explain_text(explain, trial, history), Some(explain.budget_ns)),
@@ -82,7 +84,7 @@ fn block_text(trial: &TrialPlan) -> String {
     }
 }
 
-/// Describes a trial of a search, and why the search makes it.
+/// Describes a trial of a search, and why the search makes this trial.
 fn trial_text(search: &Search, trial: &TrialPlan, history: &History) -> (String, String) {
     search_text(trial.tag.purpose, &trial.plan, search.so_far(history.elapsed_ns))
 }
@@ -90,7 +92,7 @@ fn trial_text(search: &Search, trial: &TrialPlan, history: &History) -> (String,
 fn explain_text(explain: &Explain, trial: &TrialPlan, history: &History) -> (String, String) {
     let load = load_text(&trial.plan);
     if let Some(level) = HoldLevel::from_tag(&trial.tag) {
-        let why = "the changes from a low load to past the line show the bottleneck";
+        let why = "the changes from a low load to past the load line show the bottleneck";
         return (format!("holding {}: {load}", level.text()), why.to_owned());
     }
     if let Some(intervention) = Intervention::from_tag(&trial.tag) {
@@ -110,20 +112,20 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
         None => {
             let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
             let doing = format!("profiling at {rate} {counted}/s ({})", asked.profile_name(&trial.tag));
-            (doing, "after the measurement, so that profiles do not disturb it")
+            (doing, "after the measurement, so that profiles do not disturb the measurement")
         }
         Some(arm) => {
-            let turn = turn_of_sides(&trial.tag).map_or(0, |turn| turn + 1);
+            let turn = side_turn_index(&trial.tag).map_or(0, |turn| turn + 1);
             let doing = format!("profile {turn} of {TURNS_OF_SIDES}: {}", arm.letter());
-            (doing, "after the blocks, so that profiles do not disturb them")
+            (doing, "after the blocks, so that profiles do not disturb the blocks")
         }
     };
     let total_s = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64 / 1e9;
     StudyStatus { doing, why: why.to_owned(), total_s: Some(total_s) }
 }
 
-/// Formats the line that announces profiling. A study of one target has a line before each such
-/// load. A comparison has a line before the first such load only, and `None` after that.
+/// Formats the line that announces a load with profiling. A study of one target has a line before
+/// each such load. A comparison has a line only before the first such load, and `None` after that.
 pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, history: &History) -> Option<String> {
     let load = &trial.plan.load;
     let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
@@ -171,14 +173,14 @@ fn block_row(comparison: &Comparison, history: &History, columns: Option<usize>)
     let (heading, line, standing) = match (&stand, comparison.rules()) {
         (BlocksStatus::Proof(standing, enough_ns), Some(rules)) => {
             let line = prove_line(history.elapsed_ns, rules, standing);
-            (prove_heading(), line, prove_standing(rules, standing, *enough_ns))
+            (prove_heading(), line, comparison_progress_text(rules, standing, *enough_ns))
         }
         (BlocksStatus::Ladder(ladder), _) => {
-            (ladder_heading(), ladder_line(history.elapsed_ns, ladder, columns), ladder_standing(ladder))
+            (ladder_heading(), ladder_line(history.elapsed_ns, ladder, columns), ladder_progress_text(ladder))
         }
         (BlocksStatus::Proof(..), None) => return OutcomeRow::default(),
     };
     let number = comparison.blocks().len();
-    let has_row = looks::interim(stand.blocks()).is_some() || number.is_multiple_of(BLOCKS_A_ROW);
+    let has_row = looks::interim(stand.blocks()).is_some() || number.is_multiple_of(BLOCKS_BETWEEN_LOG_ROWS);
     OutcomeRow { row: has_row.then_some((heading, line)), standing: Some(standing) }
 }

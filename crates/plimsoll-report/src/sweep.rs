@@ -19,18 +19,18 @@ use plimsoll_model::Experiment;
 
 /// The maximum number of levels in one latency chart: there are five colours for lines.
 const CURVES_MAX: usize = 5;
-/// The minimum ratio between the goodput of the last level and the level before from which goodput
-/// may still grow.
+/// If the goodput of the last level exceeds that of the level before by at least this ratio, more
+/// users may give more goodput.
 const GROWING: f64 = 1.1;
 
-/// The words before the reason why the machine was disturbed during a level.
+/// The words with which the remark about a disturbed machine begins in the row of a level.
 pub(crate) const REMARK: &str = "for the machine in its state then: ";
 
-/// The widths of the columns: 78 columns in all with their gaps, so that a terminal of 80 shows a
-/// level in one line.
+/// The widths of the table's columns in characters. With gaps the total is 78, so that a terminal
+/// of 80 columns shows a level in one line.
 const WIDTHS: [usize; 9] = [9, 10, 6, 8, 8, 8, 8, 5, 8];
 
-/// Formats a row in lines of at most `columns` characters. Cells without space move to the next
+/// Formats a row in lines of at most `columns` characters. Cells that do not fit move to the next
 /// line, to the right of the column of users.
 fn row(cells: [&str; 9], columns: Option<usize>) -> String {
     let mut lines = vec![String::new()];
@@ -135,7 +135,7 @@ pub(crate) fn sweep_answer(found: &SweepFinding) -> String {
     let growing = matches!((most, before), (Some(most), Some(before)) if most.load == peak.load && most.rps > before.rps * GROWING);
     let end = match (limited, growing) {
         (true, _) => "; the server's own peak is higher",
-        (false, true) => "; goodput was still growing there: more users may give more",
+        (false, true) => "; goodput was still growing: more users may give a higher peak",
         (false, false) => "",
     };
     let peak_text = format!("peak: {} requests/s with {}", rate(peak.rps), users(peak.load));
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn the_answer_names_the_users_that_made_it() {
+    fn the_sweep_answer_names_its_number_of_users() {
         for (loads, expect) in [
             (
                 vec![(1, 1000), (4, 6480), (8, 6490), (16, 6400)],
@@ -339,8 +339,8 @@ mod tests {
             ),
             (
                 vec![(1, 1000), (2, 2000)],
-                "peak: 2 000 requests/s with 2 users; fewer users do not reach 95 % of the peak; goodput was \
-                 still growing there: more users may give more",
+                "peak: 2 000 requests/s with 2 users; fewer users do not reach 95 % of the peak; goodput was still \
+                 growing: more users may give a higher peak",
             ),
             (vec![(1, 1000)], "peak: 1 000 requests/s with 1 user; fewer users do not reach 95 % of the peak"),
             (vec![(1, 0)], "no request succeeded at any level"),
@@ -354,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_fit_a_terminal_of_80() {
+    fn sweep_rows_fit_80_columns() {
         let load = load(50_000, 1_234_560);
         let mut wide = SweepLevel::measured(&load).expect("the same load all along");
         if let Ok(figures) = &mut wide.outcome {

@@ -21,7 +21,7 @@ pub fn route_tables(levels: &[SweepLevel]) -> Result<Vec<(String, String)>, usiz
         return Err(routes.len());
     }
     let table =
-        |(number, route): (usize, RouteDat)| (format!("_{number}-{}.dat", file_word(&route.route)), route.lines);
+        |(number, route): (usize, RouteDat)| (format!("_{number}-{}.dat", file_name_part(&route.route)), route.lines);
     Ok((1..).zip(routes).map(table).collect())
 }
 
@@ -41,7 +41,7 @@ pub fn sweep_charts(experiment: &Experiment, levels: &[SweepLevel]) -> Vec<(&'st
 
 /// Converts a route's name to a part of a file name: its letters and digits, joined by `-`, at most
 /// [`WORD_CHARS_MAX`] characters.
-fn file_word(name: &str) -> String {
+fn file_name_part(name: &str) -> String {
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     words.collect::<Vec<_>>().join("-").chars().take(WORD_CHARS_MAX).collect()
 }
@@ -51,7 +51,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_route_has_a_name_that_files_may_have() {
+    fn route_names_become_valid_file_names() {
         for (name, expect) in [
             ("list", "list"),
             ("GET /items/{}", "GET-items"),
@@ -61,7 +61,7 @@ mod tests {
             ("", ""),
             (&"x".repeat(300), &"x".repeat(40)),
         ] {
-            assert_eq!(file_word(name), expect);
+            assert_eq!(file_name_part(name), expect);
         }
     }
 }

@@ -1,15 +1,15 @@
-//! Tables on a terminal. Columns are side by side if they fit. Otherwise long text is wrapped
-//! inside its column, rows become columns, or the table is split into several tables. Nothing is
-//! cut.
+//! Formats tables for a terminal. Columns are side by side if they fit. Otherwise long text is
+//! wrapped inside its column, rows become columns, or the table is split into several tables. Text
+//! is never cut.
 //!
 //! Not here: the content of a table.
 
 use crate::wrap::{widest_atom, width, wrap};
 
 /// The minimum width of a text column in characters that stays readable when its text is wrapped.
-const BREAKABLE: usize = 20;
+const WRAPPED_COLUMN_WIDTH_MIN: usize = 20;
 /// The maximum number of rows that stay readable when rows become columns.
-const TURNED_MAX: usize = 8;
+const TRANSPOSED_ROWS_MAX: usize = 8;
 
 /// Formats a table in lines of at most `columns` characters. Only a single word can exceed this
 /// width.
@@ -19,14 +19,14 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
     let Some(columns) = columns.filter(|columns| grid.total(&grid.natural) > *columns) else {
         return grid.render(&grid.natural, usize::MAX);
     };
-    let breakable = |column: usize| !grid.right[column] && grid.natural[column] >= BREAKABLE;
+    let breakable = |column: usize| !grid.right[column] && grid.natural[column] >= WRAPPED_COLUMN_WIDTH_MIN;
     if let Some(widths) = grid.fitting_widths(columns, breakable) {
         return grid.render(&widths, columns);
     }
     let turned: Vec<Vec<String>> = (0..headings.len())
         .map(|column| grid.lines.iter().map(|line| line.get(column).cloned().unwrap_or_default()).collect())
         .collect();
-    if rows.len() <= TURNED_MAX {
+    if rows.len() <= TRANSPOSED_ROWS_MAX {
         let turned = Grid::new(turned.iter().map(Vec::as_slice).collect());
         if turned.total(&turned.natural) <= columns {
             return turned.render(&turned.natural, columns);
@@ -35,13 +35,14 @@ pub fn table(headings: &[String], rows: &[Vec<String>], columns: Option<usize>) 
     if let Some(widths) = grid.fitting_widths(columns, |_| true) {
         return grid.render(&widths, columns);
     }
-    split(&grid, columns).unwrap_or_else(|| stacked(&grid, columns))
+    split(&grid, columns).unwrap_or_else(|| rows_as_lines(&grid, columns))
 }
 
 struct Grid<'a> {
     /// The lines of the table: the headings first, then the rows.
     lines: Vec<&'a [String]>,
-    /// Whether each column is flush right. Columns of numbers are, so that their digits align.
+    /// Whether each column is flush right. Columns of numbers are flush right, so that their digits
+    /// align.
     right: Vec<bool>,
     natural: Vec<usize>,
 }
@@ -71,7 +72,7 @@ impl<'a> Grid<'a> {
     fn least(&self, column: usize) -> usize {
         let cells = self.lines.iter().filter_map(|line| line.get(column));
         let widest = cells.map(|cell| widest_atom(cell)).max().unwrap_or(0);
-        if self.is_last(column) && !self.right[column] { widest.min(BREAKABLE) } else { widest }
+        if self.is_last(column) && !self.right[column] { widest.min(WRAPPED_COLUMN_WIDTH_MIN) } else { widest }
     }
 
     /// Returns widths that fit into `columns`, or `None` if there are none. Only columns for which
@@ -132,7 +133,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
             taken += grid.natural[next] + 2;
             next += 1;
         }
-        // A column that is too wide for the line still gets its own table.
+        // A column that is too wide for the line still gets a separate table.
         next = next.max(from + 1);
         let cells = |line: &&[String]| {
             let chosen = std::iter::once(0).chain(from..next);
@@ -150,7 +151,7 @@ fn split(grid: &Grid, columns: usize) -> Option<String> {
 }
 
 /// Formats each row as several lines, each with a heading and its value.
-fn stacked(grid: &Grid, columns: usize) -> String {
+fn rows_as_lines(grid: &Grid, columns: usize) -> String {
     let mut out = String::new();
     let headings = grid.lines.first().copied().unwrap_or_default();
     let label = headings.iter().map(|heading| width(heading)).max().unwrap_or(0);
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_fit() {
+    fn tables_fit_the_terminal() {
         let rows: &[&[&str]] = &[&["a", "1 ms", "fail: the server fell behind by 10 %"], &["bb", "10 ms", "pass"]];
         for (columns, expect) in [
             (60, "  kind    p50  verdict\n  a      1 ms  fail: the server fell behind by 10 %\n  bb    10 ms  pass\n"),
@@ -204,7 +205,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_table_is_wider_than_its_words_ask_for(
+        fn no_table_is_wider_than_its_words_require(
             cells in prop::collection::vec(prop::collection::vec("([a-z]{1,9}|[0-9]{1,4} ms| |[a-z]{1,7} [a-z]{1,9} [a-z]{1,9})", 5), 2..14),
             columns in 30..120usize,
         ) {

@@ -1,4 +1,4 @@
-//! Reports as text for a terminal: columns of characters, and colours only on request.
+//! Renders reports as text for a terminal, in colours only on request.
 
 use crate::block::{Report, ReportBlock, Tone};
 use crate::tabular::table;
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_fit_their_width() {
+    fn text_lines_fit_the_width() {
         let mut report = Report::default();
         report
             .text(Tone::Warning, "a sentence of some more words than fit")
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_become_lines() {
+    fn report_blocks_become_lines() {
         let mut report = Report::default();
         report.text(Tone::Warning, "look out").text(Tone::Answer, "yes");
         report.facts(vec![("a", "1".into()), ("long", "2".into())]);

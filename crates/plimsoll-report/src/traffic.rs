@@ -1,4 +1,4 @@
-//! The analysis of access logs as text, and as a page with charts.
+//! Renders the analysis of access logs as text, and as a page with charts.
 //!
 //! Not here: the JSON document (`traffic_json`).
 
@@ -28,9 +28,9 @@ pub struct LogSummary {
 pub struct TrafficContext<'a> {
     /// The log files.
     pub logs: &'a [LogSummary],
-    /// Number of lines that are not empty.
+    /// The number of lines that are not empty.
     pub lines_read: u64,
-    /// Number of lines that could not be parsed.
+    /// The number of lines that could not be parsed.
     pub lines_unparsed: u64,
     /// The first line that could not be parsed: its place, and its first characters.
     pub first_unparsed: Option<(&'a str, &'a str)>,
@@ -43,16 +43,17 @@ pub(crate) fn stamps(stamp: Stamp) -> &'static str {
     }
 }
 
-pub(crate) fn share_of(part: u64, whole: u64) -> f64 {
+pub(crate) fn share_text_of(part: u64, whole: u64) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
 /// Formats a part of a whole as a percentage.
 fn percent(part: u64, whole: u64) -> String {
-    format::share(share_of(part, whole))
+    format::share(share_text_of(part, whole))
 }
 
-/// Formats the result as one sentence: the number of requests, their duration, and their rates.
+/// Formats the result of the analysis as one sentence: the number of requests, the time that they
+/// span, and their rates.
 fn answer(figures: &Figures) -> String {
     let span = format::duration(figures.span_ns as f64);
     let mean = format::rate(figures.rate_mean_rps());
@@ -77,7 +78,7 @@ pub(crate) fn doubts(figures: &Figures, context: &TrafficContext) -> Doubts {
     }
     if figures.late > 0 {
         let text = format!(
-            "{} requests are more than {} min older than the line above: rates, dispersion and concurrency leave \
+            "{} requests are more than {} min older than the previous line: rates, dispersion and concurrency leave \
              them out",
             format::count(figures.late),
             WINDOW_S / 60
@@ -193,7 +194,7 @@ fn facts(figures: &Figures, context: &TrafficContext) -> Vec<(&'static str, Stri
     if let Some((_, most)) = figures.clients.first() {
         let some = if figures.clients_error_max > 0 { "more than " } else { "" };
         let count = format::count(figures.clients.len() as u64);
-        facts.push(("clients", format!("{some}{count}; the first has {}", percent(*most, whole))));
+        facts.push(("clients", format!("{some}{count}; the first such line has {}", percent(*most, whole))));
     }
     let sessions = &figures.sessions;
     if sessions.requests.count() > 0 {
@@ -298,8 +299,8 @@ fn time_panels(figures: &Figures) -> Vec<Panel> {
     panels
 }
 
-/// Returns two lines over the width of the windows: the index of dispersion (variance over mean of
-/// the counts), and 1 for independent arrivals.
+/// Returns two lines of a chart over the width of the windows. One is the index of dispersion
+/// (variance over mean of the counts). The other is 1, its value for independent arrivals.
 fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     let seconds = |width_ns: u64| width_ns as f64 / 1e9;
     let points = figures.dispersion.iter().filter_map(|(width, index)| Some((seconds(*width), (*index)?)));
@@ -307,8 +308,8 @@ fn dispersion_lines(figures: &Figures) -> Vec<Line> {
     vec![Line { name: "this log".into(), points: points.collect() }, Line { name: "chance".into(), points: chance }]
 }
 
-/// Returns the number of requests of each id by its rank, and a line for Zipf's law if its exponent
-/// could be fitted.
+/// Returns a line with the number of requests of each id by its rank. If the exponent could be
+/// fitted, a second line shows Zipf's law.
 fn popularity_lines(popularity: &Popularity) -> Vec<Line> {
     let counts = &popularity.counts;
     // The chosen ranks are evenly spaced on a log axis.
@@ -372,7 +373,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.heading("Popularity");
         let text = popularity_text(popularity).unwrap_or_else(|| {
             let endpoint = endpoint_text(&popularity.method, &popularity.template);
-            format!("Ids of {endpoint}: too few requests of each to fit a distribution")
+            format!("Ids of {endpoint}: too few requests for each id to fit a distribution")
         });
         report.text(Tone::Plain, text);
         let lines = popularity_lines(popularity);

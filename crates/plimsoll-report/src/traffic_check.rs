@@ -1,5 +1,5 @@
-//! The output of `plimsoll check`, which shows what a traffic file would send: its requests by
-//! weight, and the first requests in full.
+//! Renders the output of `plimsoll check`, which shows what a traffic file would send: its requests
+//! by weight, and the first requests in full.
 //!
 //! Not here: choosing the first requests, and parsing the file.
 
@@ -28,7 +28,7 @@ pub struct CheckedRequest<'a> {
 pub struct TrafficCheck<'a> {
     /// The content of the traffic file.
     pub traffic: &'a Traffic,
-    /// Whether the HTTP version depends on the offer of the server.
+    /// Whether the HTTP version is negotiated with the server.
     pub chooses_http: bool,
     /// Whether a schema of the gRPC messages is known.
     pub has_schema: bool,
@@ -55,11 +55,11 @@ pub fn check_text(check: &TrafficCheck) -> String {
     };
     match (is_grpc, has_schema) {
         (true, true) => text.push_str("calls over HTTP/2; their bodies, shown as JSON, fit their message types"),
-        (true, false) => {
-            text.push_str("calls over HTTP/2; their bodies are shown as JSON (--proto or --descriptor-set checks them)")
-        }
+        (true, false) => text.push_str(
+            "calls over HTTP/2; their bodies are shown as JSON (--proto or --descriptor-set checks the bodies)",
+        ),
         (false, _) if chooses_http && origin.is_secure() => {
-            text.push_str("over HTTP/2 if the server offers it, else HTTP/1.1 as shown (--http 2 shows HTTP/2)");
+            text.push_str("over HTTP/2 if the server offers HTTP/2, else HTTP/1.1 as shown (--http 2 shows HTTP/2)");
         }
         (false, _) => {}
     }

@@ -4,7 +4,7 @@
 use crate::document::{ByName, value};
 use crate::json::DistributionFields;
 use crate::remedy::spelled;
-use crate::traffic::{TrafficContext, doubts, notes, share_of, stamps};
+use crate::traffic::{TrafficContext, doubts, notes, share_text_of, stamps};
 use plimsoll_analysis::summary::Latency;
 use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::survey::{Figures, GAP_NS};
@@ -20,7 +20,7 @@ fn distribution(histogram: &Histogram) -> Option<DistributionFields> {
     (histogram.count() > 0).then(|| DistributionFields::from(&Latency::from_histogram(histogram)))
 }
 
-/// The document `plimsoll.traffic/1`.
+/// The JSON document `plimsoll.traffic/1` of an analysis of access logs.
 #[derive(Serialize)]
 struct TrafficDocument<'a> {
     schema: &'static str,
@@ -122,9 +122,9 @@ struct SeriesFields {
     requests: Vec<u64>,
 }
 
-/// Renders the document `plimsoll.traffic/1`.
+/// Renders the JSON document `plimsoll.traffic/1` of an analysis of access logs.
 pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
-    let share = |requests: u64| share_of(requests, figures.requests);
+    let share = |requests: u64| share_text_of(requests, figures.requests);
     let endpoints = figures.endpoints.iter().map(|endpoint| EndpointFields {
         template: redact::path(&endpoint.template),
         method: &endpoint.method,

@@ -1,10 +1,10 @@
-//! Makes control characters in foreign text visible. Names of processes, threads and metrics, URLs,
-//! responses of servers and run files can contain such characters. They could control a terminal,
-//! reverse the direction of text, or begin a new line. Here they become visible text: `\x1b`, `\n`,
-//! `\u{202e}`.
+//! Makes control characters in text from other sources visible. Names of processes, threads and
+//! metrics, URLs, responses of servers and run files can contain such characters. Control
+//! characters could change the terminal, reverse the direction of text, or begin a new line. Here
+//! each becomes visible text: `\x1b`, `\n`, `\u{202e}`.
 //!
 //! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
-//! report. Other text for a terminal or a file is converted by [`lines`], and JSON by [`json`].
+//! report. [`lines`] converts other text for a terminal or a file, and [`json`] converts JSON.
 
 pub use plimsoll_model::steering::{is_control_character, lines, visible};
 use serde_json::Value;
@@ -46,7 +46,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn what_steers_is_seen() {
+    fn control_characters_are_made_visible() {
         for (text, one, several) in [
             ("plain, \u{e9}\u{4e2d}\u{1f680}", "plain, \u{e9}\u{4e2d}\u{1f680}", "plain, \u{e9}\u{4e2d}\u{1f680}"),
             ("a\u{1b}[31mb", "a\\x1b[31mb", "a\\x1b[31mb"),
@@ -64,7 +64,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn documents_keep_their_values(text in any::<String>(), steering in "[\\x7f-\\x9f\\u{2028}-\\u{202e}\\u{e0041}]{0,4}") {
+        fn json_documents_keep_their_values(text in any::<String>(), steering in "[\\x7f-\\x9f\\u{2028}-\\u{202e}\\u{e0041}]{0,4}") {
             let document = serde_json::json!({ text.clone() + &steering: [steering + &text, 5] });
             let written = json(&document);
             prop_assert!(!written.contains(|c| is_control_character(c) && c != '\n'));
@@ -72,7 +72,7 @@ mod tests {
         }
 
         #[test]
-        fn no_report_steers_a_terminal(text in any::<String>(), steering in "[\\x00-\\x1f\\x7f-\\x9f\\u{202a}-\\u{202e}]{1,5}") {
+        fn no_report_contains_terminal_control_characters(text in any::<String>(), steering in "[\\x00-\\x1f\\x7f-\\x9f\\u{202a}-\\u{202e}]{1,5}") {
             let text = steering + &text;
             let mut report = Report::default();
             report.text(Tone::Answer, text.clone()).text(Tone::Warning, text.clone()).heading(text.clone());

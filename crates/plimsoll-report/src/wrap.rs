@@ -18,7 +18,7 @@ pub fn widest_atom(text: &str) -> usize {
 }
 
 /// Iterates over the parts of `text` that must stay on one line, without the spaces between them.
-pub fn atoms(text: &str) -> impl Iterator<Item = &str> {
+pub fn unbreakable_parts(text: &str) -> impl Iterator<Item = &str> {
     pieces(text).into_iter().map(|piece| piece.1)
 }
 
@@ -38,8 +38,8 @@ fn line_broken(line: &str, columns: usize, indent: usize) -> String {
     let (mut at, mut begun) = (0, false);
     for (spaces, atom) in pieces(line) {
         let wide = width(atom);
-        // A word that does not fit after the indentation is indented less, so that it does not
-        // exceed the line.
+        // A word that does not fit after the indentation gets less indentation, so that the line
+        // does not become too long.
         let from = if begun && at + spaces + wide > columns {
             out.push('\n');
             at = 0;
@@ -101,7 +101,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn sentences_are_broken_between_words() {
+    fn sentences_wrap_between_words() {
         for (text, columns, indent, expect) in [
             ("short", Some(80), 2, "short"),
             ("a sentence of some more words than fit", None, 0, "a sentence of some more words than fit"),
@@ -118,7 +118,7 @@ mod tests {
                 0,
                 "averyverylongwordthatfitsnowhereatall\nand more",
             ),
-            // A word that does not fit after the indentation is indented less.
+            // A word that does not fit after the indentation gets less indentation.
             ("target  GET http://localhost:8080/items", Some(30), 8, "target  GET\n   http://localhost:8080/items"),
             // A number stays on one line with its digits and its unit.
             ("it was 1 272 of 8.0 %, in 2 m 05 s", Some(10), 0, "it was\n1 272 of\n8.0 %, in\n2 m 05 s"),
@@ -132,7 +132,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_word_stays_whole_and_every_line_fits(
+        fn wrapping_keeps_words_whole_and_fits_every_line(
             words in prop::collection::vec("[a-z0-9%,.]{1,12}", 0..40),
             columns in 1..100usize,
             indent in 0..30usize,

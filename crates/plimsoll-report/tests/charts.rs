@@ -72,7 +72,7 @@ fn trial(rate: f64, p99_ms: f64, verdict: Verdict, work_share: f64) -> TrialOutc
 /// The rows of the live log fit the terminal, and no text is cut. The test uses the same kind of
 /// trials as the charts.
 #[test]
-fn the_live_log_fits_and_nothing_of_it_is_cut() {
+fn the_live_log_fits_without_clipping() {
     let width = |line: &str| line.chars().count();
     let reason = "52.8 % of the requests failed or took longer than 500 ms; 0.1 % may";
     let trial = trial(105_088.0, 536.0, Verdict::Fail, 0.1);
@@ -92,7 +92,7 @@ fn the_live_log_fits_and_nothing_of_it_is_cut() {
 }
 
 #[test]
-fn what_lies_far_beyond_the_line_is_told_at_the_edge() {
+fn trials_beyond_the_axis_are_reported_at_the_edge() {
     let near = findings(1.0);
     let mut far = near.clone();
     far.trials.push(trial(40_000.0, 9_000.0, Verdict::Fail, 0.4));
@@ -159,7 +159,7 @@ fn charts_for_narrow_screens_are_narrow() {
 }
 
 #[test]
-fn what_a_service_carries_is_said_in_words() {
+fn chart_titles_state_the_load_line_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
         let mut found = findings(1.0);
         (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
@@ -345,7 +345,7 @@ fn heading(title: &str) -> Heading {
 const THEMES: [(Theme, &str); 3] = [(Theme::Light, "light"), (Theme::Dark, "dark"), (Theme::Page, "page")];
 
 #[test]
-fn charts_look_as_they_did() {
+fn charts_match_their_stored_images() {
     let (a, b) = (findings(1.0), findings(1.22));
     let one = [NamedSearch { name: "A", findings: &a }];
     let two = [NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b }];
@@ -381,7 +381,7 @@ fn charts_look_as_they_did() {
 }
 
 #[test]
-fn charts_of_nothing_say_so() {
+fn empty_charts_say_so() {
     let mut nothing = findings(1.0);
     nothing.trials.clear();
     let none = NamedLevels { name: "A", levels: &[] };
@@ -448,7 +448,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn no_levels_break_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
+    fn no_combination_of_levels_breaks_a_chart(a in prop::collection::vec(any_level(), 0..6), b in prop::collection::vec(any_level(), 0..6)) {
         let recorded = [NamedLevels { name: "A", levels: &a }, NamedLevels { name: "B", levels: &b }];
         let c = LoadUnit::Concurrency;
         well_formed(&throughput_chart(&heading::throughput(c, &a, ""), c, &a, Theme::Light));
@@ -458,14 +458,14 @@ proptest! {
     }
 
     #[test]
-    fn no_search_breaks_its_picture(a in any_findings(), b in any_findings()) {
+    fn no_search_breaks_its_chart(a in any_findings(), b in any_findings()) {
         let (a, b) = (NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b });
         well_formed(&find_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
         well_formed(&find_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
     }
 
     #[test]
-    fn no_blocks_break_a_picture(goodputs in prop::collection::vec((any_value(), any_value()), 0..14)) {
+    fn no_combination_of_blocks_breaks_a_chart(goodputs in prop::collection::vec((any_value(), any_value()), 0..14)) {
         let blocks: Vec<Block> = goodputs.iter().map(|(a, b)| block(&[*a, *b], (*a == 1.0).then_some("x"))).collect();
         let (proof, narrowing) = a_proof(&blocks);
         let compared = ComparedBlocks { proof: &proof, blocks: &blocks, narrowing: &narrowing };
@@ -476,7 +476,7 @@ proptest! {
     }
 
     #[test]
-    fn no_points_break_a_chart(points in prop::collection::vec((any_value(), any_value()), 0..12), count in 0..u64::MAX) {
+    fn no_combination_of_points_breaks_a_chart(points in prop::collection::vec((any_value(), any_value()), 0..12), count in 0..u64::MAX) {
         let line = |name: &str| Line { name: name.into(), points: points.clone() };
         let both = [line("a"), line("b")];
         well_formed(&percentile_chart(&heading("x"), &both, Theme::Light));

@@ -4,11 +4,11 @@
 /// The reason why a script cannot continue.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ScriptError {
-    /// The script cannot be loaded; contains script, line and message.
+    /// The script cannot be loaded; the value has script, line and message.
     #[error("{0}")]
     Load(String),
     /// Scripts are not supported: this plimsoll was built without Lua.
-    #[error("this plimsoll was built without Lua: build it with the feature luajit, or with lua51")]
+    #[error("this plimsoll was built without Lua: build plimsoll with the feature luajit, or with lua51")]
     NoLua,
     /// One of the script's functions failed with a Lua error.
     #[error("{hook}(): {message}")]
@@ -18,7 +18,7 @@ pub enum ScriptError {
         /// Script, line and error message.
         message: String,
     },
-    /// The text that `request()` returned is no HTTP request.
+    /// The text that `request()` returned is not an HTTP request.
     #[error("request() returned no HTTP request: {reason} at {line}:{column}")]
     Request {
         /// The reason, in the words of wrk.
@@ -33,7 +33,7 @@ pub enum ScriptError {
     Endless {
         /// The function that does not return.
         hook: HookName,
-        /// Time in seconds since the function began.
+        /// The time in seconds since the function began.
         seconds: u64,
     },
     /// No address of the host accepted a connection.
@@ -103,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hooks_are_found_by_their_number() {
+    fn script_hooks_are_found_by_number() {
         assert!(HookName::ALL.iter().enumerate().all(|(at, hook)| *hook as usize == at));
     }
 }

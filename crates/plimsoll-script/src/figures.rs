@@ -1,8 +1,8 @@
 //! The objects `latency` and `requests` that a script's `done` receives: distinct values with their
 //! counts.
 //!
-//! Not here: measuring the values. Errors of wrk are corrected: the 100th percentile is the largest
-//! value, and values are not changed afterwards.
+//! Two errors of wrk are corrected: the 100th percentile is the largest value, and values are not
+//! changed afterwards. Not here: measuring the values.
 
 /// Measured values, each with its number of occurrences.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -18,8 +18,8 @@ pub struct ScriptFigures {
 
 impl ScriptFigures {
     /// Builds the figures from values with counts, in any order. Minimum, maximum, mean and
-    /// deviation are computed from these values. [`with_exact`](Self::with_exact) can correct
-    /// minimum and maximum.
+    /// deviation are computed from these values. [`set_exact_extremes`](Self::set_exact_extremes)
+    /// can correct minimum and maximum.
     pub fn new(values: impl IntoIterator<Item = (u64, u64)>) -> ScriptFigures {
         let mut all: Vec<(u64, u64)> = values.into_iter().filter(|(_, count)| *count > 0).collect();
         all.sort_unstable();
@@ -42,46 +42,46 @@ impl ScriptFigures {
         }
     }
 
-    /// Sets the exact minimum and maximum, for values that are those of histogram classes.
-    pub fn with_exact(mut self, min: u64, max: u64) -> ScriptFigures {
+    /// Sets the exact minimum and maximum. Needed if the values are rounded to histogram classes.
+    pub fn set_exact_extremes(mut self, min: u64, max: u64) -> ScriptFigures {
         if self.count > 0 {
             (self.min, self.max) = (min, max);
         }
         self
     }
 
-    /// Number of all values; equal values count repeatedly.
+    /// Returns the number of all values. Each occurrence of equal values counts.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The largest value; 0 without values.
+    /// Returns the largest value; 0 without values.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The smallest value; 0 without values.
+    /// Returns the smallest value; 0 without values.
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// Number of distinct values.
+    /// Returns the number of distinct values.
     pub fn distinct(&self) -> usize {
         self.values.len()
     }
 
-    /// Mean of the values; 0 without values.
+    /// Returns the mean of the values; 0 without values.
     pub fn mean(&self) -> f64 {
         self.mean
     }
 
-    /// Sample standard deviation of the values.
+    /// Returns the sample standard deviation of the values.
     pub fn stdev(&self) -> f64 {
         self.stdev
     }
 
-    /// Returns the value that `percent` percent of all values do not exceed. It is the value of
-    /// rank `round(percent / 100 * count + 0.5)`, at most the last one.
+    /// Returns the value that `percent` percent of all values do not exceed. Its rank is
+    /// `round(percent / 100 * count + 0.5)`, at most that of the last value.
     pub fn percentile(&self, percent: f64) -> u64 {
         let rank = (percent / 100.0 * self.count as f64 + 0.5).round().max(0.0) as u64;
         let mut up_to = 0;
@@ -94,12 +94,12 @@ impl ScriptFigures {
         self.max
     }
 
-    /// Number of values that do not exceed `value`.
+    /// Returns the number of values that do not exceed `value`.
     pub fn up_to(&self, value: u64) -> u64 {
         self.values.iter().take_while(|(other, _)| *other <= value).map(|(_, count)| count).sum()
     }
 
-    /// Percentage of values within `n` standard deviations of the mean, 0 to 100.
+    /// Returns the percentage (0 to 100) of values within `n` standard deviations of the mean.
     pub fn within_stdev_percent(&self, n: f64) -> f64 {
         let (lower, upper) = (self.mean - n * self.stdev, self.mean + n * self.stdev);
         let within = |value: u64| (lower..=upper).contains(&(value as f64));
@@ -107,7 +107,7 @@ impl ScriptFigures {
         if self.count == 0 { 0.0 } else { sum as f64 / self.count as f64 * 100.0 }
     }
 
-    /// Returns the i-th distinct value, from 1, and its count; zeroes beyond the last one.
+    /// Returns the i-th distinct value, from 1, and its count; zeros beyond the last value.
     pub(crate) fn nth(&self, i: f64) -> (f64, f64) {
         let at = (i >= 1.0).then(|| i as usize - 1);
         at.and_then(|at| self.values.get(at)).map_or((0.0, 0.0), |(value, count)| (*value as f64, *count as f64))
@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_values_that_were_seen() {
+    fn percentiles_are_recorded_values() {
         let figures = ScriptFigures::new([(30, 1), (10, 5), (20, 3), (10, 1), (40, 0)]);
         assert_eq!((figures.count(), figures.min, figures.max()), (10, 10, 30));
         assert_eq!([0.0, 50.0, 60.0, 90.0, 100.0, 150.0].map(|p| figures.percentile(p)), [10, 10, 20, 30, 30, 30]);

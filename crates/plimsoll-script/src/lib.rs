@@ -2,10 +2,10 @@
 //! `setup`, `init`, `delay`, `request`, `response`, `done` and the table `wrk`. Scripts written for
 //! wrk run unchanged.
 //!
-//! A [`Script`] is created from a [`Program`] and begun. It then writes requests through one
-//! [`ScriptAuthor`] for each worker, and a [`PulseWatch`] detects functions that do not end. This
-//! crate must not depend on sockets (a [`Reach`] looks up names and connects), on the command line,
-//! on how a load is executed, or on presentation.
+//! A [`Script`] is created from a [`Program`] and started. The script then writes requests through
+//! one [`ScriptAuthor`] for each worker, and a [`HungCallWatch`] detects functions that do not end.
+//! This crate must not depend on sockets (a [`ScriptNetwork`] looks up names and connects), on the
+//! command line, on how a load is executed, or on presentation.
 
 #![deny(unsafe_code)]
 // Without the feature `lua`, code that only Lua calls has no caller.
@@ -20,7 +20,7 @@ mod reach;
 pub mod run_figures;
 mod summary;
 
-// Both modules have the same public items, one for builds with Lua and one for builds without.
+// Both modules have the same public items: one module for builds with Lua, one for builds without.
 #[cfg(feature = "lua")]
 mod script;
 #[cfg(not(feature = "lua"))]
@@ -30,10 +30,10 @@ mod script;
 pub use failure::{HookName, ScriptError};
 pub use figures::ScriptFigures;
 pub use program::{Dialect, Program};
-pub use pulse::{HungFunction, PulseWatch};
-pub use reach::Reach;
+pub use pulse::{HungCallWatch, HungFunction};
+pub use reach::ScriptNetwork;
 pub use script::{Script, ScriptAuthor};
 pub use summary::ScriptSummary;
 
-/// Default limit of memory for one Lua state of a script, bytes (2 GiB).
+/// The default memory limit for one Lua state of a script, bytes (2 GiB).
 pub const MEMORY_BYTES_MAX: usize = 2 << 30;

@@ -1,6 +1,6 @@
-//! Counts the HTTP messages in a text, and finds the first place that is not HTTP, with wrk's error
-//! texts. The text that `request()` returns is sent unchanged, but the number of expected responses
-//! must be known.
+//! Counts the HTTP messages in the text that a script's `request()` returns, because the number of
+//! expected responses must be known. Also finds the first place that is not HTTP, with wrk's error
+//! texts. The text itself is sent unchanged.
 //!
 //! The first text is checked with all rules ([`survey`]); each later batch is only counted
 //! ([`count`]). Not here: how a server interprets the text.
@@ -85,7 +85,7 @@ pub fn survey(batch: &mut Batch) -> Result<(), Flaw> {
     })
 }
 
-/// Counts the messages of `batch.bytes`, as far as they can be parsed; at least one.
+/// Counts the messages in `batch.bytes` that can be parsed; the result is at least 1.
 pub fn count(batch: &mut Batch) {
     if survey(batch).is_err() && batch.heads_only.is_empty() {
         // The text is sent unchanged, and one response is expected.
@@ -95,7 +95,8 @@ pub fn count(batch: &mut Batch) {
 
 struct MessageReading<'a> {
     bytes: &'a [u8],
-    /// Position in the text: everything before is valid. After an error, it is the invalid byte.
+    /// The position in the text; all earlier bytes are valid. After an error, the byte at this
+    /// position is invalid.
     at: usize,
 }
 
@@ -296,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_are_counted() {
+    fn script_messages_are_counted() {
         let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let head = "HEAD /x?y HTTP/1.0\r\n\r\n";
         let post = "POST / HTTP/1.1\nContent-Length: 3 \n\nabc";
@@ -316,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn flaws_have_wrks_words_and_a_place() {
+    fn script_errors_match_wrk_and_have_a_position() {
         for (text, expect) in [
             ("", "incomplete request at 1:1"),
             ("GET / HTTP/1.1\r\n", "incomplete request at 2:1"),
@@ -339,7 +340,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(bytes in proptest::collection::vec(prop_oneof![
+        fn any_input_is_handled_without_a_panic(bytes in proptest::collection::vec(prop_oneof![
             any::<u8>(), Just(b'\r'), Just(b'\n'), Just(b' '), Just(b':'), Just(b'0')], 0..200), start in 0..4usize) {
             let starts = ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: ", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"];
             let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), ..Batch::default() };

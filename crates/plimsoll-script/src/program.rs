@@ -1,11 +1,12 @@
-//! A script before it is executed: its text, its arguments, and its URL. Plain data.
+//! Describes a script before it is executed: its text, its arguments, and its URL, as plain data.
 
 /// A script with its URL, arguments and limits.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Program {
     /// The script's name in messages.
     pub name: String,
-    /// The script's text; `None`: only the table `wrk` exists, which sends one request repeatedly.
+    /// The script's text. `None` if there is only the table `wrk`, which sends one request
+    /// repeatedly.
     pub text: Option<Vec<u8>>,
     /// The value of `wrk.scheme`.
     pub scheme: String,
@@ -21,9 +22,10 @@ pub struct Program {
     pub args: Vec<String>,
     /// The tool whose behaviour applies where wrk and wrk2 differ.
     pub dialect: Dialect,
-    /// Whether `os.exit` ends the whole program, as in wrk. Otherwise it is an error of the script.
+    /// Whether `os.exit` ends the whole program, as in wrk. Otherwise a call of `os.exit` is an
+    /// error of the script.
     pub may_exit: bool,
-    /// Limit of memory for each Lua state of the script, bytes.
+    /// The limit of memory for each Lua state of the script, bytes.
     pub memory_bytes_max: usize,
 }
 
@@ -33,13 +35,13 @@ pub enum Dialect {
     /// Behaviour of wrk 4.1.
     #[default]
     Wrk,
-    /// Behaviour of wrk2: no `delay`, and `#latency` counts all values.
+    /// Behaviour of wrk2: `delay` is not called, and `#latency` counts all values.
     Wrk2,
 }
 
 impl Program {
-    /// Returns a program without text for a URL; `None` if the URL lacks a scheme or host. wrk
-    /// checks no more than that.
+    /// Returns a program without text for a URL; `None` if the URL lacks a scheme or host. As in
+    /// wrk, the rest of the URL is not checked.
     pub fn of_url(url: &str) -> Option<Program> {
         let (scheme, rest) = url.split_once("://")?;
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -75,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_url_is_taken_apart() {
+    fn a_script_url_is_parsed() {
         for (url, expect) in [
             ("http://h", Some(("http", "h", None, "/"))),
             ("http://h:8080/a/b?c=d", Some(("http", "h", Some("8080"), "/a/b?c=d"))),

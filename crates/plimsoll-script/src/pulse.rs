@@ -1,7 +1,7 @@
 //! Detects functions of a script that do not end. Each call is recorded when it begins and ends,
-//! and another thread checks the records. So an endless loop is detected in compiled code, which
-//! LuaJIT never interrupts, in C, or while a script waits for a process. A call costs two writes to
-//! memory.
+//! and another thread checks the records. This method also detects endless loops in C and in
+//! compiled code, which LuaJIT never interrupts, and endless waits for a process. A call costs two
+//! writes to memory.
 //!
 //! Not here: the clock, the time limit, and the reaction. A function that hangs cannot be stopped,
 //! only abandoned.
@@ -12,13 +12,13 @@ use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 /// Records the beginnings and ends of calls in one Lua state.
 #[derive(Debug, Default)]
-pub(crate) struct Pulse {
-    /// Number of beginnings and ends so far; odd while a function runs.
+pub(crate) struct CallTimes {
+    /// The number of recorded beginnings and ends so far; odd while a function runs.
     beats: AtomicU64,
     hook: AtomicU8,
 }
 
-impl Pulse {
+impl CallTimes {
     /// Records that a call of a function begins.
     #[inline]
     pub(crate) fn begin(&self, hook: HookName) {
@@ -41,15 +41,16 @@ impl Pulse {
 
 /// Checks whether the functions of a script end.
 #[derive(Debug)]
-pub struct PulseWatch {
-    states: Vec<WatchedPulse>,
+pub struct HungCallWatch {
+    states: Vec<WatchedCallTimes>,
 }
 
 #[derive(Debug)]
-struct WatchedPulse {
-    pulse: Arc<Pulse>,
-    /// The number of beats at the last check, and the time in ns since which it has not changed.
+struct WatchedCallTimes {
+    pulse: Arc<CallTimes>,
+    /// The number of recorded beginnings and ends at the last check.
     beats: u64,
+    /// The time since which `beats` has not changed, ns.
     since_ns: u64,
     is_given_up: bool,
 }
@@ -63,11 +64,11 @@ pub struct HungFunction {
     pub hook: HookName,
 }
 
-impl PulseWatch {
+impl HungCallWatch {
     /// Watches the states with these pulses. The first pulse is that of the main state.
-    pub(crate) fn new(pulses: impl Iterator<Item = Arc<Pulse>>) -> PulseWatch {
-        PulseWatch {
-            states: pulses.map(|pulse| WatchedPulse { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
+    pub(crate) fn new(pulses: impl Iterator<Item = Arc<CallTimes>>) -> HungCallWatch {
+        HungCallWatch {
+            states: pulses.map(|pulse| WatchedCallTimes { pulse, beats: 0, since_ns: 0, is_given_up: false }).collect(),
         }
     }
 
@@ -81,7 +82,7 @@ impl PulseWatch {
                 (state.beats, state.since_ns) = (beats, now_ns);
             } else if now_ns.saturating_sub(state.since_ns) >= limit_ns {
                 let hook = HookName::ALL[usize::from(state.pulse.hook.load(Ordering::Relaxed)) % HookName::ALL.len()];
-                // The main state waits while it calls into another state: the other state is
+                // The main state waits while it calls into another state, so the other state is
                 // reported.
                 found = Some(HungFunction { thread: number.checked_sub(1), hook });
             }
@@ -100,16 +101,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_what_does_not_end_hangs() {
-        let pulses: Vec<Arc<Pulse>> = (0..3).map(|_| Arc::default()).collect();
-        let mut watch = PulseWatch::new(pulses.iter().cloned());
+    fn only_unfinished_functions_count_as_hung() {
+        let pulses: Vec<Arc<CallTimes>> = (0..3).map(|_| Arc::default()).collect();
+        let mut watch = HungCallWatch::new(pulses.iter().cloned());
         assert_eq!(watch.hanging(5, 10), None);
         pulses[2].begin(HookName::Response);
         assert_eq!(watch.hanging(10, 10), None);
         assert_eq!(watch.hanging(19, 10), None);
         assert_eq!(watch.hanging(20, 10), Some(HungFunction { thread: Some(1), hook: HookName::Response }));
         // A function marked as known is not reported again.
-        let mut other = PulseWatch::new(pulses.iter().cloned());
+        let mut other = HungCallWatch::new(pulses.iter().cloned());
         assert_eq!(other.hanging(0, 10), None);
         let hanging = other.hanging(10, 10).expect("the same");
         other.give_up(hanging);

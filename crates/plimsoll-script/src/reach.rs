@@ -1,12 +1,12 @@
-//! The trait through which scripts use the network ([`Reach`]). The caller of this crate implements
-//! it.
+//! The trait through which scripts use the network ([`ScriptNetwork`]). The caller of this crate
+//! implements it.
 
 use std::net::SocketAddr;
 
 /// The network functions that scripts may use before and after a load.
-pub trait Reach: Send + Sync {
-    /// Looks up the addresses of a host, with a port or service name. The error says why there are
-    /// none.
+pub trait ScriptNetwork: Send + Sync {
+    /// Looks up the addresses of a host, with a port or service name. The error says why no address
+    /// was found.
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String>;
 
     /// Whether a connection to the address succeeds. The connection is closed at once.

@@ -1,5 +1,5 @@
-//! Converts a run to the figures that wrk reports: those that a script's `done` receives and
-//! `plimsoll wrk` prints. Not here: printing them, and the Lua functions that give scripts access.
+//! Converts a run to wrk's figures, which a script's `done` receives and `plimsoll wrk` prints. Not
+//! here: printing the figures, and the Lua functions that give scripts access to them.
 
 use crate::{ScriptFigures, ScriptSummary};
 use plimsoll_model::tally::Tally;
@@ -14,7 +14,7 @@ pub struct RunFigures {
     pub service_us: ScriptFigures,
     /// Response times in us: from the intended start to the last byte of the response.
     pub response_us: ScriptFigures,
-    /// Requests per second of each thread, with a sample for each tenth of a second.
+    /// The rate of each thread in requests per second, with a sample for each tenth of a second.
     pub requests: ScriptFigures,
     is_open: bool,
 }
@@ -35,8 +35,8 @@ impl RunFigures {
             errors_read: failed(RequestFailure::Reset)
                 + failed(RequestFailure::ClosedEarly)
                 + failed(RequestFailure::Protocol),
-            // Write errors stay 0. wrk reads before it writes, so an error during sending shows as
-            // a read error in wrk, too.
+            // Write errors stay 0. wrk reads before it writes, so wrk also reports an error during
+            // sending as a read error.
             errors_write: 0,
             errors_status: whole.statuses.iter().map(|status| at_status(&status)).sum(),
             errors_timeout: failed(RequestFailure::Timeout),
@@ -54,12 +54,18 @@ impl RunFigures {
             (run.plan.load.interval_ns, duration_ns),
             is_open,
         );
-        RunFigures { summary, service_us: in_us(&service), response_us: in_us(&response), requests, is_open }
+        RunFigures {
+            summary,
+            service_us: figures_in_us(&service),
+            response_us: figures_in_us(&response),
+            requests,
+            is_open,
+        }
     }
 
     /// Replaces the latencies by these service and response times.
     pub fn with_times(self, service: &Histogram, response: &Histogram) -> RunFigures {
-        RunFigures { service_us: in_us(service), response_us: in_us(response), ..self }
+        RunFigures { service_us: figures_in_us(service), response_us: figures_in_us(response), ..self }
     }
 
     /// Returns the values that scripts know as `latency`: response times for a load with a rate, as
@@ -70,9 +76,9 @@ impl RunFigures {
 }
 
 /// Returns a sample of responses per second for each thread and tick of the load. As in wrk, a tick
-/// without responses is no sample of its own and lengthens the next one. As in wrk2
-/// (`keeps_empty`), it is a sample of 0. `ticks` has the responses by thread in ascending order of
-/// ticks. `times_ns` is the length of a tick and of the load.
+/// without responses gives no sample and lengthens the next sample. With `keeps_empty`, as in wrk2,
+/// such a tick gives a sample of 0. `ticks` has the responses by thread in ascending order of
+/// ticks. `times_ns` has the lengths of a tick and of the load, ns.
 fn requests_by_thread<'a>(
     ticks: impl Iterator<Item = (u32, &'a Tally)>,
     threads: u32,
@@ -98,9 +104,9 @@ fn requests_by_thread<'a>(
     ScriptFigures::new(samples)
 }
 
-fn in_us(times: &Histogram) -> ScriptFigures {
+fn figures_in_us(times: &Histogram) -> ScriptFigures {
     let classes = times.buckets().map(|(index, count)| (plimsoll_model::histogram::highest_of(index) / 1000, count));
-    ScriptFigures::new(classes).with_exact(times.min_ns() / 1000, times.max_ns() / 1000)
+    ScriptFigures::new(classes).set_exact_extremes(times.min_ns() / 1000, times.max_ns() / 1000)
 }
 
 #[cfg(test)]
@@ -108,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_thread_has_samples_of_its_own() {
+    fn each_thread_has_its_own_samples() {
         let tick = |counts: &[(u16, u64)]| Tally::from_iter(counts.iter().copied());
         // The second thread is idle for two ticks. The last tick is half as long, and one tick lies
         // after the end of the load.

@@ -1,15 +1,15 @@
-//! Replaces the module `script` in a build without Lua: creating a script always fails with an
-//! error that says so.
+//! Replaces the module `script` in a build without Lua. Creating a script always fails with an
+//! error about the missing Lua.
 //!
 //! Not here: running scripts (`script`).
 
 use crate::failure::{HookName, ScriptError};
 use crate::figures::ScriptFigures;
 use crate::program::Program;
-use crate::pulse::PulseWatch;
-use crate::reach::Reach;
+use crate::pulse::HungCallWatch;
+use crate::reach::ScriptNetwork;
 use crate::summary::ScriptSummary;
-use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
+use plimsoll_wire::{Author, AuthorAnswer, AuthorStopReason, Batch};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -26,11 +26,11 @@ pub enum ScriptAuthor {}
 impl Script {
     /// # Errors
     /// Always returns [`ScriptError::NoLua`].
-    pub fn new(_: Program, _: usize, _: &Arc<dyn Reach>) -> Result<Script, ScriptError> {
+    pub fn new(_: Program, _: usize, _: &Arc<dyn ScriptNetwork>) -> Result<Script, ScriptError> {
         Err(ScriptError::NoLua)
     }
 
-    pub fn watch(&self) -> PulseWatch {
+    pub fn watch(&self) -> HungCallWatch {
         match *self {}
     }
 
@@ -42,7 +42,7 @@ impl Script {
         match *self {}
     }
 
-    pub fn has_done(&self) -> bool {
+    pub fn defines_done(&self) -> bool {
         match *self {}
     }
 
@@ -84,15 +84,15 @@ impl Author for ScriptAuthor {
         match *self {}
     }
 
-    fn write(&mut self, _: &mut Batch) -> Result<(), Halt> {
+    fn write(&mut self, _: &mut Batch) -> Result<(), AuthorStopReason> {
         match *self {}
     }
 
-    fn delay_ns(&mut self) -> Result<u64, Halt> {
+    fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
         match *self {}
     }
 
-    fn hear(&mut self, _: &AuthorAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, _: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         match *self {}
     }
 }

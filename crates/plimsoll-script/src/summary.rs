@@ -4,20 +4,21 @@
 /// The totals of a run that a script's `done` receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ScriptSummary {
-    /// Duration of the run, us.
+    /// The duration of the run, us.
     pub duration_us: u64,
-    /// Number of complete responses, whatever their status.
+    /// The number of complete responses, whatever their status.
     pub requests: u64,
-    /// Number of bytes received.
+    /// The number of bytes received.
     pub bytes: u64,
-    /// Number of failed connections, including failed TLS handshakes.
+    /// The number of failed connections, including failed TLS handshakes.
     pub errors_connect: u64,
-    /// Number of responses that broke off or were invalid.
+    /// The number of responses that were incomplete or invalid.
     pub errors_read: u64,
-    /// Number of requests that could not be sent. Always 0: such failures count as read errors.
+    /// The number of requests that could not be sent. Always 0, because these failures count as
+    /// read errors.
     pub errors_write: u64,
-    /// Number of responses with a status above 399.
+    /// The number of responses with a status above 399.
     pub errors_status: u64,
-    /// Number of requests without a response within the timeout.
+    /// The number of requests without a response within the timeout.
     pub errors_timeout: u64,
 }

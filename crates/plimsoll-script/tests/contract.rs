@@ -1,17 +1,17 @@
-//! Tests of wrk's script API: a script, the responses it receives, and the requests it must write.
-//! There are no sockets: a fake network looks up names and connects.
+//! Tests of wrk's script API. Each test has a script, the responses that it receives, and the
+//! requests that it must write. A fake network without sockets looks up names and connects.
 
 use plimsoll_script::{
-    Dialect, HookName, HungFunction, Program, Reach, Script, ScriptError, ScriptFigures, ScriptSummary,
+    Dialect, HookName, HungFunction, Program, Script, ScriptError, ScriptFigures, ScriptNetwork, ScriptSummary,
 };
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, Batch, Halt};
+use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorStopReason, Batch};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// A fake network: host `h` has three addresses, of which the first refuses connections.
-struct MadeUp;
+struct FakeNetwork;
 
-impl Reach for MadeUp {
+impl ScriptNetwork for FakeNetwork {
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
         let port = if service == "http" { 80 } else { service.parse().map_err(|_| "Servname not supported")? };
         match host {
@@ -32,7 +32,7 @@ fn script(text: &str, url: &str, threads: usize, change: impl FnOnce(&mut Progra
     program.name = "t.lua".into();
     program.text = Some(text.into());
     change(&mut program);
-    Script::new(program, threads, &(Arc::new(MadeUp) as Arc<dyn Reach>)).expect("states")
+    Script::new(program, threads, &(Arc::new(FakeNetwork) as Arc<dyn ScriptNetwork>)).expect("states")
 }
 
 /// Returns the author's next batch as text, and its number of messages.
@@ -42,7 +42,7 @@ fn asked(author: &mut impl Author) -> (String, usize) {
     (String::from_utf8(batch.bytes).expect("text"), batch.heads_only.len())
 }
 
-fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), Halt> {
+fn heard(author: &mut impl Author, status: u16, head: &str, content: &str) -> Result<(), AuthorStopReason> {
     let (head, content) = (head.as_bytes(), content.as_bytes());
     let (content_bytes, times) = (content.len() as u64, AnswerTimes::default());
     author.hear(&AuthorAnswer { status, head, content, content_bytes, mark: 0, is_last: true, times })
@@ -70,7 +70,7 @@ fn check(text: &str, url: &str, expect: &[&[&str]]) {
 }
 
 #[test]
-fn requests_are_what_wrk_sends() {
+fn script_requests_match_wrk() {
     let url = "http://h:81/p?q=1";
     check("", url, &[&["GET /p?q=1 HTTP/1.1", "Host: h:81", "X-Given: 1", ""][..]; 2]);
     check("", "http://six:82", &[&["GET / HTTP/1.1", "Host: six:82", "X-Given: 1", ""]]);
@@ -126,7 +126,7 @@ fn requests_are_what_wrk_sends() {
 }
 
 #[test]
-fn several_messages_go_out_together() {
+fn pipelined_messages_are_sent_together() {
     let text = "function init() local r = {}
           r[1] = wrk.format(nil, '/a'); r[2] = wrk.format('HEAD', '/b'); r[3] = wrk.format('POST', '/c', nil, 'xyz')
           all = table.concat(r) end
@@ -145,7 +145,7 @@ fn several_messages_go_out_together() {
 }
 
 #[test]
-fn answers_are_heard() {
+fn script_hooks_receive_responses() {
     let text = "
         local token
         request = function() return wrk.format('GET', token and '/' .. token or '/auth') end
@@ -161,14 +161,14 @@ fn answers_are_heard() {
     heard(author, 200, "HTTP/1.1 200 OK\r\nX-Token: a\r\nX-Token: b\r\n\r\n", "c\0d").expect("heard");
     assert!(asked(author).0.starts_with("GET /bc\0d3 "));
     heard(author, 500, "HTTP/1.1 500 No\r\n\r\n", "").expect("heard");
-    // The script has removed its `response` function, and that is no error.
+    // A script may remove its `response` function without an error.
     heard(author, 200, "HTTP/1.1 200 OK\r\nX-Token: z\r\n\r\n", "").expect("not heard");
     assert!(asked(author).0.starts_with("GET /bc\0d3 "));
     assert_eq!(script.failure(), None);
 }
 
 #[test]
-fn threads_have_states_of_their_own_and_talk_by_copies() {
+fn threads_have_separate_states_and_exchange_copies() {
     let text = "
         local threads, count = {}, 0
         function setup(thread)
@@ -204,7 +204,7 @@ fn threads_have_states_of_their_own_and_talk_by_copies() {
 }
 
 #[test]
-fn addresses_are_looked_up_and_set() {
+fn script_addresses_are_resolved_and_set() {
     let text = "
         local addrs
         function setup(thread)
@@ -222,7 +222,7 @@ fn addresses_are_looked_up_and_set() {
 }
 
 #[test]
-fn modules_of_the_distribution_are_looked_for() {
+fn lua_modules_of_the_distribution_are_found() {
     let text = "for _, wanted in ipairs({ '/usr/local/share/lua/5.1/?.lua', '/usr/share/lua/5.1/?.lua' }) do
            assert(package.path:find(wanted, 1, true), wanted) end
         assert(package.cpath:find('/usr/lib/[%w_]+%-linux%-gnu/lua/5.1/%?.so'), package.cpath)
@@ -236,7 +236,7 @@ fn modules_of_the_distribution_are_looked_for() {
 }
 
 #[test]
-fn delays_are_milliseconds() {
+fn script_delays_are_milliseconds() {
     for (text, expect) in [
         ("return 5", 5_000_000),
         ("return '2.5'", 2_500_000),
@@ -255,7 +255,7 @@ fn delays_are_milliseconds() {
 }
 
 #[test]
-fn the_end_is_told() {
+fn the_done_hook_gets_the_summary() {
     let text = "
         function done(summary, latency, requests)
            local e = summary.errors
@@ -281,13 +281,13 @@ fn the_end_is_told() {
         let script = script(&text.replace("LENGTH", length), "http://h/", 1, |program| program.dialect = dialect);
         script.begin().expect("begins");
         let latency = ScriptFigures::new([(10, 6), (20, 3), (30, 1)]);
-        assert!(script.has_done());
+        assert!(script.defines_done());
         assert_eq!(script.done(&summary, latency, ScriptFigures::new([(7, 1)])), Ok(()));
     }
 }
 
 #[test]
-fn what_is_wrong_with_a_script_is_one_sentence() {
+fn a_script_mistake_is_one_sentence() {
     for (text, url, expect) in [
         ("x = = 1", "http://h/", "t.lua:1: unexpected symbol near '='"),
         ("#!/usr/bin/wrk\nnil_function()", "http://h/", "t.lua:2: attempt to call global 'nil_function' (a nil value)"),
@@ -320,19 +320,19 @@ fn what_is_wrong_with_a_script_is_one_sentence() {
 }
 
 #[test]
-fn an_error_in_the_load_ends_it_and_is_kept() {
+fn a_script_error_ends_the_load_and_is_recorded() {
     let text = "local n = 0
         function request() n = n + 1; if n > 2 then error({}) end; return wrk.format() end";
     let script = script(text, "http://h/", 1, |_| {});
     let author = &mut script.begin().expect("begins")[0];
     asked(author);
     let mut batch = Batch::default();
-    assert_eq!(author.write(&mut batch), Err(Halt::Failed));
+    assert_eq!(author.write(&mut batch), Err(AuthorStopReason::Failed));
     assert!(matches!(script.failure(), Some(ScriptError::Hook { hook: HookName::Request, .. })));
 }
 
 #[test]
-fn a_thread_that_stops_asks_no_more() {
+fn a_stopped_thread_sends_no_more_requests() {
     let text = "local n = 0
         function setup(thread) thread:stop() end
         function response() n = n + 1; if n == 2 then wrk.thread:stop() end end";
@@ -340,26 +340,26 @@ fn a_thread_that_stops_asks_no_more() {
     let mut authors = script.begin().expect("begins");
     asked(&mut authors[0]);
     assert_eq!(heard(&mut authors[0], 200, "", ""), Ok(()));
-    assert_eq!(heard(&mut authors[0], 200, "", ""), Err(Halt::Asked));
-    assert_eq!(authors[0].write(&mut Batch::default()), Err(Halt::Asked));
+    assert_eq!(heard(&mut authors[0], 200, "", ""), Err(AuthorStopReason::Asked));
+    assert_eq!(authors[0].write(&mut Batch::default()), Err(AuthorStopReason::Asked));
     assert_eq!(heard(&mut authors[1], 200, "", ""), Ok(()));
     assert_eq!(script.failure(), None);
 }
 
 #[test]
-fn a_script_that_does_not_end_is_seen() {
+fn an_endless_script_is_detected() {
     let text = "function response() while go() do end end";
     let script = script(text, "http://h/", 1, |_| {});
     let mut watch = script.watch();
     let author = script.begin().expect("begins").pop();
     assert_eq!((watch.hanging(0, 10), watch.hanging(20, 10)), (None, None));
     // The abandoned call fails instead of hanging, and is not reported any more.
-    assert_eq!(heard(&mut author.expect("one"), 200, "", ""), Err(Halt::Failed));
+    assert_eq!(heard(&mut author.expect("one"), 200, "", ""), Err(AuthorStopReason::Failed));
     assert_eq!(watch.hanging(40, 10), None::<HungFunction>);
 }
 
 #[test]
-fn memory_is_bounded() {
+fn script_memory_is_bounded() {
     let text = "function init() local t = {} for i = 1, 1e9 do t[i] = ('x'):rep(1e6) .. i end end";
     let error = script(text, "http://h/", 1, |program| program.memory_bytes_max = 32 << 20);
     let error = error.begin().expect_err("too much").to_string();

@@ -25,7 +25,7 @@ pub struct Base {
     pub injector: Injector,
     /// Whether the target is on this machine.
     pub local: bool,
-    /// Whether load may be sent to public addresses, that is neither loopback nor private ones.
+    /// Whether load may be sent to public addresses, which are neither loopback nor private.
     pub allow_public: bool,
     /// The settings that the user fixed on the command line. `capacity::fit` does not adapt them.
     pub fixed: FixedSettings,
@@ -64,7 +64,7 @@ impl Base {
         match (&terms.mix, plan.traffic.routes.as_slice()) {
             (Some(_), _) => traffic_file::check_encodable(&plan)?,
             (None, [only, ..]) => {
-                plimsoll_engine::encode_request(&plan, &only.on_wire()).map_err(|e| Failure::usage(e.to_string()))?;
+                plimsoll_engine::encode_request(&plan, &only.as_sent()).map_err(|e| Failure::usage(e.to_string()))?;
             }
             (None, []) => return Err(Failure::usage("there is no request to send")),
         }
@@ -73,18 +73,20 @@ impl Base {
         Ok(Base { plan, injector, local, allow_public: terms.public, fixed })
     }
 
-    /// Returns a function that resolves further URLs to fetch from, for example metrics endpoints.
+    /// Returns a function that resolves further URLs, for example metrics endpoints.
     pub fn resolver(&self) -> impl Fn(&str) -> Result<FetchTarget, Failure> + use<> {
         let allow_public = self.allow_public;
         move |url| resolve_plain(url, allow_public)
     }
 
-    /// The target as the probes need it: the plan, whether the target is local, and a URL resolver.
+    /// Returns the target as the probes need it: the plan, whether the target is local, and a URL
+    /// resolver.
     pub fn watch_target<'a>(&'a self, resolve: &'a dyn Fn(&str) -> Result<FetchTarget, Failure>) -> WatchTarget<'a> {
         WatchTarget { plan: &self.plan, local: self.local, resolve }
     }
 
-    /// The generator settings for one load, with at most one worker for each user or request.
+    /// Returns the generator settings for one load, with at most one worker for each user or
+    /// request.
     pub fn injector_for(&self, load: &Load) -> Injector {
         let users = match &load.shape {
             LoadShape::Closed { users } => users.max() as u64,
@@ -94,7 +96,8 @@ impl Base {
     }
 }
 
-/// The `Authorization` value from the user part of a target's URL; `None` if the URL has no user.
+/// Returns the `Authorization` value from the user part of a target's URL; `None` if the URL has no
+/// user.
 pub fn user_info(plan: &Plan, terms: &Terms<String>, target: usize) -> Option<String> {
     let is_user = terms.targets.get(target).is_some_and(|target| target.user_info);
     // Fields from flags come last. A request of a traffic file may have its own `Authorization`.

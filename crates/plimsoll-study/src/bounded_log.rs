@@ -13,11 +13,12 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 use std::time::Duration;
 
-/// Bytes that stay of the beginning of a log, and the same number of its end.
+/// The number of bytes that stay at the beginning of a log, and also at its end.
 const KEPT_BYTES: u64 = 1 << 20;
-/// Length in bytes above which a log is cut while its program still writes.
+/// The length in bytes above which a log is cut while its program still writes.
 const GROWN_BYTES: u64 = 4 << 20;
-/// Interval between checks of the log lengths. Short, because a program may write 1 GB/s.
+/// The interval between checks of the log lengths. The interval is short, because a program may
+/// write 1 GB/s.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// A log file that a program may still be writing.
@@ -67,7 +68,7 @@ pub fn open(path: &Path) -> io::Result<File> {
             let look = || {
                 loop {
                     std::thread::sleep(LOOK);
-                    bound_all(GROWN_BYTES);
+                    bound_all_logs(GROWN_BYTES);
                 }
             };
             // If this thread cannot start, logs are cut only after their programs end.
@@ -79,11 +80,11 @@ pub fn open(path: &Path) -> io::Result<File> {
 
 /// Cuts all logs to their first and last megabyte. Called after a program ended, or before a log is
 /// read.
-pub fn cut_all_logs() {
-    bound_all(0);
+pub fn truncate_all_logs() {
+    bound_all_logs(0);
 }
 
-fn bound_all(bytes_max: u64) {
+fn bound_all_logs(bytes_max: u64) {
     // Errors are ignored: a log that cannot be cut is bounded by the disk.
     logs().iter_mut().for_each(|log| _ = log.bound(bytes_max));
 }
@@ -93,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_and_the_last_megabyte_are_kept() {
+    fn a_build_log_keeps_its_first_and_last_megabyte() {
         let path = std::env::temp_dir().join(format!("plimsoll-bounded-log-{}", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let mut writer = output_file::open_file(&path, WriteMode::Append).expect("a file");

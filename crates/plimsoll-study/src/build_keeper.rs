@@ -10,7 +10,7 @@
 //! timeouts of a build (`subject`).
 
 use crate::self_process;
-use plimsoll_sys::group::{self, Offspring};
+use plimsoll_sys::group::{self, NewDescendants};
 use plimsoll_sys::system_text;
 use plimsoll_sys::{process, signal};
 use std::ffi::{OsStr, OsString};
@@ -22,7 +22,7 @@ use std::time::Duration;
 
 /// The first argument that makes plimsoll's executable run as a keeper, in place of a command.
 const WORD: &str = "keep-processes";
-/// Time for remaining processes to end by themselves before the keeper sends SIGKILL.
+/// The time for remaining processes to end by themselves before the keeper sends SIGKILL.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Whether plimsoll has exited; the keeper sets this when its pipe closes.
@@ -31,7 +31,8 @@ static PARENT_EXITED: AtomicBool = AtomicBool::new(false);
 /// The keeper's policy for processes that a program leaves behind when it exits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OrphanPolicy {
-    /// The keeper ends the remaining processes. For builds: nothing is left to measure.
+    /// The keeper ends the remaining processes. Used for builds, because there is nothing left to
+    /// measure.
     End,
     /// The remaining processes keep running: starting them was the program's purpose.
     Stay,
@@ -46,16 +47,17 @@ impl OrphanPolicy {
     }
 }
 
-/// Returns a command that starts `program` under a keeper, in its own process group. The command's
-/// standard input is the keeper's pipe, which the caller must keep open while the program runs.
+/// Returns a command that starts `program` under a keeper process, in its own process group. The
+/// command's standard input is the keeper's pipe. The caller must keep this pipe open while the
+/// program runs.
 pub fn command(program: impl AsRef<OsStr>, left: OrphanPolicy) -> Command {
     let mut command = self_process::command("build-keeper", WORD);
     command.arg(left.word()).arg(program);
     command
 }
 
-/// Parses a keeper's arguments: the orphan policy, and the program with its arguments. `None`: this
-/// process is not a keeper.
+/// Parses a keeper's arguments: the orphan policy, and the program with its arguments. `None` if
+/// this process is not a keeper.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<(OrphanPolicy, OsString, Vec<OsString>)> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -86,15 +88,15 @@ pub fn run_keeper_if_requested() {
         // The pipe carries no bytes: reading returns when plimsoll has exited.
         let _ = std::io::stdin().read_to_end(&mut Vec::new());
         PARENT_EXITED.store(true, Ordering::SeqCst);
-        let _ = Offspring::all_descendants().end(|| PATIENCE);
+        let _ = NewDescendants::all_descendants().end(|| PATIENCE);
         std::process::exit(1);
     });
     while let Some((pid, status)) = group::next_ended() {
         if pid == child {
             if left == OrphanPolicy::End || PARENT_EXITED.load(Ordering::SeqCst) {
-                let _ = Offspring::all_descendants().end(|| PATIENCE);
+                let _ = NewDescendants::all_descendants().end(|| PATIENCE);
             }
-            group::end_like(status);
+            group::end_like_process(status);
         }
     }
     std::process::exit(1);
@@ -105,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_keeper_is_asked_for_by_its_word_alone() {
+    fn a_keeper_is_requested_only_by_its_keyword() {
         for (words, expect) in [
             (&["plimsoll", WORD, "end", "sh", "-c", "x y"][..], Some((OrphanPolicy::End, "sh", 2))),
             (&["plimsoll", WORD, "stay", "sh"], Some((OrphanPolicy::Stay, "sh", 0))),

@@ -1,6 +1,6 @@
 //! Checks before a load whether this machine can open the plan's connections: open files, local
-//! ports, memory, accept queues. The checks adapt the settings where possible and report that.
-//! Otherwise they refuse the plan and name the way out.
+//! ports, memory, accept queues. Where possible, the checks adapt the settings and report each
+//! change. Otherwise they refuse the plan and say what to change.
 //!
 //! Not here: how many connections a plan needs (the plan), and opening connections.
 
@@ -8,33 +8,34 @@ use plimsoll_model::{AddressRange, ConnectionPlan, Injector, LoadShape, Plan};
 use plimsoll_sys::process;
 use std::net::Ipv4Addr;
 
-/// File descriptors of a thread that are not connections: standard streams, epoll, the run file.
+/// The number of file descriptors that a thread needs besides connections: standard streams, epoll,
+/// the run file.
 const FILES_SPARE: u64 = 32;
-/// Most worker threads. More threads would only compete with each other for cores.
+/// The largest number of worker threads. More threads would only compete for the cores.
 const THREADS_MAX: u64 = 1024;
-/// Most connections from one loopback address when several are in use. The kernel searches slowly
-/// for a free port when few are left.
+/// The largest number of connections from one loopback address when several addresses are in use.
+/// The kernel searches slowly for a free port when few ports are left.
 const PORTS_USED_MAX: u64 = 10_000;
-/// Number of loopback source addresses for short-lived connections. With so many, ports in
-/// TIME-WAIT never run out.
+/// The number of loopback source addresses for short-lived connections. With so many addresses,
+/// ports in TIME-WAIT never use up all free ports.
 const SOURCES_SHORT_LIVED: u64 = 254;
-/// Memory in bytes of a connection with both ends on this machine. Measured on Linux 6.18 with 50
-/// 000 connections: 8.0 kB, of which 0.3 kB are in this process and the rest in kernel sockets.
+/// The memory of a connection with both ends on this machine, bytes. On Linux 6.18 with 50 000
+/// connections we measured 8.0 kB: 0.3 kB in this process, the rest in kernel sockets.
 const CONNECTION_BYTES: u64 = 8 << 10;
-/// Additional memory in bytes of a TLS connection in this process. Measured with 5 000 sessions:
-/// 7.5 kB.
+/// The additional memory of a TLS connection in this process, bytes. With 5 000 sessions we
+/// measured 7.5 kB.
 const TLS_BYTES: u64 = 8 << 10;
 
 /// The limits of a machine that bound the number of connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Most open files of a process, or of a thread with its own file table.
+    /// The limit of open files for a process, or for a thread with its own file table.
     pub files: u64,
     /// Whether a thread can have its own file table.
     pub own_tables: bool,
-    /// Number of local ports for each pair of source and target address.
+    /// The number of local ports for each pair of source and target address.
     pub ports: u64,
-    /// Longest accept queue of a listener on this machine (net.core.somaxconn).
+    /// The longest accept queue of a listener on this machine (net.core.somaxconn).
     pub backlog: u64,
     /// Memory available on this machine, bytes; 0 if unknown.
     pub memory_bytes: u64,
@@ -42,10 +43,10 @@ pub struct Limits {
 
 impl Limits {
     /// Reads the limits of this machine.
-    pub fn of_machine() -> Limits {
+    pub fn limits_of_machine() -> Limits {
         let trial = std::thread::Builder::new().spawn(|| process::own_file_table(None).is_ok());
         Limits {
-            files: process::raise_files_max(),
+            files: process::raise_open_files_limit(),
             own_tables: trial.ok().and_then(|thread| thread.join().ok()).unwrap_or(false),
             ports: process::local_ports(),
             backlog: process::backlog_max(),
@@ -53,13 +54,14 @@ impl Limits {
         }
     }
 
-    /// Most connections of one thread: its file limit less the descriptors for other purposes.
+    /// Returns the largest number of connections for one thread: its file limit minus other
+    /// descriptors.
     fn connections_per_thread_max(&self) -> u64 {
         self.files.saturating_sub(FILES_SPARE)
     }
 
-    /// Number of threads, each with its own file table, that `connections` need; 1 if threads
-    /// cannot have their own tables.
+    /// Returns the number of threads, each with its own file table, that `connections` need; 1 if
+    /// threads cannot have their own tables.
     pub fn threads_for(&self, connections: u64) -> u64 {
         match self.own_tables {
             true => connections.div_ceil(self.connections_per_thread_max().max(1)).min(THREADS_MAX),
@@ -97,7 +99,7 @@ pub fn fit(
         if plan.carriage.connections_max > room {
             plan.carriage.connections_max = room;
             said.push(format!(
-                "connections are limited to {room}: the limit of open files is {} (ulimit -n)",
+                "plimsoll opens at most {room} connections: the limit of open files is {} (ulimit -n)",
                 limits.files
             ));
         }
@@ -113,8 +115,8 @@ pub fn fit(
             && limits.backlog > 0
         {
             said.push(format!(
-                "{users} users open connections at once, but an accept queue has at most {} places here \
-                (net.core.somaxconn)",
+                "{users} users open connections at once, but an accept queue of this machine has at most {} entries \
+                 (net.core.somaxconn)",
                 limits.backlog
             ));
         }
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn plans_are_fitted_or_refused() {
+    fn plans_are_adapted_to_the_machine_or_refused() {
         let (v4, v6, far) = (&["127.0.0.1:80"][..], &["[::1]:80"][..], &["10.0.0.1:80"][..]);
         let free = FixedSettings { threads: false, connections: true };
         let fixed = FixedSettings { threads: true, ..free };
@@ -272,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn open_loads_take_what_there_is() {
+    fn open_loops_use_the_available_connections() {
         let mut plan = closed(1.0, &["127.0.0.1:80"]);
         plan.load.shape =
             LoadShape::Open { rate: Curve::constant(100.0), arrivals: plimsoll_model::Arrivals::Constant };

@@ -1,5 +1,5 @@
-//! The interventions (experiments) of `plimsoll explain` and their plans. Each changed plan differs
-//! from the original plan in one thing.
+//! The interventions (experiments) of `plimsoll explain` and their changed plans. Each changed plan
+//! differs from the original plan in exactly one property.
 //!
 //! Not here: the choice of interventions and their meaning (`plimsoll-analysis`).
 
@@ -16,18 +16,18 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// A path that hardly any server has. The response to this path (usually 404) shows the cost common
-/// to all requests.
+/// A URL path that hardly any server has. The response (usually 404) shows the cost that all
+/// requests have in common.
 const UNKNOWN_PATH: &str = "/plimsoll-reference";
-/// Statuses that count as success for the cheap reference path: all but overload (429) and a
-/// proxy's own errors (502 to 504).
+/// HTTP statuses that count as success for the cheap reference path. Only overload (429) and a
+/// proxy's own errors (502 to 504) are excluded.
 const REFERENCE_OK_STATUSES: &str = "100-428,430-501,505-599";
 
 /// The HTTP status of a response to a range request (Partial Content).
 const PARTIAL_CONTENT: u16 = 206;
 
-/// Returns the body of --other-body and whether it is longer than the longest body of the plan.
-/// `None` without the flag; an error if no request has a body or both have the same length.
+/// Returns the body of --other-body, and whether it is longer than the longest body of the plan.
+/// `None` without the flag. Fails if no request has a body, or if both lengths are equal.
 fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, bool)>, Failure> {
     let Some(text) = &terms.changes.other_body else { return Ok(None) };
     let longest = plan.traffic.routes.iter().map(|route| route.request.body.len()).max().unwrap_or(0);
@@ -41,7 +41,7 @@ fn other_body(plan: &Plan, terms: &Terms<String>) -> Result<Option<(Vec<u8>, boo
     };
     match bytes.len().cmp(&longest) {
         Ordering::Equal => Err(Failure::usage(format!(
-            "--other-body: both bodies have {longest} bytes; give a longer or a shorter one"
+            "--other-body: both bodies have {longest} bytes; give a longer or a shorter body"
         ))),
         order => Ok(Some((bytes, order == Ordering::Greater))),
     }
@@ -73,8 +73,8 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
             // Fleet agents are several generators already, each with its own address.
             Intervention::Sources | Intervention::SecondGenerator if terms.fleet.is_some() => false,
             Intervention::Sources => plan.carriage.unix.is_none() && terms.injector.sources.is_empty(),
-            // A connection limit by the user must hold for both processes together, so no second
-            // one starts.
+            // The user's connection limit applies to all generator processes together, so no second
+            // process starts.
             Intervention::SecondGenerator => !scripted && terms.connections_max.is_none(),
             Intervention::LargerBody => longer == Some(true),
             Intervention::SmallerBody => longer == Some(false),
@@ -84,7 +84,7 @@ pub fn possible_before_load(plan: &Plan, terms: &Terms<String>) -> Result<Vec<In
         .collect())
 }
 
-/// Returns those of the `possible` interventions that a flag explicitly requests with a value.
+/// Returns the `possible` interventions that the user requests by a flag with a value.
 pub fn explicitly_requested(possible: &[Intervention], terms: &ChangeTerms<String>) -> Vec<Intervention> {
     use Intervention::{Identities, LargerBody, Reference, SmallerBody, Stopped};
     let is_asked_for = |change: &Intervention| match change {
@@ -139,7 +139,7 @@ pub fn variants(
                 }
                 Some((plan, injector))
             }
-            Intervention::SecondGenerator => Some((plan.clone(), injector_with_second_generator(injector))),
+            Intervention::SecondGenerator => Some((plan.clone(), injector_for_second_generator(injector))),
             Intervention::LargerBody | Intervention::SmallerBody => {
                 let Some((bytes, longer)) = other_body(plan, terms)? else { continue };
                 if longer != (*change == Intervention::LargerBody) {
@@ -166,8 +166,8 @@ pub fn variants(
     Ok(variants)
 }
 
-/// Returns the `wanted` interventions that can run: those with a changed plan, and those that need
-/// none.
+/// Returns the `wanted` interventions that can run: interventions with a changed plan, and
+/// interventions that need no changed plan.
 pub fn possible_interventions(
     wanted: &[Intervention],
     variants: &BTreeMap<Intervention, Variant>,
@@ -180,9 +180,9 @@ pub fn possible_interventions(
     wanted.iter().copied().filter(|change| can_be(change) && !told_better(change)).collect()
 }
 
-/// The generator settings for a load next to a second generator process on this machine. Without
-/// idle cores, neither process spins.
-fn injector_with_second_generator(injector: &Injector) -> Injector {
+/// Returns the generator settings for a load next to a second generator process on this machine.
+/// Without idle cores, neither process spins.
+fn injector_for_second_generator(injector: &Injector) -> Injector {
     let crowded = 2 * injector.workers >= plimsoll_sys::probe::cgroup::usable_cores();
     let spin = if crowded && injector.spin == Spin::Auto { Spin::Off } else { injector.spin };
     Injector { spin, ..injector.clone() }
@@ -216,7 +216,7 @@ fn plan_with_range_requests(plan: &Plan) -> Plan {
     plan
 }
 
-/// Whether the plan uses HTTP/1.1. Over HTTP/2, a connection for each request is meaningless.
+/// Whether the plan uses HTTP/1.1. Over HTTP/2, a new connection for each request is meaningless.
 fn speaks_http1(plan: &Plan) -> bool {
     match plan.carriage.http {
         HttpChoice::H1 => true,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn one_thing_is_changed() {
+    fn each_intervention_changes_one_property() {
         let (plan, terms) = (
             plan(),
             terms_with_changes(ChangeTerms { identities: vec!["x-api-key: two".into()], ..ChangeTerms::default() }),
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn another_body_is_longer_or_shorter() {
+    fn another_body_must_be_longer_or_shorter() {
         let posting = |body: &str| {
             let mut plan = plan();
             plan.traffic.routes[0].request.body = body.as_bytes().to_vec();
@@ -377,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_made_is_left_out() {
+    fn impossible_interventions_are_omitted() {
         let all = possible_before_load(&plan(), &Terms::default()).expect("understood");
         assert!(all.contains(&Intervention::Reference) && !all.contains(&Intervention::Identities));
         assert!(!all.contains(&Intervention::KeptConnections) && !all.contains(&Intervention::Control));
@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_of_the_answer_is_asked_for_where_it_is_served() {
+    fn range_requests_need_a_server_that_supports_them() {
         for (status, is_served) in [("206 Partial Content", true), ("200 OK", false)] {
             let mut plan = plan();
             plan.carriage.addresses = vec![answering(status)];
@@ -425,10 +425,9 @@ mod tests {
         assert!(!possible_before_load(&plan(), &unasked).expect("understood").contains(&Intervention::SmallerAnswer));
     }
 
-    /// A flag with a value requests its intervention. Even an intervention that runs by default
-    /// counts as requested once its flag is given.
+    /// Checks that a flag with a value requests its intervention, even one that runs by default.
     #[test]
-    fn what_a_flag_says_with_what_is_asked_for() {
+    fn flags_request_their_interventions() {
         let given = |reference: Option<&str>| ChangeTerms {
             reference: reference.map(str::to_owned),
             identities: vec!["X-Api-Key: two".into()],
@@ -445,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_is_on_the_same_server() {
+    fn a_reference_path_is_on_the_same_server() {
         let at =
             |text: &str| terms_with_changes(ChangeTerms { reference: Some(text.to_owned()), ..ChangeTerms::default() });
         for (text, expect) in [("/ping", "/ping"), ("http://h/ping?x=1", "/ping?x=1")] {

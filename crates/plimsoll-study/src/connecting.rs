@@ -1,5 +1,5 @@
 //! Checks the inputs of connections that depend on this machine: certificate files and local
-//! addresses. A load therefore never starts with an invalid one.
+//! addresses. A load therefore never starts with an invalid file or address.
 //!
 //! Not here: the flags (command line).
 
@@ -9,8 +9,8 @@ use plimsoll_sys::files::{self, Use};
 use plimsoll_wire::tls::{ConfigError, certificates};
 use std::net::SocketAddr;
 
-/// Most local addresses that are checked one by one. For a larger range, only its first and last
-/// address are checked.
+/// The largest number of local addresses that are checked one by one. In a larger range, only the
+/// first and the last address are checked.
 const SOURCES_TRIED: u64 = 1024;
 
 /// Returns an error if a --source-ip address does not belong to this machine.
@@ -23,7 +23,9 @@ fn check_source_range(range: &AddressRange) -> Result<(), Failure> {
     let tried = if range.count() <= SOURCES_TRIED { range.count() } else { 1 };
     for address in (0..tried).chain([range.count() - 1]).map(|index| range.nth(index)) {
         if !plimsoll_sys::tcp::is_local(&address) {
-            return Err(Failure::usage(format!("--source-ip: {address} is not an address of this machine (ip addr)")));
+            return Err(Failure::usage(format!(
+                "--source-ip: {address} is not an address of this machine (ip addr lists the addresses)"
+            )));
         }
     }
     Ok(())
@@ -40,17 +42,21 @@ pub fn keep_reachable(addresses: &mut Vec<SocketAddr>, sources: &[AddressRange])
     match (wanted, addresses.is_empty()) {
         (Some(address), true) => {
             let family = if address.is_ipv4() { "IPv4" } else { "IPv6" };
-            Err(Failure::usage(format!("--source-ip: {} needs an {family} address; add one", address.ip())))
+            Err(Failure::usage(format!(
+                "--source-ip: {} needs an {family} address; add an {family} address",
+                address.ip()
+            )))
         }
         _ => Ok(()),
     }
 }
 
-/// Converts a TLS configuration error into a usage failure that names the flag and the way out.
+/// Converts a TLS configuration error into a usage failure that names the flag and says how to
+/// correct the error.
 pub fn tls_failure(error: &ConfigError) -> Failure {
     Failure::usage(match error {
         ConfigError::ServerName(_) => format!("{error}: use --connect-to and a valid name"),
-        ConfigError::NoRoots => format!("{error}: give one with --cacert, or skip the check with --insecure"),
+        ConfigError::NoRoots => format!("{error}: give an issuer with --cacert, or skip the check with --insecure"),
         ConfigError::Roots => format!("--cacert: {error}"),
         ConfigError::Certificate => format!("--cert: {error}"),
         ConfigError::Key => format!("--key: {error}"),

@@ -3,13 +3,13 @@
 //! Not here: parsing the command line (`plimsoll_traffic`), and its other options.
 
 use crate::fields;
-use plimsoll_model::BodyFrom;
+use plimsoll_model::BodySource;
 use plimsoll_model::failure::Failure;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::import::curl::{CurlData, CurlPart, CurlRequest, form_encoded};
 
-/// A request body, and whether it came from text or a file.
-pub type BodyInput = (BodyFrom<String>, Vec<u8>);
+/// The bytes of a request body, and whether the body came from text or a file.
+pub type BodyInput = (BodySource<String>, Vec<u8>);
 
 /// Joins the data pieces (-d and similar) of a curl command line to a body; `None` without pieces.
 pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
@@ -17,7 +17,7 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
         && path != "-"
         && !curl.in_query
     {
-        return Ok(Some((BodyFrom::File(path.clone()), fields::body_file(path)?)));
+        return Ok(Some((BodySource::File(path.clone()), fields::body_file(path)?)));
     }
     let mut bytes = Vec::new();
     for (number, piece) in curl.data.iter().enumerate() {
@@ -26,7 +26,7 @@ pub fn body(curl: &CurlRequest) -> Result<Option<BodyInput>, Failure> {
         }
         bytes.extend(content(piece)?);
     }
-    Ok((!curl.data.is_empty()).then_some((BodyFrom::Text, bytes)))
+    Ok((!curl.data.is_empty()).then_some((BodySource::Text, bytes)))
 }
 
 /// Returns the bytes of one data piece, reading its file if it names one.
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_is_divided_by_what_is_not_in_it() {
+    fn a_form_boundary_does_not_occur_in_the_form() {
         let part = |text: &str| CurlPart {
             name: "a\"b".to_owned(),
             data: CurlData::Text(text.to_owned()),
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn queries_grow() {
+    fn queries_get_further_parameters() {
         for (url, expect) in [("h", "h?a=1"), ("h/?b", "h/?b&a=1"), ("h/?b#top", "h/?b&a=1")] {
             assert_eq!(with_query(url, "a=1"), expect);
         }

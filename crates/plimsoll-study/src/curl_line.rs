@@ -6,7 +6,7 @@
 use crate::curl_body::{BodyInput, body, multipart, with_query};
 use crate::fields;
 use base64::Engine;
-use plimsoll_model::BodyFrom;
+use plimsoll_model::BodySource;
 use plimsoll_model::failure::Failure;
 use plimsoll_traffic::import::curl::{CurlRequest, words};
 
@@ -17,7 +17,7 @@ pub struct CurlInput {
     pub curl: CurlRequest,
     /// The URL, with all query parameters of the command line (-G, --url-query).
     pub url: String,
-    /// Header fields (`Name: value`) of the command line, without those that the caller sets
+    /// Header fields (`Name: value`) of the command line, without the fields that the caller sets
     /// itself.
     pub headers: Vec<String>,
     /// The request body with its source; `None` if the request has no body.
@@ -25,8 +25,8 @@ pub struct CurlInput {
 }
 
 impl CurlInput {
-    /// Reads a curl command line. The caller's header fields `own_headers` override those of the
-    /// line.
+    /// Reads a curl command line. The caller's header fields `own_headers` override the fields of
+    /// the line.
     pub fn read(line: &str, own_headers: &[String]) -> Result<CurlInput, Failure> {
         let wrong = |error: &dyn std::fmt::Display| Failure::usage(format!("--curl: {error}"));
         let curl = words(line).and_then(|words| CurlRequest::read(&words)).map_err(|error| wrong(&error))?;
@@ -40,7 +40,7 @@ impl CurlInput {
                 let given = curl.headers.iter().find(is_type).map_or("multipart/form-data", |(_, value)| value);
                 let kind = given.split(';').next().unwrap_or_default().trim();
                 headers.push(("Content-Type".to_owned(), format!("{kind}; boundary={boundary}")));
-                Some((BodyFrom::Text, bytes))
+                Some((BodySource::Text, bytes))
             }
         };
         let (url, body) = match (curl.in_query, body) {
@@ -75,8 +75,8 @@ fn implied_headers(curl: &CurlRequest, has_body: bool) -> Vec<(String, String)> 
     headers.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Returns all header fields to send: those of the line, the implied ones and the removed ones.
-/// Fields that the caller sets (`own`) are left out.
+/// Returns all header fields to send: the fields of the line, the implied fields, and the removed
+/// fields. Fields that the caller sets (`own`) are left out.
 fn headers_to_send(curl: &CurlRequest, besides: Vec<(String, String)>, own: &[String]) -> Result<Vec<String>, Failure> {
     let own = own.iter().map(|text| fields::header(text)).collect::<Result<Vec<_>, _>>()?;
     let is_own = |name: &str| own.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));

@@ -3,25 +3,25 @@
 //! Not here: the flags themselves, and the use of the values.
 
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{BodyFrom, redact};
+use plimsoll_model::{BodySource, redact};
 use plimsoll_sys::files::{self, Use};
 use std::path::Path;
 
-/// Most characters of a tag's key, which is ASCII.
+/// The largest number of characters in a tag's key, which is ASCII.
 const TAG_KEY_CHARS_MAX: usize = 40;
-/// Most characters that the value of a tag may have.
+/// The largest number of characters in a tag's value.
 const TAG_VALUE_CHARS_MAX: usize = 120;
 
 /// Parses the value of --body: text, `@FILE`, or `-` for standard input. Returns the source and the
 /// bytes.
-pub fn body(text: &str) -> Result<(BodyFrom<String>, Vec<u8>), Failure> {
+pub fn body(text: &str) -> Result<(BodySource<String>, Vec<u8>), Failure> {
     if text == "-" {
         let read = files::read_stdin(Use::Body);
-        return Ok((BodyFrom::Input, read.map_err(|why| Failure::start(format!("--body -: standard input {why}")))?));
+        return Ok((BodySource::Input, read.map_err(|why| Failure::start(format!("--body -: standard input {why}")))?));
     }
     match text.strip_prefix('@') {
-        Some(path) => Ok((BodyFrom::File(path.to_owned()), body_file(path)?)),
-        None => Ok((BodyFrom::Text, text.as_bytes().to_vec())),
+        Some(path) => Ok((BodySource::File(path.to_owned()), body_file(path)?)),
+        None => Ok((BodySource::Text, text.as_bytes().to_vec())),
     }
 }
 
@@ -59,7 +59,7 @@ pub fn tag(text: &str) -> Result<(String, String), Failure> {
     let (key, value) = text.split_once('=').ok_or_else(|| refused("write KEY=VALUE, such as --tag release=1.4"))?;
     let is_key = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if key.is_empty() || key.len() > TAG_KEY_CHARS_MAX || !key.chars().all(is_key) {
-        return Err(refused("a key has letters, digits, - _ and ., at most 40 of them"));
+        return Err(refused("a key has at most 40 characters: letters, digits, - _ and ."));
     }
     if value.is_empty() || value.chars().count() > TAG_VALUE_CHARS_MAX || value.chars().any(char::is_control) {
         return Err(refused("a value has 1 to 120 characters, without control characters"));

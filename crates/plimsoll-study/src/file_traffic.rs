@@ -32,7 +32,7 @@ pub fn make_call(route: &mut Route, ok: GrpcStatusSet, in_turn: bool, place: &st
         }
         if !value.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
             return Err(Failure::usage(format!(
-                "{place}: the value of {name} is not ASCII, as gRPC requires: send it as {name}-bin"
+                "{place}: the value of {name} is not ASCII, as gRPC requires: send the value as {name}-bin"
             )));
         }
     }
@@ -55,7 +55,7 @@ pub fn http_choice(text: Option<&str>, origin: &Origin) -> Result<HttpChoice, Fa
         Some(other) => return Err(Failure::usage(format!("--http: '{other}' is not auto, 1.1 or 2"))),
     };
     match (http, origin.is_grpc()) {
-        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC needs HTTP/2; leave it out")),
+        (HttpChoice::H1, true) => Err(Failure::usage("--http 1.1: gRPC needs HTTP/2; leave --http out")),
         (_, true) => Ok(HttpChoice::H2),
         (http, false) => Ok(http),
     }
@@ -76,7 +76,9 @@ pub fn traffic_from_parsed(
 ) -> Result<Vec<(Traffic, bool)>, Failure> {
     let in_file = match mix.bases.is_empty() {
         true => Some(file.base().ok_or_else(|| {
-            Failure::usage("-f: the file names no target: add base = \"http://HOST:PORT\" to it, or --target URL")
+            Failure::usage(
+                "-f: the file names no target: add base = \"http://HOST:PORT\" to the file, or give --target URL",
+            )
         })?),
         false => None,
     };

@@ -1,8 +1,8 @@
 //! Compares git revisions of the current repository. Each side is checked out into a temporary
 //! worktree and built once. The build is then started like any other build under test.
 //!
-//! The worktrees are removed however plimsoll ends: a shell waits until a pipe closes whose write
-//! end only plimsoll has. Not here: starting and ending a build (`subject`).
+//! The worktrees are removed however plimsoll ends. A shell waits until a pipe closes whose write
+//! end only plimsoll has, then removes them. Not here: starting and ending a build (`subject`).
 
 use crate::subject;
 use plimsoll_model::failure::Failure;
@@ -17,7 +17,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-/// Most files that a warning about uncommitted changes names.
+/// The largest number of files that a warning about uncommitted changes names.
 const FILES_SHOWN: usize = 5;
 /// The placeholder in a start command that is replaced by the server's port.
 const PORT: &str = "{port}";
@@ -34,7 +34,7 @@ for known in "$(git -C "$1" rev-parse --git-common-dir)"/worktrees/*; do
 done
 "#;
 
-/// One side of a comparison that is a git revision.
+/// A git revision that is one side of a comparison.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RevisionSide {
     /// `git:REV` as the user gave it, followed by the commit.
@@ -42,7 +42,7 @@ pub struct RevisionSide {
     /// `git:COMMIT` for the run file. The commit names the same side even if a branch of that name
     /// moves later.
     pub record: String,
-    /// Shell command that starts the server of this revision in its worktree.
+    /// The shell command that starts the server of this revision in its worktree.
     pub command: String,
 }
 
@@ -93,8 +93,8 @@ pub fn make(
     if !any_revision(builds) {
         return Ok(None);
     }
-    let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start is missing: add it"))?;
-    let repository = Repository::from_current_folder().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
+    let start = builds.start.as_deref().ok_or_else(|| Failure::usage("--start is missing: add --start"))?;
+    let repository = Repository::current_repository().map_err(|why| Failure::usage(format!("git:REV: {why}")))?;
     let mut commits = Vec::new();
     for (flag, side) in [("--a", &builds.a), ("--b", &builds.b)] {
         let commit = side.as_deref().and_then(revision).map(|name| repository.commit(flag, name));
@@ -120,7 +120,8 @@ pub fn make(
             let log = output.with_extension(format!("build-{letter}.log"));
             subject::build(&format!("--build for {side}"), &with_port(build, port), &folder, &log)?;
         }
-        let command = subject::in_folder(&folder, &format!("PORT={port}; export PORT; {}", with_port(start, port)));
+        let command =
+            subject::command_in_folder(&folder, &format!("PORT={port}; export PORT; {}", with_port(start, port)));
         sides[number] = Some(RevisionSide { name, record: format!("git:{commit}"), command });
     }
     Ok(Some(RevisionBuilds { sides, warnings: warnings.into_iter().collect(), _worktrees: worktrees }))
@@ -134,7 +135,7 @@ struct Repository {
 }
 
 impl Repository {
-    fn from_current_folder() -> Result<Repository, String> {
+    fn current_repository() -> Result<Repository, String> {
         let at = |what: &str| git(Path::new("."), &["rev-parse", what]);
         let top = at("--show-toplevel").map_err(|why| match why {
             GitFailure::NotStarted(_) => why.to_string(),
@@ -206,7 +207,7 @@ impl Repository {
 /// The reason why a call of git failed.
 enum GitFailure {
     NotStarted(io::Error),
-    /// Git exited with an error; contains the last line of its error output.
+    /// Git exited with an error; the value is the last line of its error output.
     Refused(String),
 }
 

@@ -1,5 +1,5 @@
 //! Prepares the gRPC messages of a plan: reads the message types from files or server reflection,
-//! and encodes request bodies. Everything else treats a gRPC call like any request.
+//! and encodes request bodies. Other modules treat a gRPC call like any request.
 //!
 //! Not here: parsing descriptors (`plimsoll-traffic`), and sending the calls of a load.
 
@@ -12,17 +12,17 @@ use plimsoll_model::{GrpcCall, GrpcStatus, HttpChoice, Plan, Request, Route, Ter
 use plimsoll_probe::client::Question;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::tcp::Socket;
-use plimsoll_traffic::grpc::reflection::{Learner, PATHS, ReflectionError};
+use plimsoll_traffic::grpc::reflection::{DescriptorCollector, PATHS, ReflectionError};
 use plimsoll_traffic::grpc::{Schema, SchemaError, health};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Timeout of one reflection or health request.
+/// The timeout of one reflection or health request.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Timeout of all reflection requests together.
-const PATIENCE_WHOLE: Duration = Duration::from_secs(30);
-/// Longest response to a reflection request, bytes.
+/// The timeout of all reflection requests together.
+const REFLECTION_TOTAL_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest response to a reflection request, bytes.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 
 /// Encodes the request bodies of all gRPC calls of a plan. The message types come from the terms'
@@ -32,7 +32,7 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         return Ok(());
     }
     let schema = match &terms.schema {
-        Some(files) => of_files(files)?,
+        Some(files) => schema_from_files(files)?,
         None => of_server(plan)?,
     };
     let types: std::sync::Arc<[u8]> = schema.to_descriptor_set().into();
@@ -43,8 +43,8 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
         };
         // gRPC has no query string, so the request target is the method's path.
         let method = schema.method(&request.target).map_err(|error| Failure::usage(error.to_string()))?;
-        call.gives_stream = method.has_server_stream();
-        answers_in_turn |= call.gives_stream && method.has_client_stream();
+        call.returns_stream = method.has_server_stream();
+        answers_in_turn |= call.returns_stream && method.has_client_stream();
         if filled.body || !expect.is_empty() || !captures.is_empty() {
             call.types = Some(types.clone());
         }
@@ -62,19 +62,19 @@ pub fn make_messages(plan: &mut Plan, terms: &Terms<String>) -> Result<(), Failu
     }
     let in_turn = plan.traffic.routes.iter().any(|route| route.grpc.as_ref().is_some_and(|call| call.in_turn));
     if in_turn && !answers_in_turn {
-        return Err(Failure::usage("--in-turn: no called method has streams in both directions: leave it out"));
+        return Err(Failure::usage("--in-turn: no called method has streams in both directions: leave --in-turn out"));
     }
     Ok(())
 }
 
-/// Returns for each route a converter between messages and text; `None` for a route without message
-/// types.
+/// Returns a converter between gRPC messages and text for each route; `None` for a route without
+/// message types.
 pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
     plimsoll_traffic::grpc::texts(&plan.traffic).map_err(|error| Failure::usage(error.to_string()))
 }
 
 /// Reads the message types from .proto files or from a descriptor set.
-pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
+pub fn schema_from_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     if let Some(path) = &files.descriptor_set {
         let bytes = files::read(path.as_ref(), Use::Schema)
             .map_err(|why| Failure::usage(format!("--descriptor-set: the file '{path}' {why}")))?;
@@ -115,23 +115,23 @@ pub fn of_files(files: &SchemaTerms<String>) -> Result<Schema, Failure> {
     })
 }
 
-/// Returns the types of the services that the plan calls, from the server's reflection. If a
-/// service is unknown there, the types of all services are read.
+/// Reads the types of the services that the plan calls from the server's reflection. If the server
+/// does not know a service, the types of all services are read.
 fn of_server(plan: &Plan) -> Result<Schema, Failure> {
     let paths = plan.traffic.routes.iter().map(|route| route.request.target.trim_start_matches('/'));
     let services: BTreeSet<&str> = paths.map(|path| path.split('/').next().unwrap_or_default()).collect();
     reflected_schema(plan, &services.into_iter().collect::<Vec<_>>())
 }
 
-/// Reads the types of the named services from the server's reflection; of all services if
-/// `services` is empty.
+/// Reads the types of the named services from the server's reflection. Reads the types of all
+/// services if `services` is empty.
 pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failure> {
     let learner = || match services {
-        [] => Learner::for_all_services(),
-        named => Learner::for_services(named.iter().copied()),
+        [] => DescriptorCollector::for_all_services(),
+        named => DescriptorCollector::for_services(named.iter().copied()),
     };
     let mut why = "the server does not describe its messages (no reflection)".to_owned();
-    let until = Instant::now() + PATIENCE_WHOLE;
+    let until = Instant::now() + REFLECTION_TOTAL_TIMEOUT;
     for path in PATHS {
         match reflected_schema_by(plan, path, learner(), until) {
             Ok(schema) => return Ok(schema),
@@ -147,7 +147,7 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
             }
             // The list of all services helps the user to find the right name.
             Err(ReflectionFailure::NotFound(said)) => {
-                match reflected_schema_by(plan, path, Learner::for_all_services(), until) {
+                match reflected_schema_by(plan, path, DescriptorCollector::for_all_services(), until) {
                     Ok(schema) => return Ok(schema),
                     Err(_) => {
                         why = said;
@@ -168,22 +168,22 @@ pub fn reflected_schema(plan: &Plan, services: &[&str]) -> Result<Schema, Failur
 enum ReflectionFailure {
     /// The server does not implement this version of the reflection service.
     Unimplemented,
-    /// A gateway found no server (gRPC status UNAVAILABLE); contains its message.
+    /// A gateway found no server (gRPC status UNAVAILABLE); the value is the gateway's message.
     Unavailable(String),
-    /// The called service is unknown to the server; contains the server's message.
+    /// The called service is unknown to the server; the value is the server's message.
     NotFound(String),
-    /// No response arrived; contains the reason.
+    /// No response arrived; the value is the reason.
     Unreached(String),
-    /// The response is not gRPC; contains a description.
+    /// The response is not gRPC; the value describes the response.
     Unspoken(String),
-    /// Any other reason, as text for the user.
+    /// The reflection failed for any other reason; the value is a text for the user.
     Other(String),
 }
 
 fn reflected_schema_by(
     plan: &Plan,
     path: &str,
-    mut learner: Learner,
+    mut learner: DescriptorCollector,
     until: Instant,
 ) -> Result<Schema, ReflectionFailure> {
     let other = |error: ReflectionError| match error {
@@ -193,16 +193,16 @@ fn reflected_schema_by(
     while let Some(content) = learner.next_request() {
         let answer = call(plan, path, content, until);
         if Instant::now() >= until {
-            let seconds = PATIENCE_WHOLE.as_secs();
+            let seconds = REFLECTION_TOTAL_TIMEOUT.as_secs();
             return Err(ReflectionFailure::Other(format!(
                 "the server's reflection did not describe it within {seconds} s"
             )));
         }
-        let CallEnd { ended, is_said, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
+        let CallEnd { ended, is_stated, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;
         match ended {
             GrpcStatus::Ok => {}
             GrpcStatus::Unimplemented => return Err(ReflectionFailure::Unimplemented),
-            _ if !is_said => {
+            _ if !is_stated => {
                 return Err(ReflectionFailure::Unspoken(format!(
                     "the server's response has no gRPC status (HTTP {http_status}), so it does not speak gRPC"
                 )));
@@ -240,22 +240,22 @@ pub fn refuse_unhealthy(plan: &Plan) -> Result<(), Failure> {
 /// and the response's content.
 struct CallEnd {
     ended: GrpcStatus,
-    is_said: bool,
+    is_stated: bool,
     http_status: u16,
     heard: Vec<u8>,
 }
 
-/// Sends one call outside the load, with a deadline at `until`. The error says why no response
+/// Sends one gRPC call outside the load, with the deadline `until`. The error says why no response
 /// arrived.
 fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<CallEnd, String> {
     let tls = tls_client(plan).map_err(|error| tls_failure(&error).to_string())?;
     let mut route = Route::new(Request { method: "POST".into(), target: path.into(), headers: vec![], body: vec![] });
     // The user's header fields may authorise the call. The compression of the load does not apply.
     let along = plan.traffic.routes[0].request.headers.iter();
-    route.request.headers = along.filter(|(name, _)| !is_of_encoding(name)).cloned().collect();
+    route.request.headers = along.filter(|(name, _)| !controls_compression(name)).cloned().collect();
     route.timeout_ns = PATIENCE.as_nanos() as u64;
     route.grpc = Some(GrpcCall { content: Some(content), ..GrpcCall::default() });
-    let request = encode_request(plan, &route.on_wire()).map_err(|error| error.to_string())?.with_content();
+    let request = encode_request(plan, &route.as_sent()).map_err(|error| error.to_string())?.with_content();
     let (mut heard, mut reasons) = (Vec::new(), Vec::new());
     let deadline = until.min(Instant::now() + PATIENCE);
     let question = Question {
@@ -278,9 +278,9 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<Cal
         });
         match asked {
             Ok(reply) => {
-                let said = reply.grpc_status.map(|code| GrpcStatus::of_code(code.into()));
-                let ended = said.unwrap_or(GrpcStatus::of_http(reply.status));
-                return Ok(CallEnd { ended, is_said: said.is_some(), http_status: reply.status, heard });
+                let said = reply.grpc_status.map(|code| GrpcStatus::from_code(code.into()));
+                let ended = said.unwrap_or(GrpcStatus::from_http_status(reply.status));
+                return Ok(CallEnd { ended, is_stated: said.is_some(), http_status: reply.status, heard });
             }
             Err(error) => reasons.push(error.text(PATIENCE, true)),
         }
@@ -289,7 +289,7 @@ fn call(plan: &Plan, path: &str, content: Vec<u8>, until: Instant) -> Result<Cal
 }
 
 /// Whether a header field controls message compression.
-fn is_of_encoding(name: &str) -> bool {
+fn controls_compression(name: &str) -> bool {
     ["grpc-encoding", "grpc-accept-encoding"].iter().any(|of| name.eq_ignore_ascii_case(of))
 }
 

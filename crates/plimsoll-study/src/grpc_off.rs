@@ -10,7 +10,7 @@ use plimsoll_model::{Plan, Terms};
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 
 fn refused() -> Failure {
-    Failure::usage(format!("{}: build it with --features grpc", SchemaError::NoGrpc))
+    Failure::usage(format!("{}: build plimsoll with --features grpc", SchemaError::NoGrpc))
 }
 
 /// Returns an error if the plan contains gRPC calls, because this build lacks gRPC.
@@ -27,7 +27,7 @@ pub fn texts(plan: &Plan) -> Result<MessageTexts, Failure> {
 }
 
 /// Always returns an error, because this build lacks gRPC.
-pub fn of_files(_: &SchemaTerms<String>) -> Result<Schema, Failure> {
+pub fn schema_from_files(_: &SchemaTerms<String>) -> Result<Schema, Failure> {
     Err(refused())
 }
 

@@ -1,4 +1,4 @@
-//! Hints about profile and metrics endpoints that the target serves and the user has not enabled.
+//! Hints about profile and metrics endpoints that the target serves but the user does not use.
 //!
 //! Not here: reading profiles or metrics.
 
@@ -14,7 +14,7 @@ pub fn hints(base: &Base, terms: &Terms<String>) -> Vec<String> {
         return Vec::new();
     }
     let asks_metrics = terms.probes.metrics.is_none() && !terms.probes.none;
-    let metrics = asks_metrics.then(|| probes::served_by(&base.plan)).flatten();
-    let metrics = metrics.map(|place| format!("the target serves metrics at {place}: --metrics records them"));
+    let metrics = asks_metrics.then(|| probes::find_metrics_endpoint(&base.plan)).flatten();
+    let metrics = metrics.map(|place| format!("the target serves metrics at {place}: --metrics records these metrics"));
     Capture::hint(&base.plan, terms).into_iter().chain(metrics).collect()
 }

@@ -12,10 +12,10 @@ use plimsoll_traffic::target_url::redact_query;
 use std::path::Path;
 use std::time::Duration;
 
-/// Longest API description that is fetched from a URL, bytes (64 MiB).
+/// The longest API description that is fetched from a URL, bytes (64 MiB).
 const FETCHED_BYTES_MAX: usize = 64 << 20;
-/// Longest time for fetching an API description.
-const FETCHED_WITHIN: Duration = Duration::from_secs(30);
+/// The longest time for fetching an API description.
+const FETCH_TIMEOUT: Duration = Duration::from_secs(30);
 /// Reads an import source: a file, standard input (`-`), or a URL if `may_fetch`. Returns the
 /// redacted name of the source and its text.
 pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String, String), Failure> {
@@ -30,13 +30,13 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
     if !may_fetch {
         return Err(Failure::usage(format!(
-            "'{}': only an API description (openapi) may have an address; save the rest as a file",
+            "'{}': only an API description (openapi) may have an address; save other sources as files",
             redact_query(source)
         )));
     }
     let target = resolve_plain(source, allow_public)?;
     let name = redact_query(source);
-    match fetch(&target, &target.path, FETCHED_WITHIN, &ByteBudget::new(FETCHED_BYTES_MAX)) {
+    match fetch(&target, &target.path, FETCH_TIMEOUT, &ByteBudget::new(FETCHED_BYTES_MAX)) {
         Ok(FetchResponse { status: 200..=299, body }) => text_of(body, &name).map(|text| (name, text)),
         Ok(FetchResponse { status, .. }) => {
             Err(Failure::start(format!("'{name}' has status {status}: give the address of the description itself")))
@@ -45,7 +45,7 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
     }
 }
 
-/// Says what a traffic file lacks to be usable, as `check` and `run` report it; `None` if it is
+/// Says which inputs a traffic file lacks, as `check` and `run` report them; `None` if the file is
 /// complete.
 pub fn lacks(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::missing_inputs(text, folder) {

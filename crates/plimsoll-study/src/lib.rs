@@ -51,7 +51,7 @@ pub mod target;
 pub mod traffic_file;
 pub mod value_class;
 
-// Both modules have the same public items, one for builds with gRPC and one for builds without.
+// Both modules have the same public items: one module for builds with gRPC, one for builds without.
 #[cfg(feature = "grpc")]
 pub mod grpc;
 #[cfg(not(feature = "grpc"))]

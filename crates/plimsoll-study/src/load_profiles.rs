@@ -1,13 +1,12 @@
-//! Reads the profiles stored beside a run file, which were taken at low load and at the examined
-//! load.
+//! Reads the profiles next to a run file, which were taken at a low load and at the examined load.
 //!
 //! Not here: taking profiles (`profile_capture`), and presenting them.
 
 use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
-use plimsoll_analysis::profile::{Basis, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, top};
+use plimsoll_analysis::profile::{CostDivisor, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, top};
 use plimsoll_analysis::study::profiling::level_tag;
-use plimsoll_analysis::taken_profiles::{KindSum, KindSums, Profiles, StoredProfile};
+use plimsoll_analysis::taken_profiles::{ProfileTotal, ProfileTotals, Profiles, StoredProfile};
 use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
 use plimsoll_model::profile::Profile;
 use plimsoll_model::units::SECOND;
@@ -20,7 +19,7 @@ pub fn read_stored_profile(path: Option<&Path>, taken: &ProfileRecord) -> Result
     let name = taken.file.clone()?;
     // A run file is untrusted input: the profile's name must not leave the folder of the run file.
     let bare = Path::new(&name).file_name().filter(|bare| *bare == name.as_str() && name.ends_with(SUFFIX));
-    let bare = bare.ok_or_else(|| "the record names no profile".to_owned())?;
+    let bare = bare.ok_or_else(|| "the run file names no profile".to_owned())?;
     let file = path.ok_or_else(|| "there is no run file".to_owned())?.with_file_name(bare);
     let profile = files::read(&file, Use::Profile)
         .and_then(|bytes| read(&bytes).map_err(|error| error.to_string()))
@@ -43,7 +42,7 @@ pub fn cpu_profile_of_run(experiment: &Experiment, path: &Path) -> Option<(Profi
     Some((profile, profiles.requests.last().copied().unwrap_or(0.0)))
 }
 
-/// Reads all profiles beside a run file; `None` if the run requested none.
+/// Reads all profiles next to a run file; `None` if the run requested none.
 pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessment<Profiles>> {
     let recorded = experiment.spec.profiles().filter(|_| experiment.spec.blocks().is_none())?;
     let stretches = ProfilingSchedule::new(recorded.seconds);
@@ -101,16 +100,16 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
                 let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
                 let sum = top(&profile, &view, Sort::Cum).selected_total as f64;
                 let requests = ProfiledTrial::requests(&level.other_kinds, profile.duration_ns);
-                sums[at] = Some(KindSum { sum, requests });
+                sums[at] = Some(ProfileTotal { sum, requests });
                 column = Some(profile.sample_types[view.sample_type].clone());
             }
             let (sample_type, unit) = column.map_or_else(Default::default, |column| (column.kind, column.unit));
-            KindSums { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
+            ProfileTotals { kind: (*kind).to_owned(), sample_type, unit, sums, stock: *stock }
         })
         .collect();
     let comparison = match (cpu.as_slice(), requests.as_slice()) {
         ([Some(low), Some(high)], [before, after]) if *before > 0.0 && *after > 0.0 => {
-            let basis = Basis::Requests { before: *before, after: *after };
+            let basis = CostDivisor::Requests { before: *before, after: *after };
             let (a, b) = (View::all(low.sample_type_default), View::all(high.sample_type_default));
             match diff((low, &a), (high, &b), basis, Sort::Cum) {
                 Ok(comparison) => Some(comparison),
@@ -131,8 +130,8 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     Some(Assessment::new(doubts, profiles))
 }
 
-/// Returns why the figures of a load level are doubtful: the load ended early, the generator was
-/// the limit, or the server was overloaded. `None` without doubts.
+/// Returns why the profile figures of a load level are doubtful: the load ended early, the
+/// generator was the limit, or the server was overloaded. `None` without doubts.
 fn doubt(run: &Run, level: &ProfiledTrial, name: &str) -> Option<Doubt> {
     let generator = Summary::from_run(run).generator;
     let (kind, text) = if let Some(LoadEnd::Stopped(stop)) = &run.ending {
@@ -158,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_leads_nowhere_but_beside_it() {
+    fn a_record_names_profiles_only_beside_itself() {
         for (file, part) in [
             (Ok("../../etc/passwd"), "names no profile"),
             (Ok("/etc/hostname.pb.gz"), "names no profile"),

@@ -1,4 +1,4 @@
-//! Converts access logs to a load: which requests are sent, and when.
+//! Converts access logs to a load: the requests to send, and their times.
 //!
 //! Not here: opening logs (`logs`), parsing lines (`plimsoll_traffic`), and the display of progress
 //! ([`ReadingProgress`]).
@@ -38,7 +38,7 @@ pub fn reading(args: &LogReadingTerms) -> LogReading<'_> {
 }
 
 /// Compiles the patterns of --fold, whose matches in paths are replaced by `{}`.
-pub fn folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
+pub fn path_folds(args: &LogReadingTerms) -> Result<Vec<Regex>, Failure> {
     patterns("--fold", &args.fold)
 }
 
@@ -57,8 +57,8 @@ pub fn patterns(name: &str, texts: &[String]) -> Result<Vec<Regex>, Failure> {
 }
 
 /// Returns a path with all matches of the patterns replaced by `{}`.
-pub fn fold_path(folds: &[Regex], path: &str) -> String {
-    folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
+pub fn fold_path(path_folds: &[Regex], path: &str) -> String {
+    path_folds.iter().fold(path.to_owned(), |path, fold| fold.replace_all(&path, "{}").into_owned())
 }
 
 /// Returns an error if --strict is set and a log line cannot be parsed.
@@ -78,7 +78,7 @@ pub fn refuse_unread(counts: &Counts) -> Result<(), Failure> {
     if counts.unparsed == counts.read {
         let first = counts.first.as_ref().map_or(String::new(), |(place, text)| format!("; {place}: \"{text}\""));
         return Err(Failure::start(format!(
-            "none of the {} lines can be parsed: describe the format with --log-format or --field{first}",
+            "no line of the {} lines can be parsed: describe the format with --log-format or --field{first}",
             format::count(counts.read)
         )));
     }
@@ -147,7 +147,7 @@ pub fn read_requests(
     choice: &LogChoice,
     progress: &mut dyn ReadingProgress,
 ) -> Result<(LogRequests, Vec<LogSource>, Counts), Failure> {
-    let (folding, only) = (folds(choice.reading)?, patterns("--only", choice.only)?);
+    let (folding, only) = (path_folds(choice.reading)?, patterns("--only", choice.only)?);
     let skip = patterns("--skip", choice.skip)?;
     let fold = |path: &str| fold_path(&folding, path);
     let wanted = |request: &str| {
@@ -168,24 +168,25 @@ pub fn read_requests(
     refuse_unread(&counts)?;
     let gathered = gathering
         .finish()
-        .map_err(|error| Failure::start(format!("{error}: use less of it: --only, --skip, or a shorter log")))?;
+        .map_err(|error| Failure::start(format!("{error}: use a part of the log: --only, --skip, or a shorter log")))?;
     Ok((gathered, logs.read(), counts))
 }
 
-/// Converts a replay error of the logs to a failure that names the way out.
+/// Converts a replay error to a failure that says how to correct the problem.
 fn refused(replay: &ReplayTerms<String>, error: &ReplayError, without_method: u64) -> Failure {
     let way_out = match error {
         ReplayError::TooMany if replay.scale_milli > 1000 => {
             "use fewer requests of the log (--only, --skip, or a shorter log), or a smaller --scale"
         }
-        ReplayError::TooMany => "use less of it: --only, --skip, or a shorter log",
+        ReplayError::TooMany => "use a part of the log: --only, --skip, or a shorter log",
         ReplayError::TooLong { .. } => {
             "replay only the beginning of the log with -d TIME, replay faster with --speed, or shorten the log"
         }
         ReplayError::Nothing if without_method > 0 => {
             let lines = format::count(without_method);
             return Failure::start(format!(
-                "{}: {error}: {lines} lines have no method: name its place with --field method=.PATH or --log-format",
+                "{}: {error}: {lines} lines have no method: name the place of the method with --field method=.PATH \
+                 or --log-format",
                 replay.logs.join(", ")
             ));
         }
@@ -215,7 +216,7 @@ fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), f
         formats.join(", "),
     );
     if facts.has_whole_seconds {
-        text.push_str("; its timestamps are whole seconds, and requests are spread within them");
+        text.push_str("; its timestamps are whole seconds, and the requests are spread within each second");
     }
     let mut left_out: Vec<String> =
         facts.skip_counts.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();

@@ -7,9 +7,10 @@
 use plimsoll_model::steering::is_control_character;
 use std::sync::OnceLock;
 
-/// Longest quotation in a message, in characters. A longer one is shortened in the middle.
+/// The longest quotation in a message, in characters. A longer quotation is shortened in the
+/// middle.
 const QUOTED_MAX: usize = 100;
-/// Longest message, in characters. A longer one is shortened in the middle.
+/// The longest message, in characters. A longer message is shortened in the middle.
 const MESSAGE_MAX: usize = 600;
 
 /// Returns the beginning and end of a text that is longer than `max` characters, with `...` between
@@ -23,9 +24,9 @@ fn shorten_middle(text: &str, max: usize) -> String {
     text.chars().take(head).chain(" ... ".chars()).chain(text.chars().skip(count - tail)).collect()
 }
 
-/// Returns a message for a terminal: one line, without secrets, without control characters or
-/// characters that change the writing direction, and with long quotations shortened.
-pub fn presentable(message: &str) -> String {
+/// Returns a message for a terminal, as one line without secrets. Control characters and characters
+/// that change the writing direction become `?`, and long quotations are shortened.
+pub fn terminal_message(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
         .map(|c| match c {
@@ -87,7 +88,7 @@ impl SecretReplacements {
     }
 }
 
-/// Returns a message with the secrets of this process's command line replaced, whatever wrote it.
+/// Returns a message with the secrets of this process's command line replaced.
 pub fn without_secrets(message: &str) -> String {
     HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
 }
@@ -97,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_for_a_terminal() {
+    fn messages_are_sanitized_for_a_terminal() {
         let long = "x".repeat(5_000);
         // An apostrophe does not begin a quotation.
         let words = format!("the server's certificate {}", "is for another name ".repeat(10));
@@ -106,7 +107,7 @@ mod tests {
             (words.clone(), words.as_str()),
             ("a\u{1b}[31m\nb\u{202e}c\u{9b}d".to_owned(), "a?[31m b?c?d"),
         ] {
-            assert_eq!(presentable(&message), expect);
+            assert_eq!(terminal_message(&message), expect);
         }
         for message in [
             format!("--rate: '{long}' is not a number; write 5"),
@@ -114,9 +115,11 @@ mod tests {
             format!("'{}' is not a number; write 5", "a'b ".repeat(2_000)),
             format!("cannot open {long}: write 5"),
         ] {
-            let shown = presentable(&message);
+            let shown = terminal_message(&message);
             assert!(shown.chars().count() < 620 && shown.ends_with("write 5") && shown.contains(" ... "), "{shown}");
         }
-        assert!(presentable(&format!("'{long}' is no; write 5")).chars().filter(|c| *c == 'x').count() <= QUOTED_MAX);
+        assert!(
+            terminal_message(&format!("'{long}' is no; write 5")).chars().filter(|c| *c == 'x').count() <= QUOTED_MAX
+        );
     }
 }

@@ -15,15 +15,15 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Approximate number of requests that are sampled from the model in total.
-const DRAWN: usize = 400_000;
-/// Most samples of the log's full length that are drawn from the model.
+const MODEL_REQUESTS_SAMPLED: usize = 400_000;
+/// The largest number of samples, each as long as the log, that are drawn from the model.
 const DRAWS_MAX: usize = 8;
-/// Fewest samples, so that the variation between samples can be estimated.
+/// The smallest number of samples, so that the variation between samples can be estimated.
 const DRAWS_MIN: usize = 3;
-/// Most requests of a log that are compared. More are refused.
+/// The largest number of requests in a log to compare. A larger log is refused.
 const COMPARED_MAX: usize = 4_000_000;
 
-/// Returns the distances between the requests that the traffic file produces and those of the log.
+/// Returns the distances between the requests of the traffic file and the requests of the log.
 pub fn distances(
     path: &Path,
     model: &TrafficModel,
@@ -46,7 +46,7 @@ pub fn distances(
     let caches = cache_sizes(paths(&model.stream));
     let figures = |stream: &[StreamRequest]| StreamFigures::compute(stream, model.span_ns, model.resolution_ns, caches);
     let mut folder = model.folder(fold);
-    let draws = (DRAWN / model.stream.len().max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
+    let draws = (MODEL_REQUESTS_SAMPLED / model.stream.len().max(1)).clamp(DRAWS_MIN, DRAWS_MAX);
     let mut drawn_figures = Vec::with_capacity(draws);
     for draw in 0..draws as u64 {
         plan.load.seed = seed.wrapping_add(draw);

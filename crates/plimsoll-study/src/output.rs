@@ -3,12 +3,12 @@
 //! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the lines.
 
 use plimsoll_model::steering::lines;
-pub use plimsoll_sys::stdout::{failed, failures, print_as_it_is, reserve};
+pub use plimsoll_sys::stdout::{failed, failures, print_unescaped, reserve};
 use std::io::Write;
 
 /// Writes lines to standard output, with control characters made visible.
 pub fn print(text: &str) {
-    print_as_it_is(&lines(text));
+    print_unescaped(&lines(text));
 }
 
 /// Writes a line to standard error, with control characters made visible. Write errors are ignored.

@@ -9,8 +9,8 @@
 //!        an Interval for each tick, TrialEnd; Remark::Broken where it cannot be done
 //! ```
 //!
-//! Arguments and environment contain nothing, because other users can read them. Not here: starting
-//! the parts and merging their results (`runner::part_processes`).
+//! Arguments and environment contain no part of the task, because other users can read them. Not
+//! here: starting the parts and merging their results (`runner::part_processes`).
 
 use crate::{grpc, self_process};
 use plimsoll_engine::{LoadHelpers, prepare_with_helpers};
@@ -27,10 +27,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The only argument of a part's process, in place of a command.
 const WORD: &str = "carry-out-part";
-/// Upper bound for an encoded plan, bytes (4 GiB): a larger announced length is an error.
+/// The largest length of an encoded plan, bytes (4 GiB). A larger announced length is an error.
 const BYTES_MAX: u64 = 4 << 30;
 
-/// The task of a part: what one process sends of a load.
+/// The task of a part: the share of a load that one process sends.
 pub struct Task {
     /// The plan of the whole load, of which the part sends its stripe.
     pub plan: Plan,
@@ -64,7 +64,7 @@ impl Task {
     }
 
     fn read(input: &mut impl Read) -> Result<Task, String> {
-        let cut = |_| "its task was cut off".to_owned();
+        let cut = |_| "the task of this process was cut off".to_owned();
         let plan = Plan::from_bytes(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let injector = serde_json::from_slice(&part(input).map_err(cut)?).map_err(|error| error.to_string())?;
         let stripe = Stripe::new(number(input).map_err(cut)?, number(input).map_err(cut)?);
@@ -98,7 +98,7 @@ pub fn run_part_if_requested() {
     if words.next().as_deref() != Some(OsStr::new(WORD)) || words.next().is_some() || io::stdin().is_terminal() {
         return;
     }
-    process::raise_files_max();
+    process::raise_open_files_limit();
     std::process::exit(match carry_out(&mut io::stdout()) {
         Ok(()) => 0,
         Err(reason) => {
@@ -116,13 +116,13 @@ fn write_frame(out: &mut impl Write, frame: &Frame) -> bool {
 }
 
 fn carry_out(out: &mut impl Write) -> Result<(), String> {
-    let lost = |_: io::Error| "the process that started it has ended".to_owned();
+    let lost = |_: io::Error| "the parent process of this process has ended".to_owned();
     out.write_all(&MAGIC).and_then(|()| out.flush()).map_err(lost)?;
     let mut input = io::stdin();
     let Task { plan, injector, stripe } = Task::read(&mut input)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
-    let aids = LoadHelpers { authors: Vec::new(), texts };
-    let prepared = prepare_with_helpers(&plan, &injector, stripe, aids, &mut |_| ControlFlow::Continue(()))
+    let load_helpers = LoadHelpers { authors: Vec::new(), texts };
+    let prepared = prepare_with_helpers(&plan, &injector, stripe, load_helpers, &mut |_| ControlFlow::Continue(()))
         .map_err(|error| error.to_string())?;
     let tag = Tag::for_purpose(Purpose::Run);
     write_frame(out, &Frame::TrialStart { tag, start_ns: 0, plan: Box::new(plan.record()), injectors: vec![injector] });
@@ -158,7 +158,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape};
 
     #[test]
-    fn a_task_comes_as_it_was_sent_or_is_refused() {
+    fn a_part_task_decodes_unchanged_or_is_refused() {
         let addresses = vec![([127, 0, 0, 1], 80).into()];
         let mut plan = Plan::get("h", 80, addresses, LoadShape::Closed { users: Curve::constant(2.0) });
         plan.traffic.routes[0].request.body = vec![7; 300];

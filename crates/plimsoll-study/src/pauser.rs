@@ -35,7 +35,8 @@ pub fn command(processes: impl IntoIterator<Item = (u32, u64)>) -> Command {
     command
 }
 
-/// Parses a pauser's arguments to processes (id, start time). `None`: this process is not a pauser.
+/// Parses a pauser's arguments to processes (id, start time). `None` if this process is not a
+/// pauser.
 fn parse_arguments(mut arguments: impl Iterator<Item = OsString>) -> Option<Vec<(u32, u64)>> {
     if arguments.nth(1)? != WORD {
         return None;
@@ -109,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stopper_is_asked_for_by_its_word_alone() {
+    fn a_pauser_is_requested_only_by_its_keyword() {
         for (words, expect) in [
             (&["plimsoll", WORD, "12.345", "7.1"][..], Some(vec![(12, 345), (7, 1)])),
             (&["plimsoll", WORD], None),

@@ -15,20 +15,21 @@ use plimsoll_traffic::target_url::redact_query;
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// Default length of a CPU profile, in seconds, as in pprof.
+/// The default duration of a CPU profile, in seconds, as in pprof.
 const SECONDS: u32 = 30;
-/// Time that fetching may take beyond the profiles' length, for all profiles of an endpoint
-/// together.
+/// The time that fetching may take longer than the duration of the profiles, for all profiles of an
+/// endpoint together.
 pub const PATIENCE: Duration = Duration::from_secs(5);
-/// Most bytes that a profile endpoint may send (32 MiB).
+/// The largest number of bytes that a profile endpoint may send (32 MiB).
 const SENT_BYTES_MAX: usize = 32 << 20;
-/// Largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times as
-/// much memory, and so stay below 256 MiB.
+/// The largest decompressed profile, bytes (24 MiB). Tables built from a profile take several times
+/// its memory, so this limit keeps the tables below 256 MiB.
 const UNPACKED_BYTES_MAX: usize = 24 << 20;
 /// Lock for decompression: only one profile is decompressed at a time, which bounds memory.
-static UNPACKING: Mutex<()> = Mutex::new(());
-/// Time within which a server refuses a profile. A longer wait means that the server is profiling.
-const REFUSAL_WITHIN: Duration = Duration::from_millis(700);
+static DECOMPRESSION_LOCK: Mutex<()> = Mutex::new(());
+/// The time within which a server refuses a profile. A longer wait means that the server is
+/// profiling.
+const REFUSAL_TIMEOUT: Duration = Duration::from_millis(700);
 
 /// Returns the path and the length in seconds of a profile request. A base path becomes the path of
 /// its CPU profile, and `seconds` is added to the query.
@@ -41,7 +42,7 @@ pub fn profile_path(path: &str, seconds: Option<u32>) -> Result<(String, u32), F
     };
     let mut parts: Vec<String> = query.split('&').filter(|part| !part.is_empty()).map(str::to_owned).collect();
     if parts.iter().any(|part| part.starts_with("debug=") && part != "debug=0") {
-        return Err(Failure::usage("debug= gives a text: leave it out of the address"));
+        return Err(Failure::usage("debug= requests a text instead of a profile: leave debug= out of the address"));
     }
     let in_query = parts.iter().find_map(|part| part.strip_prefix("seconds="));
     let (put_in, seconds) = match (in_query, seconds) {
@@ -95,11 +96,12 @@ pub fn fetch_profile(
 
 /// Parses the response body as a profile. Fails if it is no profile or too large.
 fn checked(body: &[u8]) -> Result<Profile, ReadError> {
-    let _one_at_a_time = UNPACKING.lock();
+    let _one_at_a_time = DECOMPRESSION_LOCK.lock();
     read_up_to(body, UNPACKED_BYTES_MAX)
 }
 
-/// Returns the server's error text and the way out, to complete the sentence `has status N`.
+/// Returns the server's error text and a way to correct the error. The text completes the sentence
+/// `has status N`.
 fn refusal(status: u16, body: &[u8]) -> String {
     let said = String::from_utf8_lossy(body);
     let line: String = redact::line(said.lines().next().unwrap_or_default()).chars().take(120).collect();
@@ -110,7 +112,7 @@ fn refusal(status: u16, body: &[u8]) -> String {
         400 if lower.contains("writetimeout") || lower.contains("write timeout") => {
             "the server's WriteTimeout is shorter than the profile: give fewer seconds"
         }
-        400 => "give another number of seconds, or none",
+        400 => "give another number of seconds, or leave the number out",
         401 | 403 => "the address needs credentials: write http://USER:PASSWORD@HOST",
         404 => "there is no profile: a Go server that imports net/http/pprof serves profiles under /debug/pprof/",
         500 if lower.contains("already") || lower.contains("in use") => {
@@ -126,7 +128,7 @@ fn refusal(status: u16, body: &[u8]) -> String {
 #[derive(Debug, Clone)]
 pub struct Endpoint {
     target: FetchTarget,
-    /// Path of the base URL, without a final slash.
+    /// The path of the base URL, without a final slash.
     base: String,
     /// The base URL with secrets redacted, as messages and records show it.
     pub shown: String,
@@ -158,7 +160,7 @@ impl Endpoint {
 
     /// Whether the server has an index of profiles at this base URL.
     pub fn is_served(&self) -> bool {
-        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_WITHIN, &ByteBudget::new(1 << 20));
+        let index = fetch(&self.target, &format!("{}/", self.base), REFUSAL_TIMEOUT, &ByteBudget::new(1 << 20));
         // A pprof index contains a link to the text form of each profile kind.
         index
             .is_ok_and(|index| index.status == 200 && String::from_utf8_lossy(&index.body).contains("goroutine?debug="))
@@ -169,7 +171,7 @@ impl Endpoint {
     pub fn check(&self, seconds: u32) -> Result<(), Failure> {
         let path = format!("{}/profile?seconds={seconds}", self.base);
         let bad = |why: String| Failure::start(format!("--pprof: '{}/profile' {why}", self.shown));
-        match fetch(&self.target, &path, REFUSAL_WITHIN, &self.bytes_left) {
+        match fetch(&self.target, &path, REFUSAL_TIMEOUT, &self.bytes_left) {
             Err(FetchError::Late) => Ok(()),
             Err(FetchError::Other(reason)) => Err(bad(format!("cannot be fetched: {reason}"))),
             Ok(FetchResponse { status: 200..=299, body }) => match checked(&body) {
@@ -186,7 +188,8 @@ impl Endpoint {
     ///
     /// # Errors
     ///
-    /// The reason and the way out, to complete a sentence that begins with the kind.
+    /// The error is the reason and a way to correct it. The text completes a sentence that begins
+    /// with the kind.
     pub fn take(&self, kind: &str, seconds: u32, patience: Duration) -> Result<Vec<u8>, String> {
         let path = format!("{}/{kind}?seconds={seconds}", self.base);
         let timeout = patience + Duration::from_secs(u64::from(seconds));
@@ -206,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn paths_lead_to_profiles() {
+    fn paths_become_pprof_profile_urls() {
         for (path, seconds, expect) in [
             ("/", None, Ok(("/debug/pprof/profile?seconds=30", 30))),
             ("/debug/pprof/", Some(5), Ok(("/debug/pprof/profile?seconds=5", 5))),
@@ -228,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn bases_are_found() {
+    fn pprof_base_urls_are_found() {
         for (url, expect) in [
             ("http://127.0.0.1:6060", "http://127.0.0.1:6060/debug/pprof"),
             ("http://u:secret@127.0.0.1:6060/", "http://127.0.0.1:6060/debug/pprof"),
@@ -240,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn questions_go_where_the_load_goes() {
+    fn pprof_and_metrics_requests_go_to_the_load_target() {
         use plimsoll_model::{ConnectionPlan, Curve, LoadShape};
         let elsewhere: std::net::SocketAddr = "127.0.0.1:7902".parse().expect("an address");
         let shape = LoadShape::Closed { users: Curve::constant(1.0) };
@@ -257,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_name_the_way_out() {
+    fn refusals_name_a_remedy() {
         for (status, body, said) in [
             (404, "404 page not found\n", "net/http/pprof"),
             (500, "Could not enable CPU profiling: cpu profiling already in use\n", "wait until it ends"),

@@ -10,9 +10,9 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::{
     AddressRange, CallFault, FailedAnswer, GrpcStatus, HttpChoice, Injector, Plan, Redact, Terms, TlsFailure,
 };
-use plimsoll_probe::client::{AskError, BlockingSocket, Question};
-use plimsoll_sys::probe::listener::listening_on;
-use plimsoll_sys::probe::sockets::Asker;
+use plimsoll_probe::client::{BlockingSocket, NoResponse, Question};
+use plimsoll_sys::probe::listener::tcp_listeners_on;
+use plimsoll_sys::probe::sockets::SocketDiagnostics;
 use plimsoll_sys::tcp::{Socket, is_local};
 use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
@@ -20,10 +20,10 @@ use std::io::{self, ErrorKind};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// Longest timeout of the preflight request. A shorter `--timeout` applies instead.
+/// The longest timeout of the preflight request. A shorter `--timeout` replaces this timeout.
 const TIMEOUT_MAX: Duration = Duration::from_secs(10);
-/// Timeout of checks between loads. A short one suffices, because an overloaded server is checked
-/// again later.
+/// The timeout of checks between loads. A short timeout suffices, because an overloaded server is
+/// checked again later.
 const SERVED_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The server's response to a preflight request.
@@ -33,11 +33,11 @@ pub struct Answer {
     pub status: u16,
     /// The gRPC status of the response, if it contains one.
     pub grpc_status: Option<u16>,
-    /// Time in ns from the first connect to the response.
+    /// The time in ns from the first connect to the response.
     pub took_ns: u64,
     /// Whether the response came over HTTP/2.
     pub is_h2: bool,
-    /// The server's limit of concurrent HTTP/2 streams; `None`: no limit.
+    /// The server's limit of concurrent HTTP/2 streams; `None` if the server sets no limit.
     pub streams_allowed: Option<u32>,
     /// The status line and the beginning of the content, redacted.
     pub text: String,
@@ -46,7 +46,7 @@ pub struct Answer {
 impl Answer {
     /// Returns the gRPC status; without one, the status that corresponds to the HTTP status.
     pub fn grpc_status_or_mapped(&self) -> GrpcStatus {
-        self.grpc_status.map_or(GrpcStatus::of_http(self.status), |code| GrpcStatus::of_code(code.into()))
+        self.grpc_status.map_or(GrpcStatus::from_http_status(self.status), |code| GrpcStatus::from_code(code.into()))
     }
 }
 
@@ -54,14 +54,14 @@ impl Answer {
 /// target; the error gives the reasons of all addresses. If no route is safe to send, an accepted
 /// connection suffices, and the result is `None`.
 pub fn ask(plan: &Plan, injector: &Injector) -> Result<Option<Answer>, Failure> {
-    ask_within(plan, injector, TIMEOUT_MAX)
+    send_until_deadline(plan, injector, TIMEOUT_MAX)
 }
 
 /// Whether the target currently responds successfully to requests from the source addresses of
-/// `injector`. `None`: no response in time, or no route is safe to send.
+/// `injector`. `None` if no response came in time, or no route is safe to send.
 pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     plan.traffic.first?;
-    let answer = ask_within(plan, injector, SERVED_TIMEOUT).ok()??;
+    let answer = send_until_deadline(plan, injector, SERVED_TIMEOUT).ok()??;
     let call = plan.traffic.first().and_then(|route| route.grpc.as_ref());
     Some(
         plan.traffic.succeeds(answer.status)
@@ -69,9 +69,9 @@ pub fn is_served(plan: &Plan, injector: &Injector) -> Option<bool> {
     )
 }
 
-fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result<Option<Answer>, Failure> {
+fn send_until_deadline(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result<Option<Answer>, Failure> {
     let Some((number, route)) = plan.traffic.first.zip(plan.traffic.first()) else {
-        return match is_taken(plan) {
+        return match is_address_in_use(plan) {
             true => Ok(None),
             false => Err(Failure::start(format!(
                 "nothing was started: no server accepts connections at {}. Start the server, or skip this \
@@ -99,7 +99,7 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
     for address in plan.carriage.addresses.iter().filter(|_| plan.carriage.unix.is_none()) {
         let sources: Vec<AddressRange> =
             injector.sources.iter().filter(|range| range.is_ipv4() == address.is_ipv4()).copied().collect();
-        match first.ask(|| Socket::connect_from(AddressRange::nth_of(&sources, 0), address)) {
+        match first.ask(|| Socket::connect_from(AddressRange::nth_address(&sources, 0), address)) {
             Ok(answer) => return Ok(Some(answer)),
             Err(reason) => reasons.push(format!("{address} {reason}")),
         }
@@ -108,7 +108,7 @@ fn ask_within(plan: &Plan, injector: &Injector, timeout_max: Duration) -> Result
 }
 
 /// Whether a process listens at the plan's address.
-pub fn is_taken(plan: &Plan) -> bool {
+pub fn is_address_in_use(plan: &Plan) -> bool {
     let deadline = Instant::now() + Duration::from_secs(1);
     if let Some(path) = &plan.carriage.unix {
         return BlockingSocket::open(|| Socket::connect_unix(path), deadline).is_ok();
@@ -117,15 +117,15 @@ pub fn is_taken(plan: &Plan) -> bool {
     // only an accepted connection shows that a listener exists.
     let held = |address: &SocketAddr| {
         is_local(&address.ip())
-            && Asker::open()
-                .and_then(|mut asker| listening_on(&mut asker, *address))
+            && SocketDiagnostics::open()
+                .and_then(|mut asker| tcp_listeners_on(&mut asker, *address))
                 .is_ok_and(|sockets| !sockets.is_empty())
     };
     let accepts = |address: &SocketAddr| BlockingSocket::open(|| Socket::connect_from(None, address), deadline).is_ok();
     plan.carriage.addresses.iter().any(|address| held(address) || accepts(address))
 }
 
-/// The preflight request, to be sent to each address of a plan until one responds.
+/// The preflight request, which is sent to each address of a plan until an address responds.
 struct PreflightRequest {
     request: EncodedRequest,
     timeout: Duration,
@@ -133,7 +133,7 @@ struct PreflightRequest {
     tls: Option<Client>,
     /// Whether the request is a gRPC call.
     is_call: bool,
-    /// How much of the response is redacted.
+    /// The redaction level for the response in messages.
     redact: Redact,
 }
 
@@ -156,11 +156,11 @@ impl PreflightRequest {
                 true
             })
             .map_err(|error| match error {
-                AskError::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-                    AskError::LateAnswer.text(self.timeout, self.is_call)
+                NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
+                    NoResponse::LateAnswer.text(self.timeout, self.is_call)
                 }
                 // The user allowed only one protocol, which the server does not speak.
-                error @ AskError::Tls(TlsFailure::NothingInCommon)
+                error @ NoResponse::Tls(TlsFailure::NothingInCommon)
                     if self.http != HttpChoice::Auto && !self.is_call =>
                 {
                     format!("{} (leave --http out to allow any protocol)", error.text(self.timeout, self.is_call))
@@ -168,7 +168,7 @@ impl PreflightRequest {
                 error => error.text(self.timeout, self.is_call),
             })?;
         if reply.grpc_status.is_some() {
-            // A gRPC body is binary, so the status message is shown in its place.
+            // A gRPC body is binary, so the gRPC status message is shown instead.
             kept.clone_from(&reply.call_message);
             kept.truncate(KEPT_BYTES);
         }
@@ -215,7 +215,8 @@ pub fn first_answer(
     let carriage = &mut plan.carriage;
     if carriage.streams_max > 1 && !is_h2 {
         return Err(Failure::usage(format!(
-            "--streams {}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave it out",
+            "--streams {}: the server speaks only HTTP/1.1, with one request at a time on a connection; leave \
+             --streams out",
             carriage.streams_max
         )));
     }

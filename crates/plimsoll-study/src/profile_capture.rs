@@ -1,6 +1,6 @@
 //! Takes profiles of the server in separate loads after the measurement. The profiled loads are a
 //! low load and the examined load, or both sides of a comparison in turn. The profiles are stored
-//! beside the run file.
+//! next to the run file.
 //!
 //! Separate loads ensure that profiling does not affect any measured figure. Results are computed
 //! later from the run file and its profiles, as in `show`.
@@ -25,11 +25,12 @@ use std::path::{Path, PathBuf};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// The two names of CPU profiles: one for file names and documents, one for URLs.
+/// The two names of the CPU profile kind: the first for file names and documents, the second for
+/// URLs.
 pub const CPU: (&str, &str) = ("cpu", "profile");
-/// The further profile kinds: name, summed column, and whether the sum is a stock. The column is
-/// named here because a difference of two snapshots does not mark it. A stock, such as live heap,
-/// has no share for each request.
+/// The further profile kinds: name, summed column, and whether the sum is a level, such as live
+/// heap. The column is named here because a difference of two snapshots does not mark the column. A
+/// level has no share for each request.
 pub const OTHERS: [(&str, &str, bool); 5] = [
     ("allocs", "alloc_space", false),
     ("heap", "inuse_space", true),
@@ -41,7 +42,7 @@ pub const OTHERS: [(&str, &str, bool); 5] = [
 /// The suffix of the profiles' file names.
 pub const SUFFIX: &str = ".pb.gz";
 
-/// The profiles that the user requested: where they are served, and how long they take.
+/// The profiles that the user requested: their endpoints and their durations.
 pub struct Capture {
     /// The profile endpoint of the target, or one for each side of a comparison.
     endpoints: Vec<Endpoint>,
@@ -59,7 +60,7 @@ impl Capture {
     pub fn from_terms(plan: &Plan, terms: &Terms<String>) -> Result<Option<Capture>, Failure> {
         let Some(ProfilesTerms { endpoint: served, seconds }) = &terms.profiles else { return Ok(None) };
         let endpoint = match served {
-            EndpointChoice::ByTarget => on_target(plan, terms)?,
+            EndpointChoice::ByTarget => endpoint_on_target(plan, terms)?,
             EndpointChoice::At(urls) => Endpoint::resolve(urls.first().map_or("", String::as_str), terms.public)
                 .map_err(|error| Failure::usage(format!("--pprof: {error}")))?,
         };
@@ -69,9 +70,9 @@ impl Capture {
 
     /// Returns a hint for the user if the target serves profiles; `None` if it does not.
     pub fn hint(plan: &Plan, terms: &Terms<String>) -> Option<String> {
-        let endpoint = on_target(plan, terms).ok().filter(Endpoint::is_served)?;
+        let endpoint = endpoint_on_target(plan, terms).ok().filter(Endpoint::is_served)?;
         Some(format!(
-            "the target serves profiles at {}: --pprof shows the cost of each function per request at the line",
+            "the target serves profiles at {}: --pprof shows the cost of each function per request at the load line",
             endpoint.shown
         ))
     }
@@ -82,7 +83,7 @@ impl Capture {
         ProfilesSpec { bases, seconds: self.seconds }
     }
 
-    /// Returns the profiler that takes these profiles and writes them beside the run file at
+    /// Returns the profiler that takes these profiles and writes them next to the run file at
     /// `path`.
     pub fn profiler(self, path: &Path) -> Box<dyn Profiler> {
         let Capture { endpoints, seconds } = self;
@@ -99,8 +100,8 @@ impl Capture {
     }
 }
 
-/// The usual profile endpoint (`/debug/pprof`) on the target.
-fn on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
+/// Returns the usual profile endpoint (`/debug/pprof`) on the target.
+fn endpoint_on_target(plan: &Plan, terms: &Terms<String>) -> Result<Endpoint, Failure> {
     Endpoint::of_target(plan, user_info(plan, terms, 0)).map_err(|error| Failure::usage(format!("--pprof: {error}")))
 }
 
@@ -109,12 +110,13 @@ type CaptureResult = Result<Vec<u8>, String>;
 
 /// A profile that is to be taken during a load.
 struct DueProfile {
-    /// Start of the profile in ns since the start of the load's schedule.
+    /// The start of the profile in ns since the start of the load's schedule.
     from_ns: u64,
-    /// The name of the kind in file names; `kind` is its name in URLs.
+    /// The name of the profile kind in file names.
     name: &'static str,
+    /// The name of the profile kind in URLs.
     kind: &'static str,
-    /// Length of this profile in seconds.
+    /// The length of this profile in seconds.
     seconds: u32,
 }
 
@@ -123,7 +125,7 @@ struct ProfileTaker {
     endpoints: Vec<Endpoint>,
     seconds: u32,
     path: PathBuf,
-    /// Remaining time in which profiles may be late, for all loads together.
+    /// The remaining time to wait for late profiles, for all loads together.
     patience: Duration,
     /// The side of the comparison that the current load measures; `None` outside comparisons.
     arm: Option<ArmIndex>,
@@ -159,7 +161,9 @@ impl Profiler for ProfileTaker {
             let taking = move || endpoint.take(kind, seconds, patience);
             match std::thread::Builder::new().name(format!("pprof-{name}")).spawn(taking) {
                 Ok(thread) => self.threads.push((name, thread)),
-                Err(error) => self.failed.push((name, format!("no thread for it: {}", system_text(&error)))),
+                Err(error) => self
+                    .failed
+                    .push((name, format!("no thread could be started for the profile: {}", system_text(&error)))),
             }
         }
     }
@@ -195,7 +199,7 @@ impl Profiler for ProfileTaker {
     }
 }
 
-/// Stores a profile beside the run file, or records why there is none. Later commands read only
+/// Stores a profile next to the run file, or records why there is none. Later commands read only
 /// recorded profiles, so files of other runs are ignored. `trial` is the index of the profile's
 /// load.
 fn store_profile(
@@ -216,7 +220,7 @@ fn store_profile(
     recording.remark(Remark::Profile(ProfileRecord { tag, kind: kind.to_owned(), trial, file }));
 }
 
-/// Returns the file name of a profile: beside `DIR/find-1.plimsoll` lies
+/// Returns the file name of a profile: next to `DIR/find-1.plimsoll` lies
 /// `DIR/find-1.19ab0c2d3e4.line.heap.pb.gz`. The start time of the run makes the name unique.
 fn file_name(path: &Path, started_unix_ms: u64, what: &str, kind: &str) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
@@ -228,7 +232,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn profiles_lie_beside_the_run_file() {
+    fn profiles_are_stored_beside_the_run_file() {
         for (path, expect) in [
             ("a/find-1.plimsoll", "find-1.19ab.line.cpu.pb.gz"),
             ("run", "run.19ab.line.cpu.pb.gz"),

@@ -15,7 +15,7 @@ use std::path::Path;
 /// Options for fetching a profile, and the selection of its samples.
 #[derive(Debug, Clone, Default)]
 pub struct ProfileChoice {
-    /// Length of a fetched profile in seconds.
+    /// The length of a fetched profile in seconds.
     pub seconds: Option<u32>,
     /// Whether a profile may be fetched from a public address.
     pub allow_public: bool,
@@ -75,7 +75,7 @@ impl ProfileInput {
         Ok(ProfileInput { name, bytes, profile, view })
     }
 
-    /// The selected column, with its unit.
+    /// Returns the selected column, with its unit.
     pub fn column(&self) -> &ValueType {
         &self.profile.sample_types[self.view.sample_type]
     }

@@ -11,13 +11,13 @@ use crate::runner::builds::BuildTarget;
 use crate::script_run::{ScriptRun, into_author_factory};
 use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
-use plimsoll_analysis::prove::process_age::{ProcessAge, pasts_differ};
+use plimsoll_analysis::prove::process_age::{ProcessAge, process_age_warning};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::ProfilesTerms;
 use plimsoll_model::{Arm, Criterion, EndpointChoice, HttpChoice, Plan, Terms};
 use plimsoll_probe::{Finder, FoundServer};
 use plimsoll_sys::group::CpuClocks;
-use plimsoll_sys::probe::process::{look_at, ticks_per_second};
+use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
 
 /// Resolves the target of every arm (side). A comparison by CPU time fails if a server's processes
 /// are not visible.
@@ -33,7 +33,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }
-        let finder = Finder::of_listener(&base.watch_target(&base.resolver()));
+        let finder = Finder::find_listener_process(&base.watch_target(&base.resolver()));
         // With --watch, the process is found on the server's own machine.
         if let (Criterion::Cpu, Err(reason), None) = (criterion, finder.first(), &terms.probes.watch) {
             return Err(Failure::usage(format!("--measure cpu: of {}, {reason}", arm_name(number as u8))));
@@ -45,7 +45,7 @@ pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) ->
 
 /// Sends a preflight request to each running server. All servers then use the protocol of the first
 /// response, because a comparison of two protocols is unfair. Returns warnings.
-pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
+pub fn preflight_responses(targets: &mut [BuildTarget], terms: &Terms<String>) -> Result<Vec<String>, Failure> {
     let mut warnings = Vec::new();
     // The protocol of the first response, and the name of the server that chose it.
     let mut spoken: Option<(HttpChoice, String)> = None;
@@ -57,7 +57,8 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
         }
         let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::start(format!(
-                "{failure}; {first} speaks HTTP/{}, and {name} must speak the same (--http 1.1 sets it for all)",
+                "{failure}; {first} speaks HTTP/{}, and {name} must speak the same version (--http 1.1 sets this \
+                 version for all targets)",
                 http.name()
             )),
             _ => failure,
@@ -70,9 +71,9 @@ pub fn first_answers(targets: &mut [BuildTarget], terms: &Terms<String>) -> Resu
     Ok(warnings)
 }
 
-/// The uptime and the CPU time so far of a server process on this machine.
+/// Returns the uptime and the CPU time so far of a server process on this machine.
 fn process_age(found: &FoundServer) -> Option<ProcessAge> {
-    let started = |pid: &u32| look_at(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
+    let started = |pid: &u32| read_process_stat(*pid, &mut Vec::new()).ok().map(|(stat, _)| stat.started_ticks);
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
@@ -89,7 +90,7 @@ pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'stat
     if found_a.roots == found_b.roots {
         return (None, None);
     }
-    let differing = process_age(found_a).zip(process_age(found_b)).and_then(|(a, b)| pasts_differ(&a, &b));
+    let differing = process_age(found_a).zip(process_age(found_b)).and_then(|(a, b)| process_age_warning(&a, &b));
     let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 \
         %. To compare builds, with a fresh start for each load, use --a CMD --b CMD";
     (differing, Some(hint))
@@ -118,8 +119,8 @@ pub fn profiles(terms: &Terms<String>, targets: &[BuildTarget]) -> Result<Option
     if !fresh {
         let [a, b] = &endpoints;
         a.check(seconds)?;
-        // A server takes a while to abandon a cancelled profile. If both sides are one server, it
-        // is therefore checked only once.
+        // A server takes a while to abandon a cancelled profile. If both sides are one server, that
+        // server is therefore checked only once.
         if b.shown != a.shown {
             b.check(seconds)?;
         }

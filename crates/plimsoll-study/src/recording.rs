@@ -1,7 +1,7 @@
 //! Records an experiment. Each load is executed, kept in memory and written to the run file at
 //! once, so a crash loses at most the current interval.
 //!
-//! Not here: formatting command lines ([`SpellCommand`]), and executing loads (`runner`).
+//! Not here: formatting command lines ([`FormatCommand`]), and executing loads (`runner`).
 
 use crate::runner::{LoadOutcome, Runner, TickProbes};
 use crate::source_revision;
@@ -24,8 +24,8 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Function that formats the command line of an experiment for its run file, redacted.
-pub type SpellCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
+/// A function that formats an experiment's command line for the run file, with secrets redacted.
+pub type FormatCommand = fn(&ExperimentSpec, &Terms<RedactedText>) -> Vec<String>;
 
 /// An experiment in progress: its results in memory, and its run file if there is one.
 pub struct Recording {
@@ -33,8 +33,8 @@ pub struct Recording {
     file: Option<RunFile>,
 }
 
-/// An open run file. The first write error ends the writing but not the experiment. The file is
-/// locked, so a second run with the same path is refused.
+/// An open run file of an experiment in progress. The first write error ends the writing, but not
+/// the experiment. The file is locked, so a second run with the same path is refused.
 struct RunFile {
     path: PathBuf,
     file: File,
@@ -93,7 +93,7 @@ impl RunFile {
                 self.open = Some((index, tick.interval.clone()));
             }
         }
-        // A complete interval is written at once, without waiting for the next one.
+        // A complete interval is written at once, before the next interval begins.
         if (tick.end_ns / interval_ns) as u32 > index {
             self.close_interval();
         }
@@ -116,7 +116,7 @@ impl Recording {
         target_local: bool,
         injector: &Injector,
         path: Option<&Path>,
-        spell: SpellCommand,
+        spell: FormatCommand,
     ) -> Result<Recording, Failure> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let terms = terms.record();
@@ -149,22 +149,22 @@ impl Recording {
         Ok(Recording { experiment, file })
     }
 
-    /// The specification of the experiment: its command and settings.
+    /// Returns the specification of the experiment: its command and settings.
     pub fn spec(&self) -> &ExperimentSpec {
         &self.experiment.spec
     }
 
-    /// Start of the experiment, in ms since 1970 (Unix time).
+    /// Returns the start of the experiment, in ms since 1970 (Unix time).
     pub fn started_unix_ms(&self) -> u64 {
         self.experiment.started_unix_ms
     }
 
-    /// The loads (trials) recorded so far.
+    /// Returns the loads (trials) recorded so far.
     pub fn trials(&self) -> &[Trial] {
         &self.experiment.trials
     }
 
-    /// The events recorded so far that belong to no load.
+    /// Returns the events recorded so far that belong to no load.
     pub fn remarks(&self) -> &[Remark] {
         &self.experiment.remarks
     }
@@ -209,11 +209,11 @@ impl Recording {
         };
         runner.connect(&mut on_tick)?;
         let start_ns = runner.elapsed_ns() + runner.start_ahead_ns();
-        let LoadOutcome { mut run, seen_last } = runner.run(start_ns, &mut on_tick)?;
+        let LoadOutcome { mut run, unreported_readings } = runner.run(start_ns, &mut on_tick)?;
         run.probes.sampled = samples_to_record(&run, tag.purpose);
         if let Some(file) = &mut self.file {
             file.close_interval();
-            if let Some(seen) = seen_last {
+            if let Some(seen) = unreported_readings {
                 let seen = Probes { sampled: run.probes.sampled.clone(), ..seen };
                 Frame::probe_frames(seen).for_each(|frame| file.write(&frame));
             }
@@ -238,7 +238,7 @@ impl Recording {
         self.experiment.remarks.push(remark);
     }
 
-    /// The path of the run file, if there is one and all writes succeeded.
+    /// Returns the path of the run file, if there is one and all writes succeeded.
     pub fn path(&self) -> Option<&Path> {
         self.file.as_ref().filter(|file| !file.failed).map(|file| file.path.as_path())
     }
@@ -271,8 +271,8 @@ impl Recording {
     }
 }
 
-/// Returns the function samples to record: those of steady loads, because these are compared. The
-/// many trials of a search keep none.
+/// Returns the function samples to record. Only samples of steady loads are recorded, because only
+/// these are compared; the many trials of a search keep no samples.
 fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
         Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
@@ -280,7 +280,7 @@ fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
     }
 }
 
-/// The limits of cores and memory of plimsoll's container (cgroup).
+/// Returns the limits of cores and memory of plimsoll's container (cgroup).
 fn limits() -> MachineLimits {
     let (cores, memory_bytes) = plimsoll_sys::probe::cgroup::own_limits();
     MachineLimits {
@@ -298,7 +298,7 @@ pub fn environment(target_local: bool) -> Environment {
         cpu: process::cpu_model(),
         cores: process::cores(),
         memory_bytes: process::memory_bytes(),
-        files_max: process::raise_files_max(),
+        files_max: process::raise_open_files_limit(),
         target_local,
         injectors: Vec::new(),
         limits: limits(),

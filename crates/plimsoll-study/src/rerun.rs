@@ -1,5 +1,5 @@
-//! Prepares a rerun of a recorded experiment. Determines possible harm, differences of this machine
-//! from the recorded one, required files, and the path of the results.
+//! Prepares a rerun of a recorded experiment: possible harm, differences between this machine and
+//! the recorded machine, required files, and the path of the results.
 //!
 //! Not here: inputs that the record withholds (`plimsoll_model::completion`), and prompts.
 
@@ -34,7 +34,7 @@ pub fn from_files(
 
 /// Returns a phrase for each potentially harmful action that a rerun would do, such as running
 /// commands from the run file.
-pub fn harms(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
+pub fn harmful_actions(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<&'static str> {
     let BuildsTerms { a, b, build, start, before_block, .. } = &terms.builds;
     let commands = [a, b, build, start, before_block, &terms.changes.vary];
     let is_sent = body_file(terms).or_else(|| traffic_file(terms)).or_else(|| other_body_file(terms)).is_some();
@@ -72,7 +72,7 @@ pub fn differences(experiment: &Experiment) -> Vec<String> {
     .collect()
 }
 
-/// Returns where the rerun writes its results: `output` if given. Fails if that is the `record`
+/// Returns where the rerun writes its results: `output` if given. Fails if `output` is the `record`
 /// itself, which must not be overwritten.
 pub fn output_terms(
     asked: &ExperimentSpec,
@@ -85,14 +85,14 @@ pub fn output_terms(
     let (mut file, mut files) = (None, None);
     if let Some(path) = output {
         if terms.demo {
-            return Err(Failure::usage("-o: a demo writes no run file; leave it out"));
+            return Err(Failure::usage("-o: a demo writes no run file; leave -o out"));
         }
         let stem = path.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default();
         let is_sweep = matches!(asked, ExperimentSpec::Sweep(_));
         if is_sweep && (path.extension().is_none_or(|extension| extension != "plimsoll") || stem.is_empty()) {
             return Err(Failure::usage(
-                "-o: the run file of a sweep ends in .plimsoll, since its other files have the same name; \
-                 add the ending",
+                "-o: the run file of a sweep ends in .plimsoll, because the other files of the sweep have the same \
+                 name; add this ending",
             ));
         }
         refuse_overwriting_record(path, record)?;
@@ -108,13 +108,13 @@ pub fn output_terms(
     Ok(OutputTerms { json, json_lines, verbose, quiet, file, files, store, tags })
 }
 
-/// Returns a name for the files of a sweep that no file in the folder has.
+/// Returns a name for the files of a sweep that no file in the folder uses.
 fn free_name(folder: &Path) -> String {
     let names = std::iter::once("rerun".to_owned()).chain((2u32..).map(|number| format!("rerun-{number}")));
     names.into_iter().find(|name| !folder.join(format!("{name}.plimsoll")).exists()).unwrap_or_default()
 }
 
-/// Returns an error if `output` is the record itself, also by a link.
+/// Returns an error if `output` is the record itself, directly or through a link.
 fn refuse_overwriting_record(output: &Path, record: &Path) -> Result<(), Failure> {
     let real = |path: &Path| -> Option<PathBuf> { std::fs::canonicalize(path).ok() };
     let same_file = || {
@@ -123,9 +123,10 @@ fn refuse_overwriting_record(output: &Path, record: &Path) -> Result<(), Failure
         of(output).is_some() && of(output) == of(record)
     };
     match (real(output).is_some() && real(output) == real(record)) || same_file() {
-        true => {
-            Err(Failure::usage(format!("-o {}: that is the recorded file itself: name another file", output.display())))
-        }
+        true => Err(Failure::usage(format!(
+            "-o {}: this is the run file that rerun reads: name another file",
+            output.display()
+        ))),
         false => Ok(()),
     }
 }

@@ -1,10 +1,10 @@
-//! The store: the default folder of results, which keeps only the latest runs.
+//! Manages the store, which is the default folder of results and keeps only the latest runs.
 //!
 //! Only files that plimsoll named itself are removed: a run file `COMMAND-TIME-PROCESS.plimsoll`,
-//! with its page, profiles and logs. The name and the first bytes identify such a run file. Never
-//! removed are folders, links, files that the user named (`-o`, `sweep --name`), and runs with a
-//! tag or pin. Tidying never touches a store that the user named (`--store` or the variable): only
-//! `clean` removes runs there.
+//! with its page, profiles and logs. The name and the first bytes identify such a run file.
+//! Folders, links, files that the user named (`-o`, `sweep --name`), and runs with a tag or pin are
+//! never removed. In a store that the user named (`--store` or the variable), only the command
+//! `clean` removes runs.
 
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, codec};
@@ -16,26 +16,26 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Number of runs that the default store keeps.
+/// The number of runs that the default store keeps.
 pub const RUNS_KEPT: usize = 50;
-/// Suffix of the file with marks (such as pins) that the user gave a run later.
+/// The suffix of the file with marks (such as pins) that the user adds to a run afterwards.
 const MARKS: &str = ".marks";
 /// The environment variable that names the store.
 pub const STORE_VARIABLE: &str = "PLIMSOLL_STORE";
 
-/// The store that the environment variable names; `None` if it is unset or empty.
-fn store_of_variable() -> Option<PathBuf> {
+/// Returns the store that the environment variable names; `None` if it is unset or empty.
+fn store_from_environment() -> Option<PathBuf> {
     std::env::var_os(STORE_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from)
 }
 
 /// Whether the user named the store, by flag or environment variable.
 pub fn is_named<T>(output: &OutputTerms<T>) -> bool {
-    output.store.is_some() || store_of_variable().is_some()
+    output.store.is_some() || store_from_environment().is_some()
 }
 
 /// Returns the folder of run files: `named` by the flag, else by the variable, else the default.
 pub fn store(named: Option<&Path>) -> PathBuf {
-    named.map(Path::to_owned).or_else(store_of_variable).unwrap_or_else(|| FOLDER.into())
+    named.map(Path::to_owned).or_else(store_from_environment).unwrap_or_else(|| FOLDER.into())
 }
 
 /// Returns the path of a command's run file: the user's path, or a new name in the store.
@@ -51,13 +51,13 @@ pub fn path(output: &OutputTerms<String>, command: &str) -> PathBuf {
 /// A stored run that plimsoll may remove: its files and when it started.
 #[derive(Debug, PartialEq)]
 pub struct StoredRun {
-    /// Start of the run in seconds since 1970, from the file name.
+    /// The start of the run in seconds since 1970, from the file name.
     pub began_unix_s: u64,
     /// The id of the process that made the run, from the file name.
     process: u32,
     /// All files of the run, the run file first.
     pub files: Vec<PathBuf>,
-    /// Size of all files of the run together, bytes.
+    /// The size of all files of the run together, bytes.
     pub bytes: u64,
 }
 
@@ -125,8 +125,8 @@ fn is_tagged(run_file: &Path) -> bool {
     head().and_then(|head| head.terms).is_some_and(|terms| !terms.output.tags.is_empty())
 }
 
-/// Returns the runs beyond the `keep` latest ones that may be removed; `runs` has the latest first.
-/// A run stays if its process still exists or if it has a tag or pin.
+/// Returns the removable runs that are older than the `keep` latest runs. `runs` has the latest run
+/// first. A run stays if its process still exists, or if it has a tag or pin.
 pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &StoredRun| {
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_plimsoll_made_is_removed() {
+    fn only_files_of_plimsoll_are_removed() {
         // The process id 4194999 is above Linux's maximum, so no such process exists.
         let own = ["find-100-4194999.plimsoll", "find-100-4194999.html", "find-100-4194999.line.cpu.pb.gz"];
         let other_own = ["prove-300-4194999.plimsoll", "prove-300-4194999.a.log", "run-200-4194998.plimsoll"];
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_under_way_stays() {
+    fn an_unfinished_run_is_not_removed() {
         // Process 1 always exists.
         let folder = folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
         let surplus = surplus(runs(&folder).expect("readable"), 0);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_folder_of_results_is_tidied() {
+    fn only_the_results_folder_is_cleaned() {
         assert_eq!(tidy(Path::new("elsewhere/find-1-2.plimsoll")), None);
         assert_eq!(tidy(Path::new("find.plimsoll")), None);
     }

@@ -3,13 +3,13 @@
 //!
 //! Not here: the script API (`plimsoll_script`), and the command line.
 
-use crate::message::presentable;
+use crate::message::terminal_message;
 use crate::output;
 use crate::target;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{LoadShape, Plan, ScriptTerms, Stop, Terms, redact};
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_script::{Dialect, HungFunction, Program, PulseWatch, Reach, Script, ScriptError};
+use plimsoll_script::{Dialect, HungCallWatch, HungFunction, Program, Script, ScriptError, ScriptNetwork};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::files::{self, Use};
 use plimsoll_traffic::target_url;
@@ -20,29 +20,29 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-/// Longest run of a script's function during a load, ns (10 s). After that, the worker is
+/// The longest run of a script's function during a load, ns (10 s). After that, the worker is
 /// abandoned.
 const LOADED_NS_MAX: u64 = 10_000_000_000;
-/// Longest run of a script's function outside a load, ns (5 min). After that, plimsoll exits.
+/// The longest run of a script's function outside a load, ns (5 min). After that, plimsoll exits.
 const UNLOADED_NS_MAX: u64 = 300_000_000_000;
-/// Interval between checks for functions that do not end.
+/// The interval between checks for functions that do not end.
 const LOOK: Duration = Duration::from_millis(250);
 /// Connect timeout of the script function `wrk.connect`.
-const CONNECT_PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A script and its Lua states in the current load. Clones share both.
 #[derive(Clone)]
 pub struct ScriptRun {
     program: Arc<Program>,
-    reach: Arc<dyn Reach>,
+    reach: Arc<dyn ScriptNetwork>,
     present: Arc<Mutex<Option<ScriptLoad>>>,
     /// Whether the warning about an unused `delay` function was printed already.
-    is_delay_told: Arc<AtomicBool>,
-    /// Text to print after the script has begun and before its first load.
+    is_delay_warning_shown: Arc<AtomicBool>,
+    /// The text to print after the script has started and before its first load.
     announcement: Arc<Mutex<Option<String>>>,
 }
 
-/// The Lua states of a script in one load, and which workers were abandoned.
+/// The Lua states of a script in one load, and the list of abandoned workers.
 struct ScriptLoad {
     script: Arc<Script>,
     stage: Arc<ScriptStage>,
@@ -56,7 +56,8 @@ impl Drop for ScriptLoad {
     }
 }
 
-/// The stage of a load, shared with the thread that watches the script's functions.
+/// The script's state in the current load, shared with the thread that watches for functions that
+/// do not end.
 #[derive(Default)]
 struct ScriptStage {
     is_loaded: AtomicBool,
@@ -69,16 +70,16 @@ struct Network {
     allow_public: bool,
 }
 
-impl Reach for Network {
+impl ScriptNetwork for Network {
     fn lookup(&self, host: &str, service: &str) -> Result<Vec<SocketAddr>, String> {
         let port = service.parse().ok().or_else(|| target_url::default_port(service));
         let port = port.ok_or("Servname not supported")?;
         let found = target::addresses(host, port, self.allow_public);
-        found.map(|(addresses, _)| addresses).map_err(|failure| presentable(&failure.to_string()))
+        found.map(|(addresses, _)| addresses).map_err(|failure| terminal_message(&failure.to_string()))
     }
 
     fn connect(&self, address: SocketAddr) -> bool {
-        TcpStream::connect_timeout(&address, CONNECT_PATIENCE).is_ok()
+        TcpStream::connect_timeout(&address, CONNECT_TIMEOUT).is_ok()
     }
 }
 
@@ -97,7 +98,8 @@ impl ScriptRun {
         Self::of_url(None, plan, terms)
     }
 
-    /// Like [`ScriptRun::from_terms`], but with the URL as the user wrote it for another tool.
+    /// Returns the script like [`ScriptRun::from_terms`]. `url` is the URL as the user wrote it for
+    /// another tool.
     pub fn of_url(url: Option<&str>, plan: &Plan, terms: &Terms<String>) -> Result<Option<ScriptRun>, Failure> {
         let Some(ScriptTerms { file, digest, args }) = &terms.script else { return Ok(None) };
         let text = text_of(file)?;
@@ -110,7 +112,7 @@ impl ScriptRun {
         // Only command lines of another tool pass a URL; in that tool, scripts may exit the
         // process.
         let may_exit = url.is_some();
-        let url = url.map_or_else(|| url_of(plan), str::to_owned);
+        let url = url.map_or_else(|| plan_url(plan), str::to_owned);
         let mut program = Program::of_url(&url).ok_or_else(|| {
             Failure::usage(format!("'{}' is not a URL", plimsoll_traffic::target_url::redact_query(&url)))
         })?;
@@ -122,22 +124,22 @@ impl ScriptRun {
             program.headers.clone_from(&route.request.headers);
         }
         let reach = Arc::new(Network { allow_public: terms.public });
-        let (present, is_delay_told, announcement) = Default::default();
-        Ok(Some(ScriptRun { program: Arc::new(program), reach, present, is_delay_told, announcement }))
+        let (present, is_delay_warning_shown, announcement) = Default::default();
+        Ok(Some(ScriptRun { program: Arc::new(program), reach, present, is_delay_warning_shown, announcement }))
     }
 
-    /// Sets a text to print after the script's initial output and before its first load.
+    /// Sets the text that is printed after the script's initial output and before its first load.
     pub fn announce(&self, text: String) {
         *self.announcement.lock().unwrap_or_else(PoisonError::into_inner) = Some(text);
     }
 
-    /// The script's states in the current or last load.
+    /// Returns the script's states in the current or last load.
     fn script(&self) -> Option<Arc<Script>> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.as_ref().map(|present| Arc::clone(&present.script))
     }
 
-    /// The script error that ended the load, if any.
+    /// Returns the script error that ended the load, if any.
     pub fn failure(&self) -> Option<ScriptError> {
         self.script()?.failure()
     }
@@ -160,7 +162,7 @@ impl ScriptRun {
     /// Starts a thread that watches for functions that do not end, because such a function cannot
     /// be stopped. During a load, the worker is abandoned, and the load ends with its measurements
     /// so far. Outside a load, plimsoll reports the function and exits.
-    fn watch_functions(&self, mut watch: PulseWatch, present: &ScriptLoad) {
+    fn watch_functions(&self, mut watch: HungCallWatch, present: &ScriptLoad) {
         let name = self.program.name.clone();
         let (script, stage) = (Arc::downgrade(&present.script), Arc::clone(&present.stage));
         let given_up = present.given_up.clone();
@@ -183,7 +185,9 @@ impl ScriptRun {
                     std::mem::forget(script);
                     limit_unloaded_ns = LOADED_NS_MAX;
                 } else {
-                    output::note(&presentable(&format!("plimsoll: {name}: {hook}() has not ended after {seconds} s")));
+                    output::note(&terminal_message(&format!(
+                        "plimsoll: {name}: {hook}() has not ended after {seconds} s"
+                    )));
                     std::process::exit(i32::from(if loaded { exit::CROSSED } else { exit::USAGE }));
                 }
             }
@@ -208,7 +212,7 @@ impl AuthorFactory for ScriptRun {
         let present = ScriptLoad { script: Arc::new(script), stage: Arc::default(), given_up };
         self.watch_functions(watch, &present);
         let authors = present.script.begin().map_err(usage)?;
-        if is_open && present.script.has_delay() && !self.is_delay_told.swap(true, Ordering::Relaxed) {
+        if is_open && present.script.has_delay() && !self.is_delay_warning_shown.swap(true, Ordering::Relaxed) {
             output::note("warning: the script's delay() has no effect: the rate sets the times of requests");
         }
         if let Some(text) = self.announcement.lock().unwrap_or_else(PoisonError::into_inner).take() {
@@ -223,7 +227,7 @@ impl AuthorFactory for ScriptRun {
     }
 
     /// Ends the load once its script has failed.
-    fn goes_on(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<Stop> {
         match self.failure() {
             Some(error) => ControlFlow::Break(Stop::Died(format!("the script failed: {error}"))),
             None => ControlFlow::Continue(()),
@@ -243,9 +247,10 @@ pub fn into_author_factory(scripted: ScriptRun) -> Arc<dyn AuthorFactory> {
     Arc::new(scripted)
 }
 
-/// Returns the URL of a plan, with the port only if that differs from the scheme's default.
-fn url_of(plan: &Plan) -> String {
+/// Returns the URL of a plan. The URL contains the port only if it differs from the scheme's
+/// default port.
+fn plan_url(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
     let target = plan.traffic.routes.first().map_or("/", |route| &route.request.target);
-    format!("{}://{}{target}", origin.scheme, target_url::host_of(origin))
+    format!("{}://{}{target}", origin.scheme, target_url::host_header_value(origin))
 }

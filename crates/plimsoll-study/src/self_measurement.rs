@@ -4,7 +4,7 @@
 //! Not here: the judgement whether the capacity suffices (`plimsoll_analysis::fitness`).
 
 use crate::base::Base;
-use crate::runner::{Runner, ThisMachine, TickProbes, Unready};
+use crate::runner::{LoadObstacle, Runner, ThisMachine, TickProbes};
 use crate::subject::Helper;
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::study::{StopRule, TrialPlan};
@@ -20,12 +20,12 @@ use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::Url;
 use std::ops::ControlFlow;
 
-/// Length of each of the two loads (5 s), ns.
+/// The length of each of the two loads (5 s), ns.
 const LOAD_NS: u64 = 5_000_000_000;
-/// Number of users, each with a connection, in the closed loop.
+/// The number of users, each with a connection, in the closed loop.
 const USERS: u32 = 64;
-/// Highest rate of the open loop, requests/s. Half of the measured capacity is used if that is
-/// less.
+/// The highest rate of the open loop, requests/s. The open loop uses half of the measured capacity
+/// if that is lower.
 const RATE_RPS: f64 = 10_000.0;
 /// Command line of the server: one event loop, so that results do not depend on the core count.
 const SERVER: [&str; 5] = ["baseline", "--listen", "127.0.0.1:0", "--threads", "1"];
@@ -75,8 +75,8 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
     let mut trial = TrialPlan { tag: Tag::for_purpose(Purpose::Run), plan: base.plan.record(), until: StopRule::End };
     let mut runner = ThisMachine::new(source, base.plan.clone(), injector, None);
     runner.prepare(&mut trial).map_err(|unready| match unready {
-        Unready::Unheld(reason) => Failure::start(format!("this machine cannot make the load: {reason}")),
-        Unready::Failed(failure) => failure,
+        LoadObstacle::Unheld(reason) => Failure::start(format!("this machine cannot generate the load: {reason}")),
+        LoadObstacle::Failed(failure) => failure,
     })?;
     let mut on_tick = |_: &Tick, _: TickProbes| match signal::interrupted() {
         true => ControlFlow::Break(Stop::Interrupted),

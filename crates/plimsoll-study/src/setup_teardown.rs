@@ -8,19 +8,20 @@ use plimsoll_engine::{OneOffAnswer, OneOffRequest};
 use plimsoll_model::failed_answer::KEPT_BYTES;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{FailedAnswer, Injector, OneOffRoute, Plan, SetupTeardown};
-use plimsoll_probe::client::{AskError, Question};
+use plimsoll_probe::client::{NoResponse, Question};
 use plimsoll_sys::tcp::Socket;
 use plimsoll_wire::EncodedRequest;
 use plimsoll_wire::tls::Client;
 use std::time::{Duration, Instant};
 
-/// Timeout of a cleanup request after the user has interrupted.
+/// The timeout of a cleanup request after the user has interrupted.
 const TIMEOUT_STOPPING: Duration = Duration::from_secs(5);
 
-/// A guard of a load whose setup was done. The cleanup runs when the guard is ended or dropped.
+/// A guard for a load whose setup requests were sent. The cleanup requests are sent when the guard
+/// is ended or dropped.
 pub struct TeardownGuard {
-    /// The plan of the cleanup requests, with values captured by the setup, without the load's
-    /// requests.
+    /// The plan of the cleanup requests, with the values that the setup captured. This plan does
+    /// not contain the load's requests.
     plan: Plan,
     injector: Injector,
     tls: Option<Client>,
@@ -50,10 +51,10 @@ impl TeardownGuard {
 
     /// Runs the cleanup after the load. Returns a sentence for each failed request.
     pub fn end(mut self) -> Vec<String> {
-        self.clean_up()
+        self.run_teardown()
     }
 
-    fn clean_up(&mut self) -> Vec<String> {
+    fn run_teardown(&mut self) -> Vec<String> {
         let mut failed = Vec::new();
         for asked in self.plan.traffic.setup_teardown.cleanup.clone() {
             if let Err(why) = self.ask(&asked, true)
@@ -72,7 +73,7 @@ impl TeardownGuard {
         let mut once =
             OneOffRequest::compile(&self.plan, &asked.route).map_err(|error| format!("cannot be sent: {error}"))?;
         for number in 0..u64::from(asked.times) {
-            let taken = self.ask_once(&mut once, number, asked.route.timeout_ns, in_any_case)?;
+            let taken = self.send_with_redirects(&mut once, number, asked.route.timeout_ns, in_any_case)?;
             let SetupTeardown { captured_values: given, .. } = &mut self.plan.traffic.setup_teardown;
             for (name, value) in taken {
                 given.retain(|(known, _)| *known != name);
@@ -83,7 +84,7 @@ impl TeardownGuard {
     }
 
     /// Sends one request and follows its redirects, all within one timeout.
-    fn ask_once(
+    fn send_with_redirects(
         &self,
         once: &mut OneOffRequest,
         number: u64,
@@ -153,7 +154,7 @@ impl TeardownGuard {
             let reply = match reply {
                 Ok(reply) => reply,
                 // No connection was made, so nothing was sent: the next address is tried.
-                Err(error @ AskError::Connect(_)) => {
+                Err(error @ NoResponse::Connect(_)) => {
                     reasons.push(format!("{who} {}", error.text(timeout, false)));
                     continue;
                 }
@@ -179,8 +180,8 @@ struct OneOffResponse {
 
 impl Drop for TeardownGuard {
     fn drop(&mut self) {
-        // The load was cancelled before `end`: its cleanup runs all the same.
-        let _ = self.clean_up();
+        // The load was cancelled before `end`, so its cleanup runs now.
+        let _ = self.run_teardown();
     }
 }
 
@@ -190,5 +191,5 @@ type Connect<'a> = Box<dyn FnOnce() -> std::io::Result<Socket> + 'a>;
 /// Opens a connection, from the first of the given local addresses that has the same IP version.
 fn connect_from(sources: &[plimsoll_model::AddressRange], to: std::net::SocketAddr) -> std::io::Result<Socket> {
     let sources: Vec<_> = sources.iter().filter(|range| range.is_ipv4() == to.is_ipv4()).copied().collect();
-    Socket::connect_from(plimsoll_model::AddressRange::nth_of(&sources, 0), &to)
+    Socket::connect_from(plimsoll_model::AddressRange::nth_address(&sources, 0), &to)
 }

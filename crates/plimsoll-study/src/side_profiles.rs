@@ -11,7 +11,7 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Experiment, Purpose};
 use std::path::Path;
 
-/// Least share of the offered rate that a server must complete to sustain the rate.
+/// The smallest share (0 to 1) of the offered rate that a server must complete to sustain the rate.
 const SUSTAINED_SHARE_MIN: f64 = 0.98;
 
 /// Reads the profiles beside a run file; `None` if the run requested none. The record says to which
@@ -31,7 +31,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         let name = experiment.spec.profile_name(&taken.tag);
         let trial = taken.trial.and_then(|at| experiment.trials.get(at as usize));
         let Some(trial) = trial.filter(|trial| trial.tag.purpose == Purpose::Profile) else {
-            let reason = taken.file.as_ref().err().map_or("its load is not recorded", String::as_str);
+            let reason = taken.file.as_ref().err().map_or("the load of the profile is not recorded", String::as_str);
             missing.push(format!("{name}: no profile: {reason}"));
             continue;
         };

@@ -14,17 +14,17 @@ use std::time::{Duration, Instant};
 
 /// Timeout for reading the commit, long enough for a busy machine.
 const COMMIT_MAX: Duration = Duration::from_secs(10);
-/// Timeout for checking whether files changed. A repository of a million files exceeds it; then the
-/// state is recorded as unknown.
+/// The timeout for checking whether files changed. A repository of a million files needs longer, so
+/// its state is recorded as unknown.
 const STATE_MAX: Duration = Duration::from_secs(3);
-/// Interval of checks whether git has exited.
+/// The interval of checks whether git has exited.
 const LOOK: Duration = Duration::from_millis(2);
-/// Longest output that is read, bytes. A pipe's buffer holds more, so git never blocks.
+/// The longest output that is read, bytes. A pipe's buffer holds more, so git never blocks.
 const ANSWER_BYTES_MAX: usize = 4096;
 /// Environment variables in which CI services give the branch, because they check out a commit
 /// without a branch.
 const BRANCH_VARIABLES: [&str; 4] = ["GITHUB_HEAD_REF", "GITHUB_REF_NAME", "CI_COMMIT_REF_NAME", "BUILDKITE_BRANCH"];
-/// Longest recorded name of a branch, in characters.
+/// The longest recorded name of a branch, in characters.
 const BRANCH_CHARS_MAX: usize = 200;
 
 /// Returns the commit, branch and state of the current folder. `None` without git, outside a
@@ -33,7 +33,7 @@ pub fn current() -> Option<SourceRevision> {
     let until = Instant::now() + COMMIT_MAX;
     let head = answer(&["show", "--no-patch", "--format=%H %ct", "HEAD"], until)?;
     let (commit, committed) = head.trim().split_once(' ')?;
-    let branch = answer(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_of_variables);
+    let branch = answer(&["symbolic-ref", "--quiet", "--short", "HEAD"], until).or_else(branch_from_environment);
     let branch = branch.map(|name| name.trim().to_owned()).filter(|name| is_branch(name));
     // Untracked files, such as build output, do not count as changes of the sources.
     let compare = ["diff", "--quiet", "--no-ext-diff", "--no-textconv", "HEAD", "--"];
@@ -42,7 +42,7 @@ pub fn current() -> Option<SourceRevision> {
     Some(SourceRevision { commit: commit.to_owned(), branch, dirty, committed_unix_s: committed.parse().ok() })
 }
 
-fn branch_of_variables() -> Option<String> {
+fn branch_from_environment() -> Option<String> {
     BRANCH_VARIABLES.iter().filter_map(|name| std::env::var(name).ok()).find(|name| !name.trim().is_empty())
 }
 

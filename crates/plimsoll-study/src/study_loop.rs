@@ -7,7 +7,7 @@
 //! taking profiles (`profile_capture`), and presentation ([`StudyDisplay`]).
 
 use crate::recording::Recording;
-use crate::runner::{Runner, Unready};
+use crate::runner::{LoadObstacle, Runner};
 use plimsoll_analysis::study::{History, Step, Study, StudyFailure, TrialPlan};
 use plimsoll_engine::Tick;
 use plimsoll_model::failure::Failure;
@@ -20,7 +20,7 @@ use plimsoll_sys::signal;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-/// Most warnings that are shown about events outside the loads.
+/// The largest number of warnings about events outside the loads that are shown.
 const WARNINGS_MAX: usize = 3;
 
 /// A study in progress, with its runner, recording and outputs.
@@ -33,7 +33,7 @@ pub struct StudyLoop<'a, D: StudyDisplay> {
     pub display: D,
     /// Further outputs that follow the study, such as a JSON stream.
     pub outputs: Vec<Box<dyn Output>>,
-    /// Sentences about adaptations of loads to the machine, each once.
+    /// Sentences that say how loads were adapted to the machine, without repetitions.
     pub fitted: Vec<String>,
     /// Takes profiles in separate loads; `None` if no profiles are requested.
     pub profiler: Option<Box<dyn Profiler>>,
@@ -47,8 +47,8 @@ pub trait Profiler {
     /// Called on each tick of the load.
     fn tick(&mut self, tick: &Tick);
 
-    /// Called when a load has ended: `driven` has the load's index and ending, or the reason of its
-    /// failure. Stores and records the load's profiles, and the reasons for missing ones.
+    /// Stores and records the profiles of a load that has ended, and the reasons for missing
+    /// profiles. `driven` is the load's index and ending, or the reason of its failure.
     fn end(&mut self, tag: Tag, driven: Result<(Option<u32>, Option<LoadEnd>), String>, recording: &mut Recording);
 }
 
@@ -77,20 +77,20 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
                 Step::Unprofiled(tag, why) => {
                     // For a comparison, missing profiles of both sides are reported together later.
                     if tag.arm.is_none() {
-                        self.display.line(&format!("no profiles are taken: {}", why.text()));
+                        self.display.line(&format!("plimsoll takes no profiles: {}", why.text()));
                     }
                     self.record_missing_profile(tag, why.text());
                 }
                 Step::Measure(trial) if trial.tag.purpose == Purpose::Profile => self.profile(study, *trial),
                 Step::Measure(mut trial) => match self.runner.prepare(&mut trial) {
-                    Err(Unready::Failed(failure)) => return Err(failure),
-                    // A failed change of a setting does not end the study.
-                    Err(Unready::Unheld(reason))
+                    Err(LoadObstacle::Failed(failure)) => return Err(failure),
+                    // A server setting that could not be changed does not end the study.
+                    Err(LoadObstacle::Unheld(reason))
                         if matches!(study, Study::Sweep(_)) || is_an_experiment(&trial.tag) =>
                     {
                         self.skip_load(trial.tag, LoadSkipReason::Machine(reason), after);
                     }
-                    Err(Unready::Unheld(reason)) => {
+                    Err(LoadObstacle::Unheld(reason)) => {
                         let flag = match trial.plan.load.shape {
                             LoadShape::Closed { .. } => "--concurrency",
                             LoadShape::Open { .. } | LoadShape::Given { .. } => "--max-connections",
@@ -108,7 +108,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             }
         }
         if signal::interrupted()
-            && let Some(tag) = study.left_unprofiled(&self.history())
+            && let Some(tag) = study.next_unprofiled_level(&self.history())
         {
             self.record_missing_profile(tag, "the user stopped it");
         }
@@ -116,12 +116,12 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         Ok(())
     }
 
-    /// The loads, remarks and time of the study so far.
+    /// Returns the loads, remarks and elapsed time of the study so far.
     pub fn history(&self) -> History<'_> {
         state(&self.recording, self.runner).history
     }
 
-    /// Records why a load level has no profile.
+    /// Records in the run file why a load level has no profile.
     fn record_missing_profile(&mut self, tag: Tag, why: &str) {
         let (kind, file) = ("cpu".to_owned(), Err(why.to_owned()));
         self.recording.remark(Remark::Profile(ProfileRecord { tag, kind, trial: None, file }));
@@ -135,8 +135,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         let tag = trial.tag;
         self.display.profile_planned(study, &trial, &state(&self.recording, self.runner));
         let driven = match self.runner.prepare(&mut trial) {
-            Err(Unready::Failed(failure)) => Err(failure.to_string()),
-            Err(Unready::Unheld(reason)) => Err(reason),
+            Err(LoadObstacle::Failed(failure)) => Err(failure.to_string()),
+            Err(LoadObstacle::Unheld(reason)) => Err(reason),
             Ok(_) => {
                 self.begin_load(study, &trial);
                 profiler.begin(&trial);
@@ -202,7 +202,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         }
     }
 
-    /// Executes one prepared load. Each tick goes to `beside`, the display and the outputs.
+    /// Executes one prepared load, and passes each tick to `beside`, the display and the outputs.
     fn drive(&mut self, trial: TrialPlan, beside: &mut dyn FnMut(&Tick)) -> Result<&Trial, Failure> {
         let TrialPlan { tag, plan, mut until } = trial;
         let (display, outputs) = (&mut self.display, &mut self.outputs);
@@ -214,7 +214,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             display.tick(tick, server_cores);
             outputs.iter_mut().for_each(|output| output.tick(tick, server_cores));
             match tick.end_ns {
-                // A tick that ends at 0 comes while connections are being opened.
+                // A tick that ends at 0 ns means that connections are still being opened.
                 0 => ControlFlow::Continue(()),
                 _ => until.push(tick.start_ns, tick.end_ns, tick.interval),
             }
@@ -223,8 +223,8 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
         driven
     }
 
-    /// Ends all processes that plimsoll started, then the experiment. `broken` is the reason of an
-    /// early end. Also returns a note with the path of the run file.
+    /// Ends all processes that plimsoll started, then ends the experiment and returns it. Also
+    /// returns a note with the path of the run file. `broken` is the reason of an early end.
     pub fn end(self, broken: Option<&str>) -> (Experiment, Option<String>, D) {
         // The error is reported below. A process that cannot be ended now ends with plimsoll.
         let finished = self.runner.finish();
@@ -241,7 +241,7 @@ impl<'a, D: StudyDisplay> StudyLoop<'a, D> {
             Ok(Some(how)) => display.note(&how),
             Err(why) => display.note(&format!("warning: {why}")),
         }
-        // With many loads there may be many warnings; the first ones suffice.
+        // Many loads may cause many warnings, so only the first ones are shown.
         for warning in warnings.iter().take(WARNINGS_MAX) {
             display.note(&format!("warning: {warning}"));
         }
@@ -265,7 +265,7 @@ fn state<'s>(recording: &'s Recording, runner: &dyn Runner) -> StudyState<'s> {
     StudyState { asked: recording.spec(), history: History { trials, remarks, elapsed_ns } }
 }
 
-/// Number of outcomes (measured loads or blocks) that a study has produced.
+/// Returns the number of outcomes (measured loads or blocks) that a study has produced.
 fn outcomes(study: &Study) -> usize {
     match study {
         Study::Find(search) => search.outcomes.len(),
@@ -294,7 +294,7 @@ pub trait StudyDisplay: Output {
     /// Called before a load for profiles is prepared.
     fn profile_planned(&mut self, study: &Study, trial: &TrialPlan, state: &StudyState);
 
-    /// Called when the last load added an outcome to the study.
+    /// Called after a load that added an outcome to the study.
     fn outcome(&mut self, study: &Study, state: &StudyState);
 
     /// Returns the sentence that explains why a study cannot continue.
@@ -318,7 +318,7 @@ fn is_an_experiment(tag: &Tag) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{LoadOutcome, TickHandler, TickProbes};
+    use crate::runner::{LoadOutcome, TickCallback, TickProbes};
     use plimsoll_analysis::study::profiling::level_tag;
     use plimsoll_engine::Phase;
     use plimsoll_model::{Arm, ArmIndex, Arrivals, BlocksSpec, Criterion, Curve, Lengths};
@@ -346,12 +346,14 @@ mod tests {
             self.now_ns
         }
 
-        fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+        fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle> {
             self.ready.clone_from(&trial.plan);
             let users = trial.plan.load.shape.curve().max();
             match trial.tag.arm.map(ArmIndex::letter) {
-                arm if arm.is_some() && arm == self.dead => Err(Unready::Failed(Failure::start("B does not start"))),
-                _ if users > self.users_max => Err(Unready::Unheld("too many".into())),
+                arm if arm.is_some() && arm == self.dead => {
+                    Err(LoadObstacle::Failed(Failure::start("B does not start")))
+                }
+                _ if users > self.users_max => Err(LoadObstacle::Unheld("too many".into())),
                 _ => Ok(vec!["fitted".into()]),
             }
         }
@@ -360,11 +362,11 @@ mod tests {
             vec![Injector::default()]
         }
 
-        fn connect(&mut self, _: &mut TickHandler) -> Result<(), Failure> {
+        fn connect(&mut self, _: &mut TickCallback) -> Result<(), Failure> {
             Ok(())
         }
 
-        fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
+        fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
             let plan = &self.ready;
             let (from_ns, length_ns) = (plan.load.warmup_ns, plan.load.duration_ns.expect("a length"));
             let mut run = Run::new(plan.clone());
@@ -385,7 +387,7 @@ mod tests {
                     break;
                 }
             }
-            Ok(LoadOutcome { run, seen_last: None })
+            Ok(LoadOutcome { run, unreported_readings: None })
         }
 
         fn finish(&mut self) -> Result<(), Failure> {
@@ -419,12 +421,12 @@ mod tests {
     }
 
     /// Executes a study. Returns its record, its result, and the number of steps.
-    fn carried_out(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
-        carried_out_with(asked, runner, None)
+    fn execute_study(asked: ExperimentSpec, runner: &mut FakeServer) -> (Experiment, Result<(), String>, usize) {
+        execute_study_with_profiler(asked, runner, None)
     }
 
     /// Executes a study with a profiler. Returns its record, its result, and the number of steps.
-    fn carried_out_with(
+    fn execute_study_with_profiler(
         asked: ExperimentSpec,
         runner: &mut FakeServer,
         profiler: Option<Box<dyn Profiler>>,
@@ -446,14 +448,14 @@ mod tests {
     }
 
     #[test]
-    fn a_condition_ends_a_load_and_is_recorded() {
+    fn a_stop_condition_ends_a_load_and_is_recorded() {
         for (stop_if, expect) in [
             ("goodput<1", LoadEnd::Finished),
             ("goodput<5000", LoadEnd::Stopped(Stop::Condition("goodput<5000".into()))),
         ] {
             let mut runner = simulated();
             let asked = ExperimentSpec::Run(RunSpec { plan: plan(), stop_if: Some(stop_if.into()), profiles: None });
-            let (experiment, outcome, told) = carried_out(asked, &mut runner);
+            let (experiment, outcome, told) = execute_study(asked, &mut runner);
             assert_eq!((outcome, told, experiment.trials.len()), (Ok(()), 1, 1));
             match (&experiment.trials[0].run.ending, expect) {
                 (Some(LoadEnd::Stopped(Stop::Condition(said))), LoadEnd::Stopped(Stop::Condition(part))) => {
@@ -466,10 +468,10 @@ mod tests {
     }
 
     #[test]
-    fn a_level_that_is_not_held_is_a_remark_and_the_next_is_measured() {
+    fn a_skipped_level_becomes_a_remark_and_the_next_level_runs() {
         let (levels, lengths) = (vec![1, 16, 4], Lengths::Fixed(500_000_000));
         let asked = ExperimentSpec::Sweep(SweepSpec { base: plan(), levels, lengths, warmup_ns: 0 });
-        let (experiment, outcome, told) = carried_out(asked, &mut simulated());
+        let (experiment, outcome, told) = execute_study(asked, &mut simulated());
         assert_eq!((outcome, told), (Ok(()), 3));
         let turns: Vec<u32> = experiment.trials.iter().map(|trial| trial.tag.turn).collect();
         let tag = Tag { turn: 1, ..Tag::for_purpose(Purpose::Level) };
@@ -489,9 +491,9 @@ mod tests {
     #[derive(Debug, PartialEq)]
     struct CaptureCall {
         tag: Tag,
-        /// Number of ticks received during the load.
+        /// The number of ticks received during the load.
         ticks: usize,
-        /// Index of the load among all loads; `None` if it was not executed.
+        /// The index of the load among all loads; `None` if it was not executed.
         trial: Option<u32>,
     }
 
@@ -513,7 +515,7 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_taken_under_loads_of_their_own_after_the_rest() {
+    fn profiles_are_taken_under_separate_loads_at_the_end() {
         let profiles = Some(ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 1 });
         let mut bounded = plan();
         bounded.load.duration_ns = Some(500_000_000);
@@ -523,7 +525,7 @@ mod tests {
         let mut runner = FakeServer { users_max: 500.0, ..simulated() };
         let heard = FakeCapture::default();
         let loads = Rc::clone(&heard.loads);
-        let (experiment, outcome, told) = carried_out_with(asked, &mut runner, Some(Box::new(heard)));
+        let (experiment, outcome, told) = execute_study_with_profiler(asked, &mut runner, Some(Box::new(heard)));
         assert_eq!((outcome, told), (Ok(()), 1));
         let purposes: Vec<Purpose> = experiment.trials.iter().map(|trial| trial.tag.purpose).collect();
         assert_eq!(purposes, [Purpose::Run, Purpose::Profile]);
@@ -539,7 +541,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_start_breaks_a_comparison_off() {
+    fn a_build_that_does_not_start_ends_the_comparison() {
         let arm = |name: &str| Arm { name: name.into(), plan: plan(), started: true };
         let blocks = BlocksSpec {
             arms: vec![arm("a"), arm("b")],
@@ -554,11 +556,11 @@ mod tests {
         };
         let asked =
             ExperimentSpec::Prove(ProveSpec { blocks, criterion: Criterion::Goodput, margin: 0.02, profiles: None });
-        let (experiment, outcome, _) = carried_out(asked.clone(), &mut simulated());
+        let (experiment, outcome, _) = execute_study(asked.clone(), &mut simulated());
         let blocks = experiment.trials.iter().filter(|trial| trial.tag.purpose == Purpose::Block);
         assert_eq!((outcome, blocks.count()), (Ok(()), 4));
         let mut runner = FakeServer { dead: Some('B'), ..simulated() };
-        let (experiment, outcome, _) = carried_out(asked, &mut runner);
+        let (experiment, outcome, _) = execute_study(asked, &mut runner);
         assert_eq!(outcome, Err("B does not start".into()));
         assert_eq!((experiment.broken(), experiment.elapsed_ns), (Some("B does not start"), None));
         assert!(runner.finished && experiment.trials.len() == 1);

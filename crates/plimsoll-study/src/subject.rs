@@ -1,6 +1,6 @@
-//! Starts and stops a build under test: a command under a keeper, with its output in a file. All
-//! processes of the build are ended in every case. The port must be free before the next build
-//! begins. The demo's server is started in the same way.
+//! Starts and stops a build under test: a command under a keeper process (`build_keeper`), with its
+//! output in a file. All processes of the build end in every case. The port must be free before the
+//! next build begins. The demo's server starts in the same way.
 //!
 //! Not here: measuring the build, and the keeper process (`build_keeper`).
 
@@ -12,7 +12,7 @@ use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_model::shell;
 use plimsoll_probe::Finder;
-use plimsoll_sys::group::{self, CpuClocks, Offspring};
+use plimsoll_sys::group::{self, CpuClocks, NewDescendants};
 use plimsoll_sys::signal;
 use plimsoll_sys::system_text;
 use std::fs::File;
@@ -21,23 +21,24 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time for a build to end by itself after SIGTERM, before SIGKILL.
-const END_PATIENCE: Duration = Duration::from_secs(5);
-/// Time for a build to end by itself before SIGKILL, once the user has interrupted.
-const END_PATIENCE_HURRIED: Duration = Duration::from_millis(400);
-/// Time to wait until the address is free before the first build: another process may be ending.
-const FREE_ADDRESS_PATIENCE_FIRST: Duration = Duration::from_secs(1);
-/// Time to wait until the address is free after a build: the kernel or a detached process may still
-/// hold the address.
-const FREE_ADDRESS_PATIENCE_AFTER: Duration = Duration::from_secs(15);
-/// Interval of checks while waiting for a build, a command or an address.
+/// The time for a build to end by itself after SIGTERM, before SIGKILL.
+const END_TIMEOUT: Duration = Duration::from_secs(5);
+/// The time for a build to end by itself before SIGKILL, after the user has interrupted.
+const INTERRUPTED_END_TIMEOUT: Duration = Duration::from_millis(400);
+/// The longest wait for a free address before the first build, because another process may be
+/// ending.
+const FREE_ADDRESS_TIMEOUT_FIRST: Duration = Duration::from_secs(1);
+/// The longest wait for a free address after a build, because the kernel or a detached process may
+/// still use the address.
+const FREE_ADDRESS_TIMEOUT_AFTER: Duration = Duration::from_secs(15);
+/// The interval of checks while waiting for a build, a command or an address.
 const LOOK: Duration = Duration::from_millis(10);
-/// Timeout of a command that compiles a build.
-const BUILD_PATIENCE: Duration = Duration::from_secs(3600);
-/// Number of output lines that an error about a failed command shows.
+/// The timeout of a command that compiles a build.
+const BUILD_TIMEOUT: Duration = Duration::from_secs(3600);
+/// The number of output lines that an error about a failed command shows.
 const LAST_LINES: usize = 3;
-/// Timeout of a preparing command (`--before-block`, `--vary`).
-const PREPARE_PATIENCE: Duration = Duration::from_secs(300);
+/// The timeout of a preparing command (`--before-block`, `--vary`).
+const PREPARE_TIMEOUT: Duration = Duration::from_secs(300);
 
 /// A build under test and how to start it.
 #[derive(Debug, Clone)]
@@ -48,7 +49,7 @@ pub struct Subject {
     pub command: String,
     /// The file to which the command's output is appended.
     pub output: PathBuf,
-    /// Longest time from the start to the first response.
+    /// The longest time from the start to the first response.
     pub patience: Duration,
     /// Whether another build ran at the same address before.
     pub after_another: bool,
@@ -63,16 +64,17 @@ pub struct RunningBuild {
     pub is_h2: Option<bool>,
 }
 
-/// A program under a keeper. Dropping this value, or the end of plimsoll, ends all its processes.
+/// A program under a keeper process. Dropping this value, or the end of plimsoll, ends all
+/// processes of the program.
 struct KeeperProcess {
     keeper: Child,
     /// The keeper and its descendants, including those in other sessions.
-    offspring: Offspring,
+    offspring: NewDescendants,
     ended: bool,
 }
 
-/// Starts a shell command under a keeper, with its output in a file. `left` says what happens to
-/// processes that the command leaves behind.
+/// Starts a shell command under a keeper process, with its output in a file. `left` says what
+/// happens to processes that the command leaves behind.
 fn shell(command: &str, left: OrphanPolicy, output: &File) -> std::io::Result<KeeperProcess> {
     let mut keeper = build_keeper::command("sh", left);
     keeper.args(["-c", command]).stdout(output.try_clone()?).stderr(output.try_clone()?);
@@ -94,7 +96,7 @@ fn status_text(status: ExitStatus) -> String {
     }
 }
 
-/// Number of bytes at the end of an output file that are searched for its last lines.
+/// The number of bytes at the end of an output file that are searched for its last lines.
 const LAST_BYTES: u64 = 4096;
 
 /// Reads the last bytes of a file of any length, which may be growing.
@@ -107,7 +109,7 @@ fn end_of(output: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The last `count` lines of a file that are not empty, joined for a message.
+/// Returns the last `count` lines of a file that are not empty, joined for a message.
 fn last_lines(output: &Path, count: usize) -> String {
     let text = String::from_utf8_lossy(&end_of(output).unwrap_or_default()).into_owned();
     let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
@@ -125,7 +127,11 @@ impl Subject {
         self.wait_for_free_address(base, &url)?;
         let file = open(&self.output)?;
         let kept = shell(&self.command, OrphanPolicy::End, &file).map_err(|e| {
-            Failure::start(format!("--{}: it cannot be started: {}", self.name.to_ascii_lowercase(), system_text(&e)))
+            Failure::start(format!(
+                "--{}: the command cannot be started: {}",
+                self.name.to_ascii_lowercase(),
+                system_text(&e)
+            ))
         })?;
         let mut running = RunningBuild { name: self.name, output: self.output.clone(), kept, is_h2: None };
         let deadline = Instant::now() + self.patience;
@@ -136,7 +142,7 @@ impl Subject {
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
             }
-            if preflight::is_taken(plan) {
+            if preflight::is_address_in_use(plan) {
                 match preflight::ask(plan, &base.injector) {
                     Ok(answer) => {
                         running.is_h2 = answer.map(|answer| answer.is_h2);
@@ -161,14 +167,14 @@ impl Subject {
     /// Waits until no process listens at the address. If a process still listens after the timeout,
     /// the error names that process.
     fn wait_for_free_address(&self, base: &Base, url: &str) -> Result<(), Failure> {
-        let patience = if self.after_another { FREE_ADDRESS_PATIENCE_AFTER } else { FREE_ADDRESS_PATIENCE_FIRST };
+        let patience = if self.after_another { FREE_ADDRESS_TIMEOUT_AFTER } else { FREE_ADDRESS_TIMEOUT_FIRST };
         let deadline = Instant::now() + patience;
-        while preflight::is_taken(&base.plan) {
+        while preflight::is_address_in_use(&base.plan) {
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted before {} was started", self.name)));
             }
             if Instant::now() >= deadline {
-                let finder = Finder::of_listener(&base.watch_target(&base.resolver()));
+                let finder = Finder::find_listener_process(&base.watch_target(&base.resolver()));
                 let who = finder.first().as_ref().map(|found| {
                     let name: String = found.name.chars().filter(|c| !c.is_control()).collect();
                     format!("{name}, process {},", found.roots.first().unwrap_or(&0))
@@ -179,7 +185,8 @@ impl Subject {
                     false => "already".into(),
                 };
                 return Err(Failure::start(format!(
-                    "{who} responds at {url} {still}: end it first, so that --{} is measured",
+                    "{who} responds at {url} {still}: end this process first, so that plimsoll measures the build \
+                     of --{}",
                     self.name.to_ascii_lowercase()
                 )));
             }
@@ -190,8 +197,8 @@ impl Subject {
 }
 
 impl RunningBuild {
-    /// Returns a sentence with status and last output if the build has exited; `None` while it
-    /// runs.
+    /// Returns a sentence with status and last output if the build has exited; `None` while the
+    /// build runs.
     pub fn exit_reason(&mut self) -> Option<String> {
         let status = self.kept.keeper.try_wait().ok().flatten()?;
         let line = last_lines(&self.output, 1);
@@ -199,7 +206,7 @@ impl RunningBuild {
         Some(format!("{} ended unexpectedly with {}{said} ({})", self.name, status_text(status), self.output.display()))
     }
 
-    /// The CPU clocks of the build's processes.
+    /// Returns the CPU clocks of the build's processes.
     pub fn cpu_clocks(&self) -> CpuClocks {
         let mut pids = self.kept.offspring.living();
         pids.retain(|pid| *pid != self.kept.keeper.id());
@@ -213,23 +220,23 @@ impl RunningBuild {
 }
 
 impl KeeperProcess {
-    /// Starts a keeper. From now on all its descendants are ended in every case.
+    /// Starts a keeper process. From now on, all its descendants end in every case.
     fn start(keeper: &mut std::process::Command) -> std::io::Result<KeeperProcess> {
         // If the system refuses this, processes that outlive their keeper are not found.
         let _ = group::adopt_orphans();
-        let offspring = Offspring::started_from_now();
+        let offspring = NewDescendants::started_from_now();
         Ok(KeeperProcess { keeper: keeper.spawn()?, offspring, ended: false })
     }
 
-    /// Ends all processes: sends SIGTERM, waits up to [`END_PATIENCE`], then sends SIGKILL.
+    /// Ends all processes: sends SIGTERM, waits up to [`END_TIMEOUT`], then sends SIGKILL.
     fn end(&mut self) -> std::io::Result<()> {
         if std::mem::replace(&mut self.ended, true) {
             return Ok(());
         }
-        self.offspring.end(|| if signal::interrupted() { END_PATIENCE_HURRIED } else { END_PATIENCE })?;
+        self.offspring.end(|| if signal::interrupted() { INTERRUPTED_END_TIMEOUT } else { END_TIMEOUT })?;
         self.keeper.wait()?;
-        self.offspring.reap(self.keeper.id());
-        bounded_log::cut_all_logs();
+        self.offspring.reap_orphans(self.keeper.id());
+        bounded_log::truncate_all_logs();
         Ok(())
     }
 }
@@ -257,12 +264,12 @@ impl Helper {
             BufReader::new(output).read_line(&mut helper.said)?;
         }
         match helper.first_line().is_empty() {
-            true => Err(std::io::Error::other("it ended without output")),
+            true => Err(std::io::Error::other("the command ended without output")),
             false => Ok(helper),
         }
     }
 
-    /// The first line that the helper printed.
+    /// Returns the first line that the helper printed.
     pub fn first_line(&self) -> &str {
         self.said.trim()
     }
@@ -276,42 +283,43 @@ impl Helper {
 /// Runs a command such as that of `--before-block` until it exits. The command's output is appended
 /// to `output`.
 pub fn prepare(flag: &str, command: &str, output: &Path) -> Result<(), Failure> {
-    run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_PATIENCE)
+    run_to_end(&format!("{flag} '{}'", redact::command(command)), command, output, PREPARE_TIMEOUT)
 }
 
 /// Runs a command that compiles a build in `folder` until it exits. The timeout is longer than that
 /// of [`prepare`].
 pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<(), Failure> {
-    run_to_end(what, &in_folder(folder, command), output, BUILD_PATIENCE)
+    run_to_end(what, &command_in_folder(folder, command), output, BUILD_TIMEOUT)
 }
 
 /// Returns a shell command that runs `command` in a folder.
-pub fn in_folder(folder: &Path, command: &str) -> String {
+pub fn command_in_folder(folder: &Path, command: &str) -> String {
     format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))
 }
 
 /// Runs a command until it exits or times out. `what` is its name in error messages.
 fn run_to_end(what: &str, command: &str, output: &Path, patience: Duration) -> Result<(), Failure> {
     let file = open(output)?;
-    let no_start = |e: std::io::Error| Failure::start(format!("{what}: it cannot be started: {}", system_text(&e)));
+    let no_start =
+        |e: std::io::Error| Failure::start(format!("{what}: the command cannot be started: {}", system_text(&e)));
     let mut kept = shell(command, OrphanPolicy::Stay, &file).map_err(no_start)?;
     let deadline = Instant::now() + patience;
     loop {
         let status = kept.keeper.try_wait().map_err(|e| Failure::start(format!("{what}: {}", system_text(&e))))?;
         let why = match status {
             Some(status) if status.success() => {
-                // Processes that the command left running are intended.
+                // The command may leave processes running on purpose, so they are not ended.
                 kept.ended = true;
-                bounded_log::cut_all_logs();
+                bounded_log::truncate_all_logs();
                 return Ok(());
             }
             Some(status) => {
                 let last = last_lines(output, LAST_LINES);
                 let said = if last.is_empty() { String::new() } else { format!("; its last output: {last}") };
-                format!("it ended with {}{said} ({})", status_text(status), output.display())
+                format!("the command ended with {}{said} ({})", status_text(status), output.display())
             }
             None if signal::interrupted() => "interrupted".into(),
-            None if Instant::now() >= deadline => format!("it did not end within {} s", patience.as_secs()),
+            None if Instant::now() >= deadline => format!("the command did not end within {} s", patience.as_secs()),
             None => {
                 std::thread::sleep(LOOK);
                 continue;
@@ -326,7 +334,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_words_are_read_from_the_end_of_an_output_of_any_length() {
+    fn the_last_lines_of_an_output_of_any_length_are_read() {
         let path = std::env::temp_dir().join(format!("plimsoll-{}-last-words", std::process::id()));
         let mut file = File::create(&path).expect("a file");
         // The file is as long as a disk, but sparse, so it needs no space.

@@ -5,7 +5,7 @@
 use plimsoll_model::addresses::{is_metadata, is_private, reached};
 use plimsoll_model::{Failure, redact};
 use plimsoll_probe::fetch::FetchTarget;
-use plimsoll_sys::probe::listener::is_of_this_machine;
+use plimsoll_sys::probe::listener::is_address_of_this_machine;
 use plimsoll_sys::{signal, system_text};
 use plimsoll_traffic::target_url::{Url, redact_query};
 use std::io;
@@ -18,7 +18,10 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
     let Url { origin, path, authorization } = Url::read(url)?;
     let (addresses, _) = addresses(&origin.host, origin.port, allow_public)?;
     match origin.scheme != "http" {
-        true => Err(Failure::usage(format!("'{}': this needs plain HTTP: give an http:// address", redact_query(url)))),
+        true => Err(Failure::usage(format!(
+            "'{}': plimsoll reads this address only over plain HTTP: give an http:// address",
+            redact_query(url)
+        ))),
         false => Ok(FetchTarget { origin, path, authorization, addresses }),
     }
 }
@@ -26,7 +29,7 @@ pub fn resolve_plain(url: &str, allow_public: bool) -> Result<FetchTarget, Failu
 /// Returns the addresses of a host, and whether all of them belong to this machine. Refuses public
 /// addresses unless `allow_public`.
 pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<SocketAddr>, bool), Failure> {
-    // A single word may be a part of an unquoted header field, and so a secret.
+    // A single word may be part of an unquoted header field, so the word may be a secret.
     let named = if name.contains([':', '.']) { name.into() } else { redact::word(name) };
     let mut addresses = addresses_of(name, port)
         .map_err(|e| Failure::start(format!("the host '{named}' has no address: {}", system_text(&e))))?;
@@ -42,9 +45,11 @@ pub fn addresses(name: &str, port: u16, allow_public: bool) -> Result<(Vec<Socke
         };
         let ip = public.ip().to_string();
         let is = if name == ip { "is".to_owned() } else { format!("is {ip}, which is") };
-        return Err(Failure::usage(format!("'{named}' {is} {what}: add --allow-public if you may put load on it")));
+        return Err(Failure::usage(format!(
+            "'{named}' {is} {what}: add --allow-public if you may put load on this address"
+        )));
     }
-    let local = addresses.iter().all(|address| is_of_this_machine(*address));
+    let local = addresses.iter().all(|address| is_address_of_this_machine(*address));
     Ok((addresses, local))
 }
 
@@ -77,7 +82,7 @@ pub fn host_and_port(text: &str) -> Result<(String, u16), Failure> {
     let (host, port) = text.rsplit_once(':').ok_or_else(bad)?;
     let port = port.parse().ok().filter(|port| *port > 0).ok_or_else(bad)?;
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
-    // An IPv6 address needs brackets: without them its last part would look like a port.
+    // An IPv6 address needs brackets. Without brackets its last part would look like a port.
     let is_name = |c: char| c.is_alphanumeric() || "-._:%".contains(c);
     if bare.is_empty() || !bare.chars().all(is_name) || (bare.contains(':') && bare == host) {
         return Err(bad());
@@ -96,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_resolve_or_say_why_not() {
+    fn urls_resolve_or_explain_the_error() {
         for (url, expect) in [
             ("http://127.0.0.1:8080/a?b=c", Ok(("127.0.0.1", 8080, "/a?b=c", None))),
             ("127.0.0.1:8080", Ok(("127.0.0.1", 8080, "/", None))),
@@ -155,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_can_go_elsewhere() {
+    fn connect_to_addresses_parse_or_fail() {
         assert_eq!(host_and_port("[::1]:81").expect("a place"), ("::1".to_owned(), 81));
         assert_eq!(addresses("::1", 81, false).expect("this machine").0, ["[::1]:81".parse().expect("an address")]);
         for text in

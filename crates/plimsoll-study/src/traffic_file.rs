@@ -24,8 +24,8 @@ pub fn read_to_show(path: &Path) -> Result<TrafficFile, Failure> {
     read_with(path, false)
 }
 
-/// Returns the environment variables and files that a traffic file with this text needs and does
-/// not find. Any other problem of the file is an error.
+/// Returns the environment variables and files that a traffic file with this text needs but that
+/// are missing. Any other problem of the file is an error.
 pub fn missing_inputs(text: &str, folder: &Path) -> Result<(TrafficFile, Vec<String>), String> {
     let beside = TrafficFolder::new(folder, false);
     let mut asked = MissingInputFinder { beside, lacks: Vec::new() };
@@ -69,8 +69,8 @@ pub fn check_encodable(plan: &Plan) -> Result<(), Failure> {
     })
 }
 
-/// Checks that data with unique rows has enough rows for `needed` requests or sessions. Succeeds if
-/// `needed` is unknown.
+/// Checks that data with unique rows has enough rows for `needed` requests or sessions. The check
+/// succeeds if `needed` is unknown.
 pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let what = match (needed, plan.traffic.choice) {
         (Some(needed), Choice::Weighted | Choice::Listed) => format!("needs {needed} requests"),
@@ -80,7 +80,7 @@ pub fn rows_suffice(plan: &Plan, needed: Option<u64>) -> Result<(), Failure> {
     let unique = plan.traffic.data.iter().filter(|data| data.pick == Pick::Unique);
     match unique.min_by_key(|data| data.rows()).zip(needed) {
         Some((data, needed)) if data.rows() < needed => Err(Failure::usage(format!(
-            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or send fewer",
+            "-f: the data '{}' has {} rows, each used once, and this load {what}: add rows, or send fewer requests",
             data.name,
             data.rows()
         ))),
@@ -93,7 +93,7 @@ pub fn refuse_unique_rows(plan: &Plan) -> Result<(), Failure> {
     match plan.traffic.data.iter().find(|data| data.pick == Pick::Unique) {
         None => Ok(()),
         Some(data) => Err(Failure::usage(format!(
-            "-f: the rows of '{}' are used once each, and this command makes many loads: set pick = \
+            "-f: the rows of '{}' are used once each, and this command applies many loads: set pick = \
             \"sequential\", or use run",
             data.name
         ))),

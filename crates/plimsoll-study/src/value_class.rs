@@ -7,7 +7,8 @@
 use plimsoll_model::redact::{self, REDACTED, Redact};
 use plimsoll_model::terms;
 
-/// Shortest secret that is replaced in messages, in bytes. Shorter ones occur in too many words.
+/// The length of the shortest secret that is replaced in messages, bytes. Shorter secrets occur in
+/// too many words.
 const REPLACED_BYTES_MIN: usize = 4;
 
 /// The class of a flag's value, which decides how much of it a message may repeat.
@@ -44,7 +45,7 @@ impl ValueClass {
         match self {
             ValueClass::Plain | ValueClass::Switch => value.to_owned(),
             ValueClass::Secret => REDACTED.to_owned(),
-            // A comma before `http` separates two URLs. Any other comma belongs to one URL.
+            // A comma before `http` separates two URLs. Any other comma is part of a URL.
             ValueClass::Url => {
                 value.split(",http").map(|url| redact::url(url, Redact::Secrets)).collect::<Vec<_>>().join(",http")
             }

@@ -1,5 +1,5 @@
-//! An allocator that counts the bytes of each thread. With it a test can measure the memory of a
-//! parser, independent of the machine.
+//! An allocator that counts the allocated bytes of each thread. Tests use it to measure the memory
+//! of a parser, independent of the machine.
 //!
 //! Not here: allocations of plimsoll itself, whose binary uses the system's allocator.
 
@@ -14,33 +14,33 @@ pub struct CountingAllocator;
 /// The allocations of one thread during a call.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Allocations {
-    /// Number of calls of the allocator that took or moved memory.
+    /// The number of calls of the allocator that took or moved memory.
     pub count: u64,
     /// Sum of the bytes of all these calls.
     pub bytes: u64,
-    /// The largest number of bytes allocated at one time, beyond the bytes at the beginning.
+    /// The largest number of bytes allocated at one time, minus the bytes at the beginning.
     pub peak_bytes: u64,
 }
 
 thread_local! {
     static COUNTED: Cell<Allocations> = const { Cell::new(Allocations { count: 0, bytes: 0, peak_bytes: 0 }) };
-    /// Bytes allocated now, beyond the bytes at the beginning. It may be negative, because memory
-    /// of another thread may be freed here.
-    static HELD: Cell<i64> = const { Cell::new(0) };
+    /// The number of bytes allocated now, minus the bytes at the beginning. The number may be
+    /// negative, because this thread may free memory of another thread.
+    static ALLOCATED_BYTES: Cell<i64> = const { Cell::new(0) };
 }
 
 /// Calls `act`, and returns its result with the allocations that it made on this thread. The counts
 /// are 0 unless [`CountingAllocator`] is the allocator.
 pub fn count_allocations<T>(act: impl FnOnce() -> T) -> (T, Allocations) {
     COUNTED.set(Allocations::default());
-    HELD.set(0);
+    ALLOCATED_BYTES.set(0);
     let result = act();
     (result, COUNTED.get())
 }
 
 fn note(taken: usize, given_back: usize) {
     // A thread that is ending has no counters any more.
-    let _ = HELD.try_with(|held| {
+    let _ = ALLOCATED_BYTES.try_with(|held| {
         held.set(held.get() + taken as i64 - given_back as i64);
         let _ = COUNTED.try_with(|counted| {
             let mut now = counted.get();

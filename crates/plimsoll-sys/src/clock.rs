@@ -8,18 +8,19 @@ fn read(clock: libc::clockid_t) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// Monotonic time in ns since an arbitrary point (CLOCK_MONOTONIC; through the vDSO, about 20 ns).
+/// Returns the monotonic time since an arbitrary point, ns (CLOCK_MONOTONIC). A call takes about 20
+/// ns, through the vDSO.
 #[inline]
 pub fn monotonic_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time used by the calling thread in ns.
+/// Returns the CPU time that the calling thread has used so far, ns.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// CPU time used by this process in ns.
+/// Returns the CPU time that this process has used so far, ns.
 pub fn process_cpu_ns() -> u64 {
     read(libc::CLOCK_PROCESS_CPUTIME_ID)
 }

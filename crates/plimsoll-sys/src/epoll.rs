@@ -1,4 +1,4 @@
-//! Readiness of file descriptors by epoll, edge-triggered.
+//! Waits until file descriptors are ready, with edge-triggered epoll.
 
 use crate::check;
 use std::io;
@@ -10,7 +10,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 pub struct Event(libc::epoll_event);
 
 impl Event {
-    /// The token given to [`Epoll::add`].
+    /// Returns the token given to [`Epoll::add`].
     #[inline]
     pub fn token(&self) -> u64 {
         self.0.u64
@@ -28,8 +28,8 @@ impl Event {
         self.0.events & (libc::EPOLLOUT | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
     }
 
-    /// Whether the peer closed its side, or the connection is broken: read until a read returns
-    /// that.
+    /// Whether the peer closed its side, or the connection is broken. The caller must read until a
+    /// read returns the end or the error.
     #[inline]
     pub fn hangup(&self) -> bool {
         self.0.events & (libc::EPOLLRDHUP | libc::EPOLLHUP | libc::EPOLLERR) as u32 != 0
@@ -55,23 +55,23 @@ impl Epoll {
     /// Watches `fd` for reading and writing, edge-triggered, until it is closed.
     pub fn add(&self, fd: RawFd, token: u64) -> io::Result<()> {
         let flags = (libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET) as u32;
-        self.add_with(fd, token, flags)
+        self.add_with_flags(fd, token, flags)
     }
 
     /// Watches a listening socket or an event descriptor for reading, level-triggered.
     pub fn add_level(&self, fd: RawFd, token: u64) -> io::Result<()> {
-        self.add_with(fd, token, libc::EPOLLIN as u32)
+        self.add_with_flags(fd, token, libc::EPOLLIN as u32)
     }
 
-    fn add_with(&self, fd: RawFd, token: u64, events: u32) -> io::Result<()> {
+    fn add_with_flags(&self, fd: RawFd, token: u64, events: u32) -> io::Result<()> {
         let mut event = libc::epoll_event { events, u64: token };
         // SAFETY: `event` is valid for the call, which copies it.
         check(unsafe { libc::epoll_ctl(self.fd.as_raw_fd(), libc::EPOLL_CTL_ADD, fd, &mut event) })?;
         Ok(())
     }
 
-    /// Waits at most `timeout_ns` (0: polls; `None`: no limit) and returns the events. After an
-    /// interruption by a signal it returns none.
+    /// Waits at most `timeout_ns` (0: no wait; `None`: no limit) and returns the events.
+    /// Returns no events after an interruption by a signal.
     #[inline]
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> io::Result<&[Event]> {
         let (fd, events, capacity) =

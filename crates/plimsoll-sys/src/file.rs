@@ -5,12 +5,12 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// How an existing file is written to.
+/// The place at which new content is written into an existing file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WriteMode {
-    /// From its beginning, over the existing content; the file is not truncated.
+    /// New content overwrites the file from its beginning. The file is not truncated.
     Over,
-    /// At the end of the file.
+    /// New content is written at the end of the file.
     Append,
 }
 
@@ -38,7 +38,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn links_are_not_followed() {
+    fn symbolic_links_are_not_followed() {
         let folder = std::env::temp_dir().join(format!("plimsoll-file-{}", std::process::id()));
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).expect("a folder");

@@ -1,6 +1,6 @@
-//! Reads files that are named on the command line, up to a size limit. So `/dev/zero`, an endless
-//! pipe or the wrong file cost an error message, and not the memory of the machine. Not here: the
-//! content of files.
+//! Reads files that are named on the command line, up to a size limit. With the limit, `/dev/zero`,
+//! an endless pipe or a wrong file causes an error message and does not fill the memory. Not here:
+//! the content of files.
 
 use crate::{signal, system_text};
 use std::fs::File;
@@ -9,9 +9,9 @@ use std::path::Path;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// Most bytes that are read from anything but a regular file, since it may have no end.
+/// The largest number of bytes read from a file that is not regular, because it may have no end.
 const ENDLESS_MAX: u64 = 64 << 20;
-/// Time between two checks whether the user wants to stop.
+/// The time between two checks whether the user has asked to stop.
 const LOOK: Duration = Duration::from_millis(100);
 
 /// The first bytes of a run file, as `plimsoll_model::codec` writes them.
@@ -20,9 +20,9 @@ pub const RUN_FILE: [u8; 7] = *b"PLIMSOL";
 /// The purpose of a file, which limits how much of it is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// A run file. The limit is twice the size that a load of a day needs.
+    /// A run file. The size limit is twice the size that a load of one day needs.
     RunFile,
-    /// The body of a request, which is held in memory.
+    /// The body of a request, which stays in memory.
     Body,
     /// A PEM file with certificates or keys.
     Pem,
@@ -34,7 +34,7 @@ pub enum Use {
     Traffic,
     /// A script that describes traffic.
     Script,
-    /// Rows of values for requests, which are held in memory.
+    /// Rows of values for requests, which stay in memory.
     Rows,
     /// A description of messages: `.proto` files, descriptor sets.
     Schema,
@@ -73,7 +73,7 @@ impl Use {
         }
     }
 
-    /// The first bytes of every file with this purpose; empty if there are none.
+    /// Returns the first bytes of every file with this purpose; empty if there are none.
     fn magic(self) -> &'static [u8] {
         match self {
             Use::RunFile => &RUN_FILE,
@@ -108,7 +108,7 @@ pub fn last_bytes(path: &Path, count: usize) -> io::Result<Vec<u8>> {
 fn open_regular(path: &Path) -> io::Result<File> {
     match std::fs::metadata(path)?.is_file() {
         true => File::open(path),
-        false => Err(io::Error::other("it is not a regular file")),
+        false => Err(io::Error::other("the path is not a regular file")),
     }
 }
 
@@ -122,18 +122,18 @@ pub fn read_as(path: &Path, what: impl Fn(&[u8]) -> Use + Send + 'static) -> Res
     let endless = !metadata.is_file();
     let path = path.to_owned();
     let take = move || read_bounded(File::open(path).map_err(cannot)?, endless, what);
-    if endless { patiently(take) } else { take() }
+    if endless { read_on_thread(take) } else { take() }
 }
 
 /// Reads standard input to its end. The error text completes "standard input ...".
 pub fn read_stdin(what: Use) -> Result<Vec<u8>, String> {
-    patiently(move || read_bounded(io::stdin().lock(), true, move |_| what))
+    read_on_thread(move || read_bounded(io::stdin().lock(), true, move |_| what))
 }
 
 fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use) -> Result<Vec<u8>, String> {
     let cannot = |e: io::Error| format!("cannot be read: {}", system_text(&e));
     let mut bytes = Vec::new();
-    // Enough bytes to recognise the purpose of the file.
+    // Eight bytes are enough to recognise the purpose of the file.
     from.by_ref().take(8).read_to_end(&mut bytes).map_err(cannot)?;
     let what = what(&bytes);
     if !bytes.starts_with(what.magic()) {
@@ -151,10 +151,10 @@ fn read_bounded(mut from: impl Read, endless: bool, what: impl Fn(&[u8]) -> Use)
     Ok(bytes)
 }
 
-/// Reads on another thread, since input may never arrive; the user can interrupt the wait.
-fn patiently(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
+/// Reads on another thread, because input may never arrive. The user can interrupt the wait.
+fn read_on_thread(take: impl FnOnce() -> Result<Vec<u8>, String> + Send + 'static) -> Result<Vec<u8>, String> {
     let (sender, receiver) = channel();
-    // A read that never ends is abandoned; the program is about to end then.
+    // A read that never ends is abandoned when the user interrupts, because the program then ends.
     let thread = std::thread::Builder::new().name("reader".into()).spawn(move || sender.send(take()));
     thread.map_err(|e| format!("cannot be read: {}", system_text(&e)))?;
     loop {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_more_is_read_than_is_stated() {
+    fn files_are_read_up_to_the_stated_length() {
         for (length, endless, what, expect) in [
             (0, false, Use::Body, Ok(0)),
             (4 << 20, false, Use::Pem, Ok(4 << 20)),

@@ -1,5 +1,5 @@
-//! The descendants of this process: finding and ending all of them, whatever sessions and process
-//! groups they create. Also notice of a child's end, and CPU time of processes.
+//! Finds and ends all descendants of this process, whatever sessions and process groups they
+//! create. Also waits for children that end, and reads the CPU time of processes.
 
 use crate::probe::listener;
 use crate::probe::process::{CpuClock, Stat};
@@ -9,12 +9,13 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
-/// Time between two checks whether all processes have ended.
+/// The time between two checks whether all processes have ended.
 const LOOK: Duration = Duration::from_millis(5);
-/// Longest wait for killed processes to disappear, since the kernel may still write data for them.
-const GONE_PATIENCE: Duration = Duration::from_secs(10);
+/// The longest wait for killed processes to disappear, since the kernel may still write data for
+/// them.
+const KILLED_EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Makes this process the new parent of every descendant whose parent ends. So no descendant can
+/// Makes this process the new parent of every descendant whose parent ends. No descendant can then
 /// leave the family, whatever sessions and process groups it creates.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: this prctl takes a number and no memory.
@@ -32,14 +33,14 @@ pub fn end_with_this_thread(command: &mut Command) {
             crate::check(libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL, 0, 0, 0))?;
             libc::getppid()
         };
-        // The parent ended before the kernel was told to watch it.
+        // The parent ended before this process could ask the kernel for the signal.
         if late as u32 == parent { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ESRCH)) }
     };
     // SAFETY: `bind` neither allocates nor locks; its error is a number.
     unsafe { command.pre_exec(bind) };
 }
 
-/// Waits for the next child that ends, including adopted ones; `None`: there is no child.
+/// Waits for the next child that ends, including adopted children; `None` if there is no child.
 pub fn next_ended() -> Option<(u32, ExitStatus)> {
     loop {
         let mut status = 0;
@@ -52,8 +53,9 @@ pub fn next_ended() -> Option<(u32, ExitStatus)> {
     }
 }
 
-/// Ends this process in the same way as another one: with its exit code, or by its signal.
-pub fn end_like(status: ExitStatus) -> ! {
+/// Ends this process in the same way as another process: with the same exit code, or by the same
+/// signal.
+pub fn end_like_process(status: ExitStatus) -> ! {
     if let Some(signal) = status.signal() {
         let nothing = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
         // SAFETY: `nothing` is a valid rlimit, so that one death leaves one core file; the rest
@@ -67,22 +69,22 @@ pub fn end_like(status: ExitStatus) -> ! {
     std::process::exit(status.code().unwrap_or(128))
 }
 
-/// The descendants that this process got after a given time. It is complete only after
+/// The descendants that this process has got since a given time. The set is complete only after
 /// [`adopt_orphans`].
-pub struct Offspring {
-    /// Process ids of the descendants that existed before.
+pub struct NewDescendants {
+    /// The process ids of descendants that existed before that time.
     before: BTreeSet<u32>,
 }
 
-impl Offspring {
-    /// Covers descendants that start from now on.
-    pub fn started_from_now() -> Offspring {
-        Offspring { before: descendants().map(|stat| stat.pid).collect() }
+impl NewDescendants {
+    /// Creates the set of descendants that start from now on.
+    pub fn started_from_now() -> NewDescendants {
+        NewDescendants { before: descendants().map(|stat| stat.pid).collect() }
     }
 
-    /// Covers all descendants of this process, now and later.
-    pub fn all_descendants() -> Offspring {
-        Offspring { before: BTreeSet::new() }
+    /// Creates the set of all present and later descendants of this process.
+    pub fn all_descendants() -> NewDescendants {
+        NewDescendants { before: BTreeSet::new() }
     }
 
     fn all(&self) -> impl Iterator<Item = Stat> {
@@ -94,8 +96,9 @@ impl Offspring {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
-    /// Ends all descendants. Each gets SIGTERM once, including new ones. Those alive after
-    /// `patience`, which is called repeatedly, get SIGKILL. An error if some survive.
+    /// Ends all descendants. Each descendant, also a new one, gets SIGTERM once. Descendants that
+    /// are alive after `patience`, which is called repeatedly, get SIGKILL. Fails if a descendant
+    /// survives.
     pub fn end(&self, patience: impl Fn() -> Duration) -> io::Result<()> {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
@@ -105,8 +108,8 @@ impl Offspring {
             if living.is_empty() {
                 return Ok(());
             }
-            if began.elapsed() >= patience() + GONE_PATIENCE {
-                return Err(io::Error::other("some of its processes do not end"));
+            if began.elapsed() >= patience() + KILLED_EXIT_TIMEOUT {
+                return Err(io::Error::other("some processes of the command do not end"));
             }
             for pid in living {
                 if force {
@@ -120,7 +123,7 @@ impl Offspring {
     }
 
     /// Reaps ended orphans of this process, except `child`, which other code awaits.
-    pub fn reap(&self, child: u32) {
+    pub fn reap_orphans(&self, child: u32) {
         let own = |s: &Stat| s.has_ended() && s.parent == std::process::id() && s.pid != child;
         for stat in self.all().filter(own) {
             if let Ok(pid) = libc::pid_t::try_from(stat.pid) {
@@ -140,21 +143,21 @@ fn send(pid: u32, signal: libc::c_int) {
     }
 }
 
-/// The processes `roots` and all their descendants, without the branch that begins at `without`.
-/// Zombies are included.
+/// Returns the processes `roots` and all their descendants, without the branch that begins at
+/// `without`. Zombies are included.
 fn family(roots: &[u32], without: u32) -> Vec<Stat> {
     let all = listener::processes().unwrap_or_default();
     let parents = all.iter().map(|(pid, (stat, _))| (*pid, stat.parent)).collect();
     listener::families(roots, without, &parents).iter().filter_map(|pid| all.get(pid).map(|(stat, _)| *stat)).collect()
 }
 
-/// All descendants of this process.
+/// Returns all descendants of this process.
 fn descendants() -> impl Iterator<Item = Stat> {
     let me = std::process::id();
     family(&[me], 0).into_iter().filter(move |stat| stat.pid != me)
 }
 
-/// The CPU clocks of some processes. Reading them is cheap; finding the processes is not.
+/// The CPU clocks of a set of processes. Reading the clocks is cheap; finding the processes is not.
 pub struct CpuClocks(Vec<(u32, CpuClock)>);
 
 impl CpuClocks {
@@ -180,8 +183,8 @@ impl CpuClocks {
         self.0.is_empty()
     }
 
-    /// CPU time in ns that the processes have used so far, with all their threads. Only living
-    /// processes and zombies count.
+    /// Returns the CPU time that the processes have used so far with all their threads, ns. Only
+    /// living processes and zombies count.
     pub fn cpu_ns(&self) -> u64 {
         self.0.iter().filter_map(|(_, clock)| clock.read_ns().ok()).sum()
     }
@@ -192,7 +195,7 @@ mod tests {
     use super::*;
     use std::process::{Command, Stdio};
 
-    /// Waits until `check` is true, which must happen soon.
+    /// Waits until `check` returns true, and panics if that takes too long.
     fn soon(what: &str, mut check: impl FnMut() -> bool) {
         let deadline = Instant::now() + Duration::from_secs(30);
         while !check() {
@@ -201,12 +204,12 @@ mod tests {
         }
     }
 
-    /// The only test of this crate with child processes, because it ends all descendants of the
-    /// test process.
+    /// Checks that all descendants are found and ended. This is the only test of the crate with
+    /// child processes, because it ends all descendants of the test process.
     #[test]
-    fn offspring_is_seen_and_ended_whole() {
+    fn descendant_processes_are_found_and_ended() {
         adopt_orphans().expect("Linux 3.4 or newer");
-        let offspring = Offspring::started_from_now();
+        let offspring = NewDescendants::started_from_now();
         // A child that works, a child that left the session and lost its parent, and a child that
         // ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
@@ -218,12 +221,12 @@ mod tests {
         offspring.end(|| Duration::from_millis(200)).expect("all end");
         assert_eq!(offspring.living(), []);
         shell.wait().expect("ended");
-        offspring.reap(0);
+        offspring.reap_orphans(0);
         assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
         offspring.end(|| Duration::ZERO).expect("nobody is left, which is what was wanted");
 
-        // A process whose first thread has ended lives on while other threads do, and keeps its
-        // open files.
+        // A process whose first thread has ended continues while other threads run, and its files
+        // stay open.
         let program = "import ctypes, threading, time; threading.Thread(target=time.sleep, args=(1000,)).start(); \
                        ctypes.CDLL(None).syscall(60, 0)";
         if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {
@@ -238,9 +241,9 @@ mod tests {
     }
 
     #[test]
-    fn nobody_elses_process_is_touched() {
-        // If any of these were taken for a process group or for all processes, this test would be
-        // killed.
+    fn foreign_processes_get_no_signal() {
+        // If one of these ids were taken for a process group or for all processes, the signal would
+        // end this test.
         [0, 1, u32::MAX].into_iter().for_each(|pid| send(pid, libc::SIGTERM));
     }
 }

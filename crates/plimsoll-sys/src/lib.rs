@@ -22,14 +22,14 @@ pub mod stdout;
 pub mod symbols;
 pub mod tcp;
 
-/// The system's error text, without the error number.
+/// Returns the system's error text, without the error number.
 pub fn system_text(error: &std::io::Error) -> String {
     let text = error.to_string();
     let text = text.split(" (os error").next().unwrap_or_default();
     text.strip_prefix("failed to lookup address information: ").unwrap_or(text).to_lowercase()
 }
 
-/// The result of a system call that returns a negative number on error.
+/// Returns the result of a system call that returns a negative number on error.
 fn check(result: libc::c_int) -> std::io::Result<libc::c_int> {
     if result < 0 { Err(std::io::Error::last_os_error()) } else { Ok(result) }
 }

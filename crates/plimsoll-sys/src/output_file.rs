@@ -1,5 +1,5 @@
-//! Output files of plimsoll: results, pages, tables, pictures, logs. All are opened here. So no
-//! write follows a foreign symbolic link, and no complete file is replaced by a partial one.
+//! Opens all output files of plimsoll: results, pages, tables, pictures, logs. No write follows a
+//! foreign symbolic link, and no partial file replaces a complete file.
 //!
 //! Not here: the content of files, and standard output.
 
@@ -10,19 +10,20 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// The folder of results whose place the user did not name.
+/// The default folder of results, if the user names no place.
 pub const OWN_FOLDER: &str = "_output/plimsoll";
-/// Folders of devices. Links in them belong to the system (`/dev/stdout`) and are followed.
+/// The folders of devices. Links in these folders belong to the system (`/dev/stdout`) and are
+/// followed.
 const DEVICES: [&str; 2] = ["/dev/", "/proc/"];
 
-/// Metadata of a path, without following a symbolic link.
+/// Returns the metadata of a path, without following a symbolic link.
 fn metadata(path: &Path) -> Option<Metadata> {
     fs::symlink_metadata(path).ok()
 }
 
 fn refused(path: &Path) -> io::Error {
     let to = fs::read_link(path).map_or_else(|_| "elsewhere".to_owned(), |to| format!("to '{}'", to.display()));
-    io::Error::other(format!("it is a symbolic link {to}: remove it, or name the file itself"))
+    io::Error::other(format!("the path is a symbolic link {to}: remove the link, or name the file itself"))
 }
 
 /// Whether a path leads to a device, a pipe or a socket, which is written to directly.
@@ -80,8 +81,8 @@ pub fn create_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Writes a whole file: first a temporary file beside it, then a rename. So the old file exists
-/// until the new one is complete.
+/// Writes a whole file: first a temporary file beside it, then a rename. The old file therefore
+/// exists until the new file is complete.
 pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_folder(path)?;
     if is_device(path) {
@@ -134,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_written_through_a_link() {
+    fn output_does_not_follow_symbolic_links() {
         let folder = folder("links");
         let victim = folder.join("victim");
         let is_precious = || fs::read_to_string(&victim).is_ok_and(|text| text == "precious");
@@ -167,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_keeps_who_may_read_it() {
+    fn a_rewritten_file_keeps_its_permissions() {
         let folder = folder("mode");
         let path = folder.join("a");
         fs::write(&path, "old").expect("written");

@@ -4,7 +4,7 @@
 //! Not here: which process is stopped and when, and the guarantee that it resumes.
 
 use crate::check;
-use crate::probe::process::look_at;
+use crate::probe::process::read_process_stat;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
@@ -15,26 +15,26 @@ pub struct Pausable {
 }
 
 impl Pausable {
-    /// Opens the process with this id that started at this time (`started_ticks` of its stat). It
-    /// is an error if the process has ended, if another process has its id, or if the kernel is
-    /// older than Linux 5.3.
+    /// Opens the process with this id and this start time (`started_ticks` of its stat). Fails if
+    /// the process has ended, if another process has its id, or if the kernel is older than Linux
+    /// 5.3.
     pub fn hold(pid: u32, started_ticks: u64) -> io::Result<Pausable> {
         let number = libc::pid_t::try_from(pid).ok().filter(|pid| *pid > 1).ok_or(io::ErrorKind::InvalidInput)?;
         // SAFETY: takes numbers and no memory; the result is a descriptor that no other code owns.
         let process = unsafe {
-            let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(or_ended)?;
+            let fd = check(libc::syscall(libc::SYS_pidfd_open, number, 0) as i32).map_err(ended_as_not_found)?;
             OwnedFd::from_raw_fd(fd)
         };
         // Check the start time after opening the handle: from then on the process id cannot be
         // reused unnoticed.
-        let (stat, _) = look_at(pid, &mut Vec::new())?;
+        let (stat, _) = read_process_stat(pid, &mut Vec::new())?;
         match stat.started_ticks == started_ticks && !stat.has_ended() {
             true => Ok(Pausable { process, pid }),
             false => Err(io::ErrorKind::NotFound.into()),
         }
     }
 
-    /// The process id.
+    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.pid
     }
@@ -71,11 +71,11 @@ impl Pausable {
 }
 
 /// Turns the error for an ended process into "not found".
-fn or_ended(error: io::Error) -> io::Error {
+fn ended_as_not_found(error: io::Error) -> io::Error {
     if error.raw_os_error() == Some(libc::ESRCH) { io::ErrorKind::NotFound.into() } else { error }
 }
 
-/// The effective user id of this process.
+/// Returns the effective user id of this process.
 pub fn own_user() -> u32 {
     // SAFETY: takes nothing and cannot fail.
     unsafe { libc::geteuid() }

@@ -1,35 +1,35 @@
-//! This process and the machine it runs on: limits, cores, memory, names.
+//! Facts and settings of this process and its machine: limits, cores, memory, names.
 
 use crate::check;
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether standard output was closed when this process started. Before `main` the standard library
-/// opens `/dev/null` in the place of a closed stream, so that output vanishes without an error.
-/// Hence this check runs even earlier.
+/// Whether standard output was closed when this process started. Before `main`, the standard
+/// library opens `/dev/null` in place of a closed stream, so output would vanish without an error.
+/// This check therefore runs even earlier.
 pub fn stdout_was_closed() -> bool {
     STDOUT_CLOSED.load(Ordering::Relaxed)
 }
 
 static STDOUT_CLOSED: AtomicBool = AtomicBool::new(false);
 
-extern "C" fn look_at_stdout() {
+extern "C" fn check_stdout_at_start() {
     // SAFETY: asks for the flags of a descriptor, open or not; no memory is passed.
     let closed = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) } == -1;
     STDOUT_CLOSED.store(closed, Ordering::Relaxed);
 }
 
-/// Called by the loader before `main`.
+/// Makes the loader call `check_stdout_at_start` before `main`.
 // SAFETY: the section holds pointers to functions that may run before the runtime is set up; this
 // one makes a single system call and stores an atomic.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
+static CHECK_STDOUT_AT_START: extern "C" fn() = check_stdout_at_start;
 
 /// Moves standard output to a new descriptor, which is returned. Later writes to standard output,
-/// by this process or its children, go to standard error. So a document on the new descriptor stays
-/// valid even if foreign code prints.
+/// by this process or its children, go to standard error. A document on the new descriptor
+/// therefore stays valid even if foreign code prints.
 pub fn move_stdout() -> io::Result<std::fs::File> {
     // SAFETY: duplicates descriptors; no memory is passed.
     let moved = check(unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_DUPFD_CLOEXEC, 3) })?;
@@ -40,15 +40,15 @@ pub fn move_stdout() -> io::Result<std::fs::File> {
     Ok(moved)
 }
 
-/// Most processes whose allowed cores are queried; children inherit these.
-const ASKED_FOR_CORES_MAX: usize = 64;
+/// The largest number of processes whose allowed cores are queried; children inherit the cores.
+const CORE_QUERIES_MAX: usize = 64;
 
 /// A set of cores, among the first 1024 of the machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CoreSet([u64; 16]);
 
 impl CoreSet {
-    /// Number of cores in the set.
+    /// Returns the number of cores in the set.
     pub fn count(&self) -> u32 {
         self.0.iter().map(|bits| bits.count_ones()).sum()
     }
@@ -63,14 +63,14 @@ impl CoreSet {
     }
 }
 
-/// Number of cores that this process may run on (its affinity mask).
+/// Returns the number of cores that this process may run on (its affinity mask).
 pub fn cores() -> u32 {
-    cores_of(0).map_or(0, |cores| cores.count()).max(1)
+    permitted_cores(0).map_or(0, |cores| cores.count()).max(1)
 }
 
-/// The cores that a process (0: this one) may run on. `None`: the process has ended, or the query
-/// is not permitted.
-pub fn cores_of(pid: u32) -> Option<CoreSet> {
+/// Returns the cores on which a process may run (0: this process). `None` if the process has ended,
+/// or if the query is not permitted.
+pub fn permitted_cores(pid: u32) -> Option<CoreSet> {
     let mut cores = CoreSet::default();
     // SAFETY: the array has the size given; a cpu_set_t is such an array of words, and any bits are
     // one.
@@ -80,12 +80,12 @@ pub fn cores_of(pid: u32) -> Option<CoreSet> {
     (asked == 0).then_some(cores)
 }
 
-/// The cores on which any of these processes may run; see [`cores_of`].
-pub fn cores_of_any(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
-    pids.take(ASKED_FOR_CORES_MAX).filter_map(cores_of).reduce(|a, b| a.or(&b))
+/// Returns the cores on which any of these processes may run; see [`permitted_cores`].
+pub fn cores_of_processes(pids: impl Iterator<Item = u32>) -> Option<CoreSet> {
+    pids.take(CORE_QUERIES_MAX).filter_map(permitted_cores).reduce(|a, b| a.or(&b))
 }
 
-/// Number of cores of this machine that are online.
+/// Returns the number of cores of this machine that are online.
 pub fn cores_online() -> u32 {
     // SAFETY: a plain question, with an answer by value.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
@@ -108,7 +108,7 @@ pub fn set_cores(cores: &[u32]) -> io::Result<()> {
 }
 
 /// Raises the soft limit of open files to the hard limit, and returns the new limit.
-pub fn raise_files_max() -> u64 {
+pub fn raise_open_files_limit() -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a valid place for an rlimit.
     if unsafe { libc::getrlimit(libc::RLIMIT_NOFILE, &mut limit) } != 0 {
@@ -126,7 +126,7 @@ pub fn raise_files_max() -> u64 {
 
 /// Gives the calling thread its own file table with only the standard streams and `keep`. The limit
 /// of open files then applies to this thread alone. The thread must not use other descriptors any
-/// more, and other threads cannot use its new ones.
+/// more, and other threads cannot use the thread's new descriptors.
 ///
 /// Needs Linux 5.9; after an error the thread keeps the table of the process.
 pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
@@ -145,21 +145,21 @@ pub fn own_file_table(keep: Option<BorrowedFd>) -> io::Result<()> {
 }
 
 /// Gives the calling thread a copy of the file table: open files stay usable, and new files count
-/// against its own limit. Files that other threads close stay open in this copy. So this is only
-/// for a thread that starts before the load.
+/// against the thread's own limit. Files that other threads close stay open in this copy, so only a
+/// thread that starts before the load may use this function.
 pub fn copy_file_table() -> io::Result<()> {
     // SAFETY: no memory is passed.
     check(unsafe { libc::unshare(libc::CLONE_FILES) })?;
     Ok(())
 }
 
-/// The longest accept queue that the machine allows a listener (0 if unknown).
+/// Returns the longest accept queue that the machine allows a listener (0 if unknown).
 pub fn backlog_max() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/somaxconn").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
-/// Number of local ports that the system uses for connections between two addresses.
+/// Returns the number of local ports that the system uses for connections between two addresses.
 pub fn local_ports() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let mut ends = text.split_whitespace().filter_map(|word| word.parse::<u64>().ok());
@@ -169,7 +169,7 @@ pub fn local_ports() -> u64 {
     }
 }
 
-/// Number of connections in TIME-WAIT, each of which holds a port (0 if unknown).
+/// Returns the number of connections in TIME-WAIT, each of which occupies a port (0 if unknown).
 pub fn time_wait() -> u64 {
     let text = std::fs::read_to_string("/proc/net/sockstat").unwrap_or_default();
     let line = text.lines().find(|line| line.starts_with("TCP:")).unwrap_or_default();
@@ -177,12 +177,12 @@ pub fn time_wait() -> u64 {
     words.next().and_then(|count| count.parse().ok()).unwrap_or(0)
 }
 
-/// Memory of the machine that is available without swapping, in bytes (0 if unknown).
+/// Returns the memory of the machine that is available without swapping, in bytes (0 if unknown).
 pub fn memory_available_bytes() -> u64 {
     meminfo_bytes("MemAvailable:")
 }
 
-/// Resident memory of this process in bytes (0 if unknown).
+/// Returns the resident memory of this process, in bytes (0 if unknown).
 pub fn resident_bytes() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     let pages: u64 = statm.split_whitespace().nth(1).and_then(|p| p.parse().ok()).unwrap_or(0);
@@ -191,12 +191,12 @@ pub fn resident_bytes() -> u64 {
 }
 
 /// Drops unmodified file mappings of this process (code, constants, linker tables) from resident
-/// memory. A later use costs a minor fault, since the file stays in the page cache. A load uses
-/// only a small part of the code that the start touched. If the system does not list mappings,
-/// nothing happens.
+/// memory. A later use costs a minor page fault, because the file stays in the page cache. A load
+/// uses only a small part of the code that ran at the start. Does nothing if the system does not
+/// list mappings.
 pub fn release_code() {
     let smaps = std::fs::read_to_string("/proc/self/smaps").unwrap_or_default();
-    for (start, end) in parts_of_files(&smaps) {
+    for (start, end) in clean_file_mappings(&smaps) {
         // SAFETY: the range is a private, read-only file mapping of this process without modified
         // pages. So every byte equals the file, from which it is read again at the next access.
         unsafe { libc::madvise(start as *mut libc::c_void, end - start, libc::MADV_DONTNEED) };
@@ -205,7 +205,7 @@ pub fn release_code() {
 
 /// Finds the ranges in `/proc/self/smaps` of private read-only file mappings without modified
 /// pages. (Pages that the linker relocated before the mapping became read-only are modified.)
-fn parts_of_files(smaps: &str) -> Vec<(usize, usize)> {
+fn clean_file_mappings(smaps: &str) -> Vec<(usize, usize)> {
     let mut found = Vec::new();
     let mut of_a_file = None;
     for line in smaps.lines() {
@@ -223,7 +223,7 @@ fn parts_of_files(smaps: &str) -> Vec<(usize, usize)> {
     found
 }
 
-/// Memory of the machine in bytes (0 if unknown).
+/// Returns the memory of the machine in bytes (0 if unknown).
 pub fn memory_bytes() -> u64 {
     meminfo_bytes("MemTotal:")
 }
@@ -234,13 +234,13 @@ fn meminfo_bytes(name: &str) -> u64 {
     line.split_whitespace().nth(1).and_then(|kb| kb.parse::<u64>().ok()).unwrap_or(0) * 1024
 }
 
-/// Operating system and kernel, such as `Linux 6.1.0`.
+/// Returns the operating system and the kernel version, such as `Linux 6.1.0`.
 pub fn kernel() -> String {
     let read = |name| std::fs::read_to_string(format!("/proc/sys/kernel/{name}")).unwrap_or_default();
     format!("{} {}", read("ostype").trim(), read("osrelease").trim())
 }
 
-/// The processor's model name (empty if unknown).
+/// Returns the processor's model name (empty if unknown).
 pub fn cpu_model() -> String {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let line = info.lines().find(|l| l.starts_with("model name")).unwrap_or_default();
@@ -253,8 +253,8 @@ pub fn set_process_name(name: &std::ffi::CStr) {
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr(), 0, 0, 0) };
 }
 
-/// Columns and rows of the terminal of standard error, or else of standard output; `None`: neither
-/// is a terminal.
+/// Returns the columns and rows of the terminal of standard error, or else of standard output;
+/// `None` if neither is a terminal.
 pub fn terminal_size() -> Option<(usize, usize)> {
     [libc::STDERR_FILENO, libc::STDOUT_FILENO].into_iter().find_map(|file| {
         let mut size = libc::winsize { ws_row: 0, ws_col: 0, ws_xpixel: 0, ws_ypixel: 0 };
@@ -267,10 +267,10 @@ pub fn terminal_size() -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn code_that_is_given_back_is_there_when_it_is_called() {
+    fn released_code_pages_load_again_on_a_call() {
         fn check(head: &str, anonymous: &str, expect: Option<(usize, usize)>) {
             let smaps = format!("{head}\nRss:  8 kB\nAnonymous:   {anonymous} kB\nVmFlags: rd mr\n");
-            assert_eq!(super::parts_of_files(&smaps), Vec::from_iter(expect), "{head}");
+            assert_eq!(super::clean_file_mappings(&smaps), Vec::from_iter(expect), "{head}");
         }
         check("1000-3000 r-xp 00002000 fe:00 123 /usr/bin/a b", "0", Some((0x1000, 0x3000)));
         check("1000-3000 r--p 00002000 fe:00 123 /usr/bin/a", "0", Some((0x1000, 0x3000)));
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_with_a_table_of_its_own_closes_nothing_of_the_others() {
+    fn a_private_file_table_leaves_other_threads_files_open() {
         use std::io::{Read, Write};
         use std::os::fd::AsFd;
         let (mut reader, mut writer) = std::io::pipe().expect("a pipe");
@@ -298,25 +298,26 @@ mod tests {
             super::own_file_table(Some(kept.as_fd())).expect("a table");
             let mut byte = [0];
             kept.read_exact(&mut byte).expect("kept");
-            // Dropping it here would close it in this table only.
+            // Dropping the file here would close it in this thread's table only.
             std::mem::forget(kept);
             let own: Vec<_> = (0..5).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
             (std::fs::read_dir("/proc/thread-self/fd").expect("a list").count(), own.len())
         })
         .join()
         .expect("no panic");
-        // The standard streams, the kept file, the thread's own files, and the open folder.
+        // The expected files are the standard streams, the kept file, the thread's own files, and
+        // the open folder.
         assert!(count <= 3 + 1 + own + 1, "{count}");
         writer.write_all(b"x").expect("still open");
         reader.read_exact(&mut [0]).expect("still open");
     }
 
     #[test]
-    fn the_machine_is_seen() {
+    fn machine_facts_are_available() {
         assert!(super::cores() >= 1);
         assert!(super::resident_bytes() > 100_000);
         assert!(super::memory_bytes() > super::resident_bytes());
-        assert!(super::raise_files_max() >= 64);
+        assert!(super::raise_open_files_limit() >= 64);
         assert!(super::memory_available_bytes() <= super::memory_bytes());
         assert!(super::backlog_max() >= 16 && super::local_ports() >= 100);
         let _ = super::time_wait();

@@ -1,12 +1,12 @@
-//! CPU sampling of processes ([`CpuSampler`]): the kernel's timer interrupts each core about a
-//! hundred times a second of CPU time and records the running function. It needs no cooperation of
-//! the processes, and no hardware counter. The kernel writes the samples to ring buffers, which are
-//! read later. It counts samples that found no room.
+//! Samples the CPU use of processes ([`CpuSampler`]). The kernel's timer interrupts each core about
+//! a hundred times in each second of CPU time and records the running function. Sampling needs no
+//! cooperation of the processes, and no hardware counter. The kernel writes the samples to ring
+//! buffers, which are read later, and counts samples for which a buffer had no room.
 //!
-//! A user who may see all processes gets a ring for each core. Other users get a ring for each
-//! thread of their own processes. The kernel finds callers by frame pointers. For code without
-//! these, callers can be found from the innermost bytes of the stack ([`StackTop`]), which come
-//! with each sample on x86-64.
+//! A user who may see all processes gets a ring buffer for each core. Other users get a ring buffer
+//! for each thread of their own processes. The kernel finds callers by frame pointers. For code
+//! without frame pointers, callers are found from the innermost bytes of the stack ([`StackTop`]),
+//! which come with each sample on x86-64.
 //!
 //! Not here: the choice of processes, the function at an address, and the search of callers
 //! (`symbols`).
@@ -18,23 +18,24 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// CPU time between two samples, ns. At 97 samples a second, work that repeats a hundred times a
-/// second is not always sampled, or never.
+/// The CPU time between two samples, ns. The rate of 97 samples a second is not in step with work
+/// that repeats a hundred times a second.
 pub const PERIOD_NS: u64 = 1_000_000_000 / 97;
-/// Most callers in a sample.
+/// The largest number of callers in one sample.
 const CALLERS_MAX: u16 = 32;
-/// Number of stack bytes in a sample. They contain the frames of a few leaf functions, such as
-/// those that read a clock. With this size a busy thread fills at most three quarters of its ring
-/// between two reads.
+/// The number of stack bytes in a sample. These bytes contain the frames of a few leaf functions,
+/// such as functions that read a clock. With this size a busy thread fills at most three quarters
+/// of its ring buffer between two reads.
 const STACK_BYTES: u32 = 256;
-/// Number of data pages of a core's ring: a power of two, enough for at least a second of samples.
-/// `THREAD_PAGES` of a thread's ring suffice for a quarter of a second, since users without
-/// privileges may lock little memory.
+/// The number of data pages in a core's ring buffer: a power of two, enough for at least a second
+/// of samples.
 const CORE_PAGES: usize = 16;
+/// The number of data pages in a thread's ring buffer, enough for a quarter of a second of samples.
+/// The buffer is small, because users without privileges may lock little memory.
 const THREAD_PAGES: usize = 2;
-/// Most threads with their own ring, if cores may not be sampled.
+/// The largest number of threads that get their own ring buffer, if cores must not be sampled.
 const THREADS_MAX: usize = 256;
-/// Most cores that are sampled.
+/// The largest number of cores that are sampled.
 const CORES_MAX: usize = 1024;
 
 const TYPE_SOFTWARE: u32 = 1;
@@ -56,13 +57,14 @@ const EXCLUDE_CALLCHAIN_KERNEL: u64 = 1 << 21;
 const FLAG_CLOEXEC: libc::c_ulong = 8;
 const RECORD_LOST: u32 = 2;
 const RECORD_SAMPLE: u32 = 9;
-/// The bits of a record's `misc` that say in which mode the processor was; and the value for user
-/// mode.
+/// The bits of a record's `misc` that contain the processor mode.
 const MODE_MASK: u16 = 7;
+/// The processor mode of a sample in user mode.
 const MODE_USER: u16 = 2;
-/// Addresses from here on separate the parts of a call chain (`PERF_CONTEXT_...`).
-const MARKS_FROM: u64 = u64::MAX - 4095;
-/// Offset of the field `data_head` in the first page of a ring.
+/// The lowest value that is a mark between the parts of a call chain (`PERF_CONTEXT_...`) and not
+/// an address.
+const CONTEXT_MARKS_START: u64 = u64::MAX - 4095;
+/// The offset of the field `data_head` in the first page of a ring.
 const DATA_HEAD_AT: usize = 1024;
 const DATA_TAIL_AT: usize = 1032;
 
@@ -104,27 +106,27 @@ pub struct StackTop<'a> {
     pub bytes: &'a [u8],
 }
 
-/// A record of a ring.
+/// A record in a ring buffer of the kernel.
 #[derive(Debug, PartialEq, Eq)]
 pub enum SamplingRecord<'a> {
-    /// A sample.
+    /// The kernel took a sample of a running process.
     Caught {
-        /// Process id of the sample.
+        /// The id of the process that was running.
         pid: u32,
         /// Whether the sample was taken in the kernel.
         in_kernel: bool,
         /// The address in the program, then the addresses of its callers. For a sample in the
-        /// kernel, the first one is where the program entered the kernel.
+        /// kernel, the first address is the place where the program entered the kernel.
         places: &'a [u64],
         /// The registers and the stack, if the kernel provides them.
         top: Option<StackTop<'a>>,
     },
-    /// The kernel lost this number of samples for want of room.
+    /// The kernel lost this number of samples, because the ring buffer was full.
     Lost(u64),
 }
 
 /// Calls `told` for each complete record in `bytes`. `places` is a buffer for addresses.
-pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(SamplingRecord)) {
+pub fn for_each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(SamplingRecord)) {
     let mut rest = bytes;
     while let Some(head) = rest.get(..8) {
         let kind = u32::from_ne_bytes([head[0], head[1], head[2], head[3]]);
@@ -141,7 +143,9 @@ pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(Sam
                 let in_kernel = misc & MODE_MASK != MODE_USER;
                 places.clear();
                 let count = word(16).unwrap_or(0).min(u64::from(CALLERS_MAX) * 2) as usize;
-                places.extend((0..count).map_while(|number| word(24 + 8 * number)).filter(|at| *at < MARKS_FROM));
+                places.extend(
+                    (0..count).map_while(|number| word(24 + 8 * number)).filter(|at| *at < CONTEXT_MARKS_START),
+                );
                 if places.is_empty() && !in_kernel {
                     places.push(place);
                 }
@@ -153,8 +157,8 @@ pub fn each_record(bytes: &[u8], places: &mut Vec<u64>, told: &mut dyn FnMut(Sam
     }
 }
 
-/// Parses the registers and stack of a sample's record, which follow its `count` callers, if it has
-/// them.
+/// Parses the registers and the stack in a sample's record, which follow its `count` callers.
+/// `None` if the record has none.
 fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
     let mut rest = body.get(usize::try_from(count.checked_mul(8)?.checked_add(24)?).ok()?..)?;
     let mut word = || {
@@ -175,10 +179,11 @@ fn stack_top(body: &[u8], count: u64) -> Option<StackTop<'_>> {
 /// A ring buffer that the kernel fills with samples.
 struct SampleRing {
     memory: NonNull<u8>,
-    /// Size of the whole mapping, and of the ring within it, in bytes.
+    /// The size of the whole mapping, in bytes.
     length: usize,
+    /// The size of the ring buffer within the mapping, in bytes.
     data: usize,
-    /// The descriptor is closed after the memory is unmapped.
+    /// The descriptor of the ring buffer's event, which is closed after the memory is unmapped.
     _event: OwnedFd,
 }
 
@@ -186,7 +191,7 @@ struct SampleRing {
 unsafe impl Send for SampleRing {}
 
 impl SampleRing {
-    /// Opens the ring of a core (`pid` -1), or of a thread on any core (`core` -1).
+    /// Opens the ring buffer of a core (`pid` -1), or of a thread on any core (`core` -1).
     fn open(pid: i32, core: i32, in_kernel: bool, pages: usize) -> io::Result<SampleRing> {
         match SampleRing::open_with(pid, core, in_kernel, pages, CALLERS_MAX) {
             // The administrator has set a lower limit of callers in the kernel.
@@ -234,7 +239,7 @@ impl SampleRing {
         Ok(SampleRing { memory, length, data, _event: event })
     }
 
-    /// Moves the content of the ring to the end of `bytes`.
+    /// Moves the content of the ring buffer to the end of `bytes`.
     fn take(&self, bytes: &mut Vec<u8>) {
         // SAFETY: both lie in the first page, aligned, for as long as this lives; the kernel writes
         // them as whole words.
@@ -267,9 +272,9 @@ impl Drop for SampleRing {
     }
 }
 
-/// Active sampling of cores or threads.
+/// An active sampling of cores or threads.
 pub struct CpuSampler {
-    /// The rings of cores; empty if only threads may be sampled.
+    /// The ring buffers of cores; empty if only threads may be sampled.
     cores: Vec<SampleRing>,
     threads: BTreeMap<u32, SampleRing>,
     in_kernel: bool,
@@ -279,7 +284,8 @@ pub struct CpuSampler {
 
 impl CpuSampler {
     /// Starts to sample all processes of this machine. If that is forbidden, prepares to sample
-    /// threads ([`CpuSampler::follow`]). `thread` is one of them, to test the permission.
+    /// single threads ([`CpuSampler::follow`]). `thread` is one of these threads, to test the
+    /// permission.
     ///
     /// # Errors
     /// The kernel's error: usually no permission, or a kernel without this system call.
@@ -311,7 +317,7 @@ impl CpuSampler {
         Ok(begun(Vec::new(), BTreeMap::from([(thread as u32, first)]), in_kernel))
     }
 
-    /// Whether time in the kernel is sampled, too.
+    /// Whether CPU time in the kernel is also sampled.
     pub fn in_kernel(&self) -> bool {
         self.in_kernel
     }
@@ -348,18 +354,18 @@ impl CpuSampler {
         for ring in self.cores.iter().chain(self.threads.values()) {
             self.bytes.clear();
             ring.take(&mut self.bytes);
-            each_record(&self.bytes, &mut self.places, &mut told);
+            for_each_record(&self.bytes, &mut self.places, &mut told);
         }
     }
 }
 
-/// Whether an error means that a more restricted sampling may be permitted.
+/// Whether an error means that the kernel may still permit a more restricted sampling.
 fn is_refused(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// How much the kernel lets users without privileges sample (`perf_event_paranoid`). -1:
-/// everything; 2: their own programs; above 2: nothing.
+/// Reads the kernel's limit on sampling by users without privileges (`perf_event_paranoid`). At -1
+/// users may sample everything, at 2 their own programs, above 2 nothing.
 pub fn restriction() -> Option<i64> {
     std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").ok()?.trim().parse().ok()
 }
@@ -378,7 +384,7 @@ mod tests {
 
     fn record_texts(bytes: &[u8]) -> Vec<String> {
         let (mut places, mut all) = (Vec::new(), Vec::new());
-        each_record(bytes, &mut places, &mut |record| {
+        for_each_record(bytes, &mut places, &mut |record| {
             all.push(match record {
                 SamplingRecord::Caught { pid, in_kernel, places, top: None } => format!("{pid} {in_kernel} {places:?}"),
                 SamplingRecord::Caught { top: Some(StackTop { at, stack, frame, bytes }), .. } => {
@@ -391,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_told_as_far_as_they_are_whole() {
+    fn only_complete_sampling_records_are_parsed() {
         let pid = u64::from_ne_bytes([7, 0, 0, 0, 9, 0, 0, 0]);
         let (user, kernel) = (MODE_USER, 1);
         let mark = u64::MAX - 511;
@@ -410,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stack_is_told_as_far_as_it_was_there() {
+    fn stacks_are_read_up_to_the_captured_length() {
         for (rest, expect) in [
             (vec![REGISTERS_64, 3, 2, 1, 16, 0, 0, 8], "1 2 3 8"),
             // The end of the stack's memory; the kernel's limit; and a length beyond the record.
@@ -428,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_works_is_caught() {
+    fn a_busy_thread_is_sampled() {
         let Ok(mut sampler) = CpuSampler::open(std::process::id()) else {
             return; // Not allowed here: what is said then is tested with the probes.
         };

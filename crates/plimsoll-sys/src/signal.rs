@@ -1,18 +1,19 @@
-//! The user's request to stop, as a flag: ^C, SIGTERM, SIGHUP and SIGQUIT.
+//! Records the user's request to stop (^C, SIGTERM, SIGHUP, SIGQUIT) in a flag.
 
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 static INTERRUPTS: AtomicU32 = AtomicU32::new(0);
-/// The number of the first signal that asked to stop; 0: none.
+/// The number of the first signal that asked to stop; 0 means none.
 static FIRST: AtomicI32 = AtomicI32::new(0);
 
-/// Time from a firm request to the forced end of the process: [`LEAVE_S`] and this many us. A firm
-/// request is any signal but ^C, or a second ^C.
+/// The time from a firm request to the forced end of the process is [`LEAVE_S`] seconds and this
+/// number of microseconds. A firm request is any signal but ^C, or a second ^C.
 const LEAVE_US: libc::suseconds_t = 300_000;
+/// The whole seconds of the time from a firm request to the forced end of the process.
 const LEAVE_S: libc::time_t = 1;
 
 /// The signals that ask the process to stop and leave it time to do so.
-const WISHES: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+const GRACEFUL_STOP_SIGNALS: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 extern "C" fn on_interrupt(signal: libc::c_int) {
     // Only atomics, a timer and, at the third signal, an immediate end: all are safe in a signal
@@ -42,11 +43,11 @@ extern "C" fn on_end(signal: libc::c_int) {
     unsafe { libc::_exit(128 + signal) };
 }
 
-extern "C" fn on_nothing(_: libc::c_int) {}
+extern "C" fn ignore_signal(_: libc::c_int) {}
 
-/// Makes a signal end the process from now on. It needs a handler: for the first process of a
-/// container, the kernel drops signals without one.
-fn end_by(signal: libc::c_int) {
+/// Makes a signal end the process from now on, by a handler. The kernel drops signals without a
+/// handler for the first process of a container.
+fn end_on_signal(signal: libc::c_int) {
     if std::process::id() == 1 {
         return handle(signal, on_end, 0);
     }
@@ -75,23 +76,22 @@ fn handle(signal: libc::c_int, handler: extern "C" fn(libc::c_int), flags: libc:
 }
 
 /// Makes SIGINT, SIGTERM, SIGHUP and SIGQUIT set the stop flag instead of ending the process. The
-/// third signal ends the process at once. A second ^C, and the first of the other signals, end it
-/// within two seconds.
+/// third signal ends the process at once. A second ^C, or the first of the other signals, ends the
+/// process within two seconds.
 pub fn catch_interrupts() {
     handle(libc::SIGALRM, on_overdue, 0);
-    WISHES.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
+    GRACEFUL_STOP_SIGNALS.into_iter().for_each(|signal| handle(signal, on_interrupt, 0));
 }
 
-/// Makes a stop signal end the process at once again. It is called when everything is measured and
-/// stored.
+/// Makes a stop signal end the process at once again. Called when all measurements are stored.
 pub fn release_interrupts() {
-    for signal in WISHES {
+    for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &mut before);
             if before.sa_sigaction == on_interrupt as *const () as usize {
-                end_by(signal);
+                end_on_signal(signal);
             }
         }
     }
@@ -100,30 +100,30 @@ pub fn release_interrupts() {
 /// Makes this process ignore the stop signals, and the signals SIGUSR1, SIGUSR2 and SIGALRM. The
 /// processes that it starts handle these signals as usual.
 pub fn ignore_user_signals() {
-    for signal in WISHES.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
-        handle(signal, on_nothing, libc::SA_RESTART);
+    for signal in GRACEFUL_STOP_SIGNALS.into_iter().chain([libc::SIGUSR1, libc::SIGUSR2, libc::SIGALRM]) {
+        handle(signal, ignore_signal, libc::SA_RESTART);
     }
 }
 
-/// Makes a stop signal end the process at once, for processes without cleanup. This also holds if
-/// the parent had the signal ignored (as shells do for background jobs), or if this is the first
-/// process of a container. `nohup` is respected.
+/// Makes a stop signal end the process at once, for processes without cleanup. The signal also ends
+/// the process if the parent had ignored the signal, as shells do for background jobs. The same
+/// applies to the first process of a container. `nohup` is respected.
 pub fn end_at_once() {
-    for signal in WISHES {
+    for signal in GRACEFUL_STOP_SIGNALS {
         // SAFETY: all-zero bytes are a valid sigaction, the default one.
         unsafe {
             let mut before: libc::sigaction = std::mem::zeroed();
             libc::sigaction(signal, std::ptr::null(), &mut before);
             let is_ignored = before.sa_sigaction == libc::SIG_IGN;
             if !is_ignored && std::process::id() == 1 || is_ignored && signal != libc::SIGHUP {
-                end_by(signal);
+                end_on_signal(signal);
             }
         }
     }
 }
 
 /// Whether the stop was requested by the closing of the terminal, and not by the user.
-pub fn hung_up() -> bool {
+pub fn is_terminal_closed() -> bool {
     FIRST.load(Ordering::Relaxed) == libc::SIGHUP
 }
 
@@ -133,8 +133,8 @@ pub fn interrupted() -> bool {
     INTERRUPTS.load(Ordering::Relaxed) > 0
 }
 
-/// Makes a file that exceeds the size limit (`ulimit -f`) an error of the write, like a full disk.
-/// By default it ends the process.
+/// Makes a write beyond the file size limit (`ulimit -f`) an error, like a full disk. By default
+/// such a write ends the process.
 pub fn survive_file_size_limit() {
     // SAFETY: ignoring a signal needs no handler.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
@@ -149,7 +149,7 @@ mod tests {
     const CHILD: &str = "PLIMSOLL_TEST_FIRST_PROCESS";
 
     /// Runs this test again as the first process of a container.
-    fn be_first_process() -> ! {
+    fn run_as_first_process() -> ! {
         assert_eq!(std::process::id(), 1);
         end_at_once();
         println!("ready");
@@ -158,16 +158,16 @@ mod tests {
     }
 
     #[test]
-    fn the_first_process_of_a_container_ends_when_it_is_told_to() {
+    fn the_first_process_of_a_container_obeys_signals() {
         if std::env::var_os(CHILD).is_some() {
-            be_first_process();
+            run_as_first_process();
         }
         // SAFETY: a plain system call.
         if unsafe { libc::geteuid() } != 0 {
             eprintln!("SKIPPED: process namespaces need root: the first process of a container is not tested");
             return;
         }
-        let name = "signal::tests::the_first_process_of_a_container_ends_when_it_is_told_to";
+        let name = "signal::tests::the_first_process_of_a_container_obeys_signals";
         let mut unshare = Command::new("unshare")
             .args(["--pid", "--fork", "--kill-child"])
             .arg(std::env::current_exe().expect("this program"))

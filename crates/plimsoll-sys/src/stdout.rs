@@ -1,8 +1,8 @@
-//! Standard output, and failed writes.
+//! Writes to standard output, and records failed writes.
 //!
-//! A measured result must survive a full or missing output. So a failure is recorded here, and the
-//! command continues (run file, page, table). At the end [`failures`] leads to exit code 2. Not
-//! here: presentation.
+//! A measured result must survive a full or missing output. This module therefore records a failed
+//! write, and the command continues (run file, page, table). At the end [`failures`] leads to exit
+//! code 2. Not here: presentation.
 
 use crate::{process, system_text};
 use std::fs::File;
@@ -36,14 +36,14 @@ pub fn failed(sentence: String) {
     }
 }
 
-/// The sentences about failed writes so far.
+/// Returns the sentences about failed writes so far.
 pub fn failures() -> Vec<String> {
     remembered().clone()
 }
 
 /// Prints text whose control characters were escaped already, so that plimsoll's own styles take
 /// effect. After the first failure nothing more is written.
-pub fn print_as_it_is(text: &str) {
+pub fn print_unescaped(text: &str) {
     const PLACE: &str = "standard output";
     if failures().iter().any(|sentence| sentence.starts_with(PLACE)) {
         return;

@@ -32,7 +32,7 @@ fn get_option(fd: RawFd, level: i32, name: i32) -> io::Result<i32> {
     Ok(value)
 }
 
-/// A socket address in the kernel's form, and its length.
+/// Returns a socket address in the kernel's form, and its length.
 fn to_raw(address: &SocketAddr) -> (libc::sockaddr_storage, libc::socklen_t) {
     // SAFETY: all-zero bytes are a valid sockaddr_storage.
     let mut storage: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
@@ -101,8 +101,7 @@ impl Socket {
         }
     }
 
-    /// Whether a connection that was started to `address` is open now. An error means that the
-    /// connection failed.
+    /// Whether the connection to `address` is open now. An error means that the connection failed.
     pub fn stands(&self, address: &SocketAddr) -> io::Result<bool> {
         let (raw, length) = to_raw(address);
         // SAFETY: `raw` is a socket address of `length` bytes.
@@ -158,7 +157,7 @@ impl Socket {
         if sent < 0 { Err(io::Error::last_os_error()) } else { Ok(sent as usize) }
     }
 
-    /// Receives into `buffer` and returns the number of bytes; 0: the peer has ended its stream.
+    /// Receives into `buffer` and returns the number of bytes; 0 if the peer has ended its stream.
     #[inline]
     pub fn recv(&self, buffer: &mut [u8]) -> io::Result<usize> {
         // SAFETY: `buffer` is valid for its length.
@@ -202,7 +201,7 @@ impl AsRawFd for Listener {
 }
 
 impl Listener {
-    /// Listens on `address` (port 0: any free one). With `shared`, several listeners can have the
+    /// Listens on `address` (port 0: any free port). With `shared`, several listeners can have the
     /// same address, and the kernel distributes connections among them (SO_REUSEPORT).
     pub fn bind(address: &SocketAddr, backlog: i32, shared: bool) -> io::Result<Listener> {
         let fd = new_socket(address)?;
@@ -218,12 +217,12 @@ impl Listener {
         Ok(Listener(fd))
     }
 
-    /// The address on which the socket listens.
+    /// Returns the address on which the socket listens.
     pub fn local_address(&self) -> io::Result<SocketAddr> {
         std::net::TcpListener::from(self.0.try_clone()?).local_addr()
     }
 
-    /// Accepts a connection, with TCP_NODELAY set. The error is `WouldBlock` if none is waiting.
+    /// Accepts a connection and sets TCP_NODELAY. The error is `WouldBlock` if no connection waits.
     pub fn accept(&self) -> io::Result<Socket> {
         let flags = libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
         // SAFETY: null pointers ask for no peer address; the new descriptor is ours alone.
@@ -242,7 +241,7 @@ impl Listener {
 }
 
 /// A port that is bound but not listened on. While this value exists, connections to the port are
-/// refused, and no other socket gets it. Dropping the value frees the port.
+/// refused, and no other socket gets the port. Dropping the value frees the port.
 #[derive(Debug)]
 pub struct ReservedPort {
     _fd: OwnedFd,
@@ -250,7 +249,7 @@ pub struct ReservedPort {
 }
 
 impl ReservedPort {
-    /// Binds the port of `address` (port 0: any free one).
+    /// Binds the port of `address` (port 0: any free port).
     pub fn bind(address: &SocketAddr) -> io::Result<ReservedPort> {
         let fd = new_socket(address)?;
         let (raw, length) = to_raw(address);
@@ -260,7 +259,7 @@ impl ReservedPort {
         Ok(ReservedPort { _fd: fd, address })
     }
 
-    /// The address at which connections are refused.
+    /// Returns the address at which connections are refused.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -273,9 +272,9 @@ pub const NO_FILE_LEFT: [u16; 2] = [libc::EMFILE as u16, libc::ENFILE as u16];
 /// The error number for "the backlog of the unix socket is full".
 pub const BACKLOG_FULL: u16 = libc::EAGAIN as u16;
 
-/// Whether the error number of a failed connect concerns only that address, so that another address
+/// Whether the error number of a failed connect concerns only one address, so that another address
 /// of the same host name may work.
-pub fn is_of_address(error: u16) -> bool {
+pub fn is_address_specific(error: u16) -> bool {
     let codes = [libc::ECONNREFUSED, libc::ECONNRESET, libc::EHOSTUNREACH, libc::ENETUNREACH, libc::ETIMEDOUT];
     codes.contains(&i32::from(error))
 }
@@ -291,7 +290,7 @@ mod tests {
     use crate::epoll::Epoll;
 
     #[test]
-    fn two_ends_talk_and_part() {
+    fn tcp_sockets_exchange_data_and_close() {
         for any in ["127.0.0.1:0", "[::1]:0"] {
             let listener = Listener::bind(&any.parse().expect("an address"), 16, false).expect("binds");
             let address = listener.local_address().expect("has an address");
@@ -320,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn one_side_ends_and_still_hears() {
+    fn a_half_closed_socket_still_receives() {
         let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), 16, false).expect("binds");
         let mut client =
             std::net::TcpStream::connect(listener.local_address().expect("has an address")).expect("connects");
@@ -339,7 +338,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reserved_port_refuses_and_is_nobody_elses() {
+    fn a_reserved_port_refuses_connections_and_other_binds() {
         let reserved = ReservedPort::bind(&"127.0.0.1:0".parse().expect("an address")).expect("binds");
         let refused = std::net::TcpStream::connect(reserved.address()).expect_err("refused");
         assert_eq!(refused.kind(), io::ErrorKind::ConnectionRefused);
@@ -348,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_comes_from_where_it_is_told() {
+    fn a_connection_uses_the_requested_source_address() {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("binds");
         let address = listener.local_addr().expect("has an address");
         let source: IpAddr = "127.7.8.9".parse().expect("an address");
@@ -361,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn unix_sockets_are_connected_to() {
+    fn unix_sockets_accept_connections() {
         let path = std::env::temp_dir().join(format!("plimsoll-sys-{}.sock", std::process::id()));
         let _ = std::fs::remove_file(&path);
         let text = path.to_str().expect("text");
@@ -382,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_port_refuses() {
+    fn a_closed_port_refuses_connections() {
         let address = {
             let listener = Listener::bind(&"127.0.0.1:0".parse().expect("an address"), 1, false).expect("binds");
             listener.local_address().expect("has an address")

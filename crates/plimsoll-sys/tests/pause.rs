@@ -1,15 +1,15 @@
-//! Test that stops and resumes another process. It is a separate executable, because a unit test of
-//! the crate ends all children of its process.
+//! Tests that another process can be stopped and resumed. This test is a separate executable,
+//! because a unit test of the crate ends all children of its process.
 
 use plimsoll_sys::pause::Pausable;
-use plimsoll_sys::probe::process::look_at;
+use plimsoll_sys::probe::process::read_process_stat;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 #[test]
-fn a_process_is_stopped_and_goes_on() {
+fn a_paused_process_resumes() {
     let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
-    let stat = || look_at(child.id(), &mut Vec::new()).expect("is there").0;
+    let stat = || read_process_stat(child.id(), &mut Vec::new()).expect("is there").0;
     let soon = |state: &[u8]| {
         let deadline = Instant::now() + Duration::from_secs(20);
         while !state.contains(&stat().state) {

@@ -1,13 +1,15 @@
-//! Stand-in for the module `grpc` in a build without gRPC. The types have the same names, but no
-//! value of `Schema` or `Method` can exist, so no message can be encoded.
+//! Replaces the module `grpc` in a build without gRPC. The types have the same names, but no value
+//! of `Schema` or `Method` can exist, so no message can be encoded.
 //!
 //! Not here: gRPC (`grpc`).
 
-/// Stand-in for a gRPC schema. The type has no values, so its methods are never called.
+/// Replaces the gRPC schema in a build without gRPC. The type has no values, so its methods are
+/// never called.
 #[derive(Debug, Clone)]
 pub enum Schema {}
 
-/// Stand-in for a gRPC method. The type has no values, so its methods are never called.
+/// Replaces the gRPC method in a build without gRPC. The type has no values, so its methods are
+/// never called.
 #[derive(Debug)]
 pub enum Method {}
 

@@ -1,4 +1,4 @@
-//! The URL of a target: its origin, its path, and its redacted form.
+//! Parses the URL of a target into its origin and path, and formats the URL without secrets.
 //!
 //! Not here: name resolution.
 
@@ -10,9 +10,9 @@ use plimsoll_model::{Failure, Origin};
 /// A parsed URL of a target server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
-    /// Scheme, host and port of the server.
+    /// The scheme, host and port of the server.
     pub origin: Origin,
-    /// Path and query, percent-encoded; the path begins with `/`.
+    /// The path and query, percent-encoded; the path begins with `/`.
     pub path: String,
     /// The value of the `Authorization` header field, made from the user info (`name:password@`) in
     /// the URL. `None` without user info.
@@ -24,7 +24,7 @@ impl Url {
     /// the user info or the query, because both may contain secrets.
     pub fn read(url: &str) -> Result<Url, Failure> {
         let shown = redact_query(url);
-        let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL plimsoll can use: {why}"));
+        let bad = |why: &str| Failure::usage(format!("'{shown}' is not a URL that plimsoll can use: {why}"));
         let whole = if url.contains("://") { url.to_owned() } else { format!("http://{url}") };
         let whole = whole.split('#').next().unwrap_or_default();
         let (scheme, rest) = whole.split_once("://").unwrap_or_default();
@@ -36,7 +36,7 @@ impl Url {
             Some((user_info, authority)) => (Some(user_info), authority),
             None => (None, authority),
         };
-        // The host of an IPv6 address is in brackets, so the colon before the port is the one after
+        // An IPv6 address is in brackets, so the colon before the port is the first colon after
         // `]`.
         let (host, port_text) = match authority.rfind(']').map(|end| authority.split_at(end + 1)) {
             Some((host, port)) => (host, port.strip_prefix(':').unwrap_or(port)),
@@ -45,7 +45,7 @@ impl Url {
         let host = host_to_ascii(host).map_err(bad)?;
         let port = match port_text {
             "" => default_port,
-            port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("its port is not 1 to 65535"))?,
+            port => port.parse().ok().filter(|p| *p > 0).ok_or_else(|| bad("the port is not between 1 and 65535"))?,
         };
         // Credentials without a password still need the colon (RFC 7617, section 2).
         let authorization = user_info.filter(|user_info| !user_info.is_empty()).map(|user_info| {
@@ -77,15 +77,16 @@ pub(crate) fn percent_encode_target(target: &str) -> String {
     out
 }
 
-/// The value of an `Authorization` header field for basic authentication with `name:password`.
+/// Returns the value of an `Authorization` header field for basic authentication with
+/// `name:password`.
 pub fn basic(user_info: impl AsRef<[u8]>) -> String {
     use base64::Engine;
     format!("Basic {}", base64::engine::general_purpose::STANDARD.encode(user_info))
 }
 
-/// The value of a `Host` header field: the host, and the port only if the port is not the default
-/// of the scheme.
-pub fn host_of(origin: &Origin) -> String {
+/// Returns the value of a `Host` header field: the host, and the port only if the port is not the
+/// default of the scheme.
+pub fn host_header_value(origin: &Origin) -> String {
     let host = bracketed(&origin.host);
     match default_port(&origin.scheme) == Some(origin.port) {
         true => host.into_owned(),
@@ -93,7 +94,7 @@ pub fn host_of(origin: &Origin) -> String {
     }
 }
 
-/// The default port of a scheme; `None` for an unknown scheme.
+/// Returns the default port of a scheme; `None` for an unknown scheme.
 pub fn default_port(scheme: &str) -> Option<u16> {
     match scheme {
         "http" | "grpc" => Some(80),
@@ -102,13 +103,14 @@ pub fn default_port(scheme: &str) -> Option<u16> {
     }
 }
 
-/// The URL in a form that is safe in messages: every query value and the user info are redacted.
+/// Returns the URL in a form that is safe in messages: every query value and the user info are
+/// redacted.
 pub fn redact_query(url: &str) -> String {
     redact::url(url, Redact::All)
 }
 
-/// The URL as its user typed it, for the user's own terminal. The user info is removed, and query
-/// values whose names denote secrets are redacted.
+/// Returns the URL as its user typed it, for the user's own terminal. The user info is removed, and
+/// query values whose names denote secrets are redacted.
 pub fn redact_for_terminal(url: &str) -> String {
     let (before, query) = url.split_once('?').map_or((url, None), |(before, query)| (before, Some(query)));
     let (scheme, rest) =
@@ -130,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hosts_beyond_ascii_are_those_of_idna() {
+    fn non_ascii_hosts_follow_idna() {
         for (host, expect) in [
             ("b\u{fc}cher.example", Some("xn--bcher-kva.example")),
             ("B\u{dc}CHER.example", Some("xn--bcher-kva.example")),
@@ -160,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_shown_as_typed_but_for_secrets_by_name() {
+    fn a_url_is_shown_as_typed_except_named_secrets() {
         for (url, expect) in [
             ("http://h:1/a?q=A7f-x&page=2", "http://h:1/a?q=A7f-x&page=2"),
             ("http://u:p@h/a/b@c", "http://h/a/b@c"),

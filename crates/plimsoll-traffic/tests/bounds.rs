@@ -37,36 +37,36 @@ impl FileContext for OneFile {
 /// A parser under test. The result is the size of the parsed value in bytes, or an error.
 type Reader = fn(&str) -> Result<usize, String>;
 
-fn of_har(text: &str) -> Result<usize, String> {
+fn har_bound_inputs(text: &str) -> Result<usize, String> {
     har(text, None).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn of_openapi(text: &str) -> Result<usize, String> {
+fn openapi_bound_inputs(text: &str) -> Result<usize, String> {
     openapi(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn of_postman(text: &str) -> Result<usize, String> {
+fn postman_bound_inputs(text: &str) -> Result<usize, String> {
     postman(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn of_jmx(text: &str) -> Result<usize, String> {
+fn jmx_bound_inputs(text: &str) -> Result<usize, String> {
     jmx(text).map(|made| made.text.len()).map_err(|error| error.to_string())
 }
 
-fn of_format(text: &str, format: TrafficFormat) -> Result<usize, String> {
+fn format_bound_inputs(text: &str, format: TrafficFormat) -> Result<usize, String> {
     TrafficFile::read(text, format, &mut OneFile).map(|_| text.len()).map_err(|error| error.to_string())
 }
 
-fn of_toml(text: &str) -> Result<usize, String> {
-    of_format(text, TrafficFormat::Toml)
+fn toml_bound_inputs(text: &str) -> Result<usize, String> {
+    format_bound_inputs(text, TrafficFormat::Toml)
 }
 
-fn of_yaml(text: &str) -> Result<usize, String> {
-    of_format(text, TrafficFormat::Yaml)
+fn yaml_bound_inputs(text: &str) -> Result<usize, String> {
+    format_bound_inputs(text, TrafficFormat::Yaml)
 }
 
-fn of_json(text: &str) -> Result<usize, String> {
-    of_format(text, TrafficFormat::Json)
+fn json_bound_inputs(text: &str) -> Result<usize, String> {
+    format_bound_inputs(text, TrafficFormat::Json)
 }
 
 /// `count` variables, each of which contains the next variable ten times, so the expansion grows as
@@ -87,7 +87,7 @@ fn http_sampler(path: &str) -> String {
 }
 
 #[test]
-fn no_input_stands_for_more_than_its_budget() {
+fn no_input_expands_beyond_its_budget() {
     let entries = |count: usize, entry: &dyn Fn(usize) -> String| (0..count).map(entry).collect::<Vec<_>>().join(",");
     let openapi_of = |paths: &str, schemas: &str| {
         format!("{{\"openapi\":\"3.0.0\",\"paths\":{{{paths}}},\"components\":{{\"schemas\":{{{schemas}}}}}}}")
@@ -98,7 +98,7 @@ fn no_input_stands_for_more_than_its_budget() {
         )
     };
     let all: Vec<(&str, Reader, String)> = vec![
-        ("postman variables", of_postman, {
+        ("postman variables", postman_bound_inputs, {
             let variables = doubling(
                 9,
                 |n, value| format!("{{\"key\":\"v{n}\",\"value\":\"{value}\"}},"),
@@ -107,12 +107,12 @@ fn no_input_stands_for_more_than_its_budget() {
             let variables = variables.trim_end_matches(',');
             format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{{{{v0}}}}\"}}}}]}}")
         }),
-        ("postman many variables", of_postman, {
+        ("postman many variables", postman_bound_inputs, {
             let variables = entries(20_000, &|n| format!("{{\"key\":\"v{n}\",\"value\":\"x\"}}"));
             let text = (0..20_000).map(|n| format!("{{{{v{n}}}}}")).collect::<String>();
             format!("{{\"variable\":[{variables}],\"item\":[{{\"request\":{{\"url\":\"http://h/{text}\"}}}}]}}")
         }),
-        ("jmx variables", of_jmx, {
+        ("jmx variables", jmx_bound_inputs, {
             let arguments = doubling(
                 9,
                 |n, value| {
@@ -128,10 +128,10 @@ fn no_input_stands_for_more_than_its_budget() {
             );
             xml(&format!("{arguments}{}", http_sampler("/${v0}")))
         }),
-        ("jmx attributes", of_jmx, {
+        ("jmx attributes", jmx_bound_inputs, {
             format!("<a {}/>", (0..100_000).map(|n| format!("a{n}=\"x\"")).collect::<Vec<_>>().join(" "))
         }),
-        ("jmx headers of all requests", of_jmx, {
+        ("jmx headers of all requests", jmx_bound_inputs, {
             let header = |n: usize| {
                 format!(
                     "<elementProp><stringProp name='Header.name'>h{n}</stringProp>\
@@ -144,14 +144,14 @@ fn no_input_stands_for_more_than_its_budget() {
             );
             xml(&format!("{manager}{}", http_sampler("/a").repeat(3_000)))
         }),
-        ("openapi allOf", of_openapi, {
+        ("openapi allOf", openapi_bound_inputs, {
             let reference = "{\"$ref\":\"#/components/schemas/A\"}";
             openapi_of(
                 &format!("\"/a\":{{\"post\":{}}}", body("A")),
                 &format!("\"A\":{{\"allOf\":[{reference},{reference}]}}"),
             )
         }),
-        ("openapi allOf in turn", of_openapi, {
+        ("openapi allOf in turn", openapi_bound_inputs, {
             let schema = |n: usize| {
                 let next = format!("{{\"$ref\":\"#/components/schemas/S{}\"}}", n + 1);
                 format!("\"S{n}\":{{\"allOf\":[{next},{next}],\"properties\":{{\"p{n}\":{next},\"q{n}\":{next}}}}}")
@@ -159,7 +159,7 @@ fn no_input_stands_for_more_than_its_budget() {
             let paths = entries(300, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S0")));
             openapi_of(&paths, &entries(40, &schema))
         }),
-        ("openapi a parameter that holds itself", of_openapi, {
+        ("openapi a parameter that holds itself", openapi_bound_inputs, {
             let parameter =
                 "{\"name\":\"q\",\"in\":\"query\",\"required\":true,\"schema\":{\"$ref\":\"#/components/schemas/A\"}}";
             openapi_of(
@@ -167,39 +167,39 @@ fn no_input_stands_for_more_than_its_budget() {
                 "\"A\":{\"anyOf\":[{\"type\":\"array\",\"items\":{\"$ref\":\"#/components/schemas/A\"}}]}",
             )
         }),
-        ("openapi examples", of_openapi, {
+        ("openapi examples", openapi_bound_inputs, {
             let paths = entries(2_000, &|n| format!("\"/a{n}\":{{\"post\":{}}}", body("S")));
             openapi_of(&paths, &format!("\"S\":{{\"example\":\"{}\"}}", "x".repeat(1 << 20)))
         }),
-        ("openapi servers", of_openapi, {
+        ("openapi servers", openapi_bound_inputs, {
             let variables = entries(40, &|n| format!("\"v{n}\":{{\"default\":\"{{v{0}}}{{v{0}}}\"}}", n + 1));
             format!(
                 "{{\"openapi\":\"3.0.0\",\"servers\":[{{\"url\":\"http://{{v0}}/\",\"variables\":{{{variables}}}}}],\"paths\":{{\"/a\":{{\"get\":{{}}}}}}}}"
             )
         }),
-        ("har headers", of_har, {
+        ("har headers", har_bound_inputs, {
             let headers = entries(100_000, &|n| format!("{{\"name\":\"h{n}\",\"value\":\"x\"}}"));
             format!(
                 "{{\"log\":{{\"entries\":[{{\"request\":{{\"method\":\"GET\",\"url\":\"http://h/\",\"headers\":[{headers}]}}}}]}}}}"
             )
         }),
-        ("json keys", of_json, format!("{{{}}}", entries(200_000, &|n| format!("\"k{n}\":1")))),
-        ("yaml keys", of_yaml, (0..100_000).map(|n| format!("k{n}: 1\n")).collect()),
-        ("yaml aliases", of_yaml, {
+        ("json keys", json_bound_inputs, format!("{{{}}}", entries(200_000, &|n| format!("\"k{n}\":1")))),
+        ("yaml keys", yaml_bound_inputs, (0..100_000).map(|n| format!("k{n}: 1\n")).collect()),
+        ("yaml aliases", yaml_bound_inputs, {
             let lists = (1..10).map(|n| format!("a{n}: &a{n} [{}]\n", vec![format!("*a{}", n - 1); 10].join(",")));
             format!("a0: &a0 [x,x,x,x,x,x,x,x,x,x]\n{}", lists.collect::<String>())
         }),
-        ("yaml long aliases", of_yaml, {
+        ("yaml long aliases", yaml_bound_inputs, {
             format!("a: &a {}\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 100_000].join(","))
         }),
-        ("requests of one name", of_toml, {
+        ("requests of one name", toml_bound_inputs, {
             format!("base = \"http://h\"\n{}", "[[request]]\nget = \"/a\"\n".repeat(10_000))
         }),
-        ("steps of one name", of_toml, {
+        ("steps of one name", toml_bound_inputs, {
             let step = "[[scenario.step]]\nget = \"/a\"\n".repeat(3_000);
             format!("base = \"http://h\"\n[[scenario]]\n{step}")
         }),
-        ("captured names", of_toml, {
+        ("captured names", toml_bound_inputs, {
             let names = (0..20_000).map(|n| format!("c{n}=\"$.x\"")).collect::<Vec<_>>().join(",");
             let uses = (0..20_000).map(|n| format!("{{{{ c{n} }}}}")).collect::<String>();
             format!(
@@ -207,10 +207,10 @@ fn no_input_stands_for_more_than_its_budget() {
                  [[scenario.step]]\npost = \"/b\"\nbody = \"{uses}\"\n"
             )
         }),
-        ("files of bodies", of_toml, {
+        ("files of bodies", toml_bound_inputs, {
             format!("base = \"http://h\"\n{}", "[[request]]\npost = \"/a\"\nbody = \"@f\"\n".repeat(1_000))
         }),
-        ("columns", of_toml, {
+        ("columns", toml_bound_inputs, {
             "base = \"http://h\"\n[data.u]\nfile = \"u.csv\"\n[[request]]\nget = \"/{{ u.c1 }}\"\n".to_owned()
         }),
     ];

@@ -8,19 +8,19 @@ use plimsoll_traffic::grpc::Schema;
 use proptest::prelude::*;
 use std::time::Instant;
 
-fn of_proto(text: &str) -> Result<(), String> {
+fn proto_bound_inputs(text: &str) -> Result<(), String> {
     let text = text.to_owned();
     let source = move |name: &str| (name == "a.proto").then(|| Ok(text.clone()));
     Schema::from_protos(&["a.proto".to_owned()], source).map(|_| ()).map_err(|error| error.to_string())
 }
 
 #[test]
-fn no_proto_takes_more_than_its_budget() {
+fn no_proto_exceeds_its_memory_budget() {
     let messages: String = (0..500_000).map(|n| format!("message M{n} {{}}")).collect();
     for (name, inside) in [("messages", messages), ("blocks", "message A {".repeat(100_000))] {
         let text = format!("syntax = \"proto3\"; {inside}");
         let began = Instant::now();
-        let made = of_proto(&text);
+        let made = proto_bound_inputs(&text);
         let took = began.elapsed();
         assert!(took < PATIENCE, "{name}: {} bytes take {took:?}", text.len());
         if let Err(error) = made {
@@ -30,7 +30,7 @@ fn no_proto_takes_more_than_its_budget() {
 }
 
 #[test]
-fn descriptors_weigh_no_more_than_they_may() {
+fn descriptors_stay_within_their_weight_limit() {
     let varint = |mut n: usize| {
         let mut out = Vec::new();
         while n >= 128 {
@@ -84,7 +84,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2_000, ..ProptestConfig::default() })]
 
     #[test]
-    fn damaged_descriptors_are_refused_or_read(
+    fn damaged_descriptors_are_refused_or_parsed(
         damage in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..6),
         cut in any::<prop::sample::Index>(),
         body in "[ -~]{0,20}",

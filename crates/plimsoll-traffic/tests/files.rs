@@ -103,7 +103,7 @@ const JSON: &str = r#"{
 }"#;
 
 #[test]
-fn one_shape_in_three_formats() {
+fn toml_yaml_and_json_give_equal_plans() {
     let toml = read(TOML, TrafficFormat::Toml).expect("TOML");
     assert_eq!(toml, read(YAML, TrafficFormat::Yaml).expect("YAML"));
     assert_eq!(toml, read(JSON, TrafficFormat::Json).expect("JSON"));
@@ -156,7 +156,7 @@ each = "use"
 "#;
 
 #[test]
-fn texts_are_templates_where_they_have_values() {
+fn texts_with_placeholders_are_templates() {
     let traffic = traffic(&read(FILLED, TrafficFormat::Toml).expect("a file"));
     let [items, orders, raw, literal] = traffic.routes.as_slice() else { panic!("four routes") };
     assert_eq!(items.label, "GET /items/{}");
@@ -177,7 +177,7 @@ fn texts_are_templates_where_they_have_values() {
 }
 
 #[test]
-fn what_is_expected_beside_the_status_is_in_the_plan() {
+fn expectations_besides_the_status_are_in_the_plan() {
     let text = r#"
 [[request]]
 get = "/"
@@ -205,7 +205,7 @@ expect = { body = "{{" }
 }
 
 #[test]
-fn a_form_with_files_is_a_body_of_parts() {
+fn a_form_with_files_is_a_multipart_body() {
     let form = |parts: &str| {
         let text = format!("[[request]]\npost = \"/\"\nmultipart = {{ {parts} }}\n");
         let file = read(&text, TrafficFormat::Toml).unwrap_or_else(|error| panic!("{error}"));
@@ -236,7 +236,7 @@ fn a_form_with_files_is_a_body_of_parts() {
 }
 
 #[test]
-fn what_posts_only_is_not_asked_before() {
+fn post_only_files_get_no_preflight_request() {
     let file = read("[[request]]\npost = \"/a\"\n[[request]]\npost = \"/a\"", TrafficFormat::Toml).expect("a file");
     let Traffic { routes, first, .. } = traffic(&file);
     assert_eq!(first, None);
@@ -244,13 +244,13 @@ fn what_posts_only_is_not_asked_before() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_place() {
+fn file_errors_have_a_position() {
     use TrafficFormat::{Json, Toml, Yaml};
     for (format, text, place, part) in [
         (Toml, "", (1, 1), "add a [[request]]"),
         (Toml, "request = []", (1, 11), "is empty"),
         (Toml, "[[request]]\nget = \"/\"\nwieght = 3", (3, 1), "did you mean 'weight'?"),
-        (Toml, "[[request]]\nget = \"/\"\ncolour = 3", (3, 1), "it knows name, weight"),
+        (Toml, "[[request]]\nget = \"/\"\ncolour = 3", (3, 1), "the known keys are name, weight"),
         (Toml, "[[reqest]]\nget = \"/\"", (1, 3), "did you mean 'request'?"),
         (Toml, "[[request]]\nget = \"/\"\nweight = 0", (3, 10), "from 1 to"),
         (Toml, "[[request]]\nget = \"/\"\nweight = \"x\"", (3, 10), "a whole number"),
@@ -271,7 +271,7 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = [1] } }", (3, 29), "paths of their own"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = nan } }", (3, 29), "no number 'nan'"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "not a regular expression"),
-        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"{{ x }}\" }", (3, 19), "not filled in"),
+        (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"{{ x }}\" }", (3, 19), "cannot contain placeholders"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { within = \"0s\" }", (3, 21), "more than 0"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"@none\"", (3, 8), "the file 'none' cannot be read"),
         (Toml, "[[request]]\npost = \"/\"\nbody = \"x\"\njson = 1", (4, 8), "one body"),
@@ -294,7 +294,12 @@ fn what_is_wrong_is_said_with_its_place() {
         (Toml, "[[request]]\nget = \"/{{ user.name }}\"", (2, 7), "add [data.user]"),
         (Toml, "[[request]]\nget = \"/{{ token }}\"", (2, 7), "nothing sets 'token'"),
         (Toml, "[[request]]\nget = \"/{{ env.NONE }}\"", (2, 7), "no variable 'NONE'"),
-        (Toml, "[[request]]\nget = \"/{{ u.id }}\"\n[data.u]\nfile = \"users.csv\"", (2, 7), "it has name, password"),
+        (
+            Toml,
+            "[[request]]\nget = \"/{{ u.id }}\"\n[data.u]\nfile = \"users.csv\"",
+            (2, 7),
+            "the columns are name, password",
+        ),
         (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"empty.csv\"", (4, 8), "has no rows"),
         (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"bad.csv\"", (4, 8), "'bad.csv', line 2"),
         (Toml, "[[request]]\nget = \"/\"\n[data.u]\nfile = \"none.csv\"", (4, 8), "cannot be read"),
@@ -306,13 +311,13 @@ fn what_is_wrong_is_said_with_its_place() {
             "uses one row",
         ),
         (Toml, "[[request]]\nget = \"/\"\n[data.env]\nfile = \"users.csv\"", (3, 1), "is not a name for data"),
-        (Toml, "[[request]]\nget = \"/\"\n[data.u]\npick = \"random\"", (3, 1), "needs its rows"),
+        (Toml, "[[request]]\nget = \"/\"\n[data.u]\npick = \"random\"", (3, 1), "needs a file with rows"),
         (Toml, "[[request]]\nget = \"/\"\nraw = 1", (3, 7), "true or false"),
         (Yaml, "", (1, 1), "empty"),
         (Yaml, "request:\n  - get: /\n    wieght: 3", (3, 5), "did you mean 'weight'?"),
         (Yaml, "request:\n  - get: /\n    get: /", (3, 5), "twice"),
         (Yaml, "request:\n  - get: [", (2, 10), "not YAML"),
-        (Yaml, "request: &a\n  - *a", (2, 5), "inside its own anchor"),
+        (Yaml, "request: &a\n  - *a", (2, 5), "refers to the anchor that contains"),
         (Yaml, "a: 1\n---\nb: 1", (2, 1), "second document"),
         (Json, "{\"request\": [{\"get\": \"/\", \"wieght\": 3}]}", (1, 27), "did you mean 'weight'?"),
         (Json, "{\"request\": 3}", (1, 13), "a list"),
@@ -325,7 +330,7 @@ fn what_is_wrong_is_said_with_its_place() {
 }
 
 #[test]
-fn aliases_do_not_grow_without_end() {
+fn yaml_aliases_are_bounded() {
     let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
     for level in 1..9 {
         let before = vec![format!("*a{}", level - 1); 10].join(", ");
@@ -338,12 +343,12 @@ fn aliases_do_not_grow_without_end() {
 proptest! {
     /// Every text is parsed or rejected without a panic.
     #[test]
-    fn no_text_is_a_panic(text in "[\\[\\]{}a-z0-9=\":,.\\\\ \n'&*-]{0,80}", which in 0usize..3) {
+    fn any_file_text_parses_without_a_panic(text in "[\\[\\]{}a-z0-9=\":,.\\\\ \n'&*-]{0,80}", which in 0usize..3) {
         let _ = read(&text, [TrafficFormat::Toml, TrafficFormat::Yaml, TrafficFormat::Json][which]);
     }
 
     #[test]
-    fn no_change_of_a_file_is_a_panic(which in 0usize..3, at in any::<prop::sample::Index>(), new in any::<char>()) {
+    fn any_changed_file_parses_without_a_panic(which in 0usize..3, at in any::<prop::sample::Index>(), new in any::<char>()) {
         let (text, format) = [(TOML, TrafficFormat::Toml), (YAML, TrafficFormat::Yaml), (JSON, TrafficFormat::Json)][which];
         let mut chars: Vec<char> = text.chars().collect();
         let at = at.index(chars.len());
@@ -354,7 +359,7 @@ proptest! {
 }
 
 #[test]
-fn a_file_says_what_is_asked_around_a_load_and_carries_one_along() {
+fn a_file_defines_setup_teardown_and_load() {
     let text = r#"
 [load]
 users = "1@5s,20@10s"

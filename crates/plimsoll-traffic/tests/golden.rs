@@ -40,13 +40,13 @@ fn is_same(ours: &Value, theirs: &Value) -> bool {
 }
 
 #[test]
-fn bodies_become_the_messages_that_another_implementation_makes_of_them() {
+fn bodies_become_the_same_messages_as_in_another_implementation() {
     let compiled = schema(&["kinds.proto", "older.proto", "edition.proto", "newer.proto"]).expect("they compile");
     check(&compiled, |_| true);
 }
 
 #[test]
-fn descriptors_of_editions_mean_what_their_text_means() {
+fn edition_descriptors_match_their_text() {
     let bytes = std::fs::read(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/editions.pb")).expect("a file");
     check(&Schema::from_descriptor_set(&bytes).expect("descriptors"), |method| {
         method.contains("edition") || method.contains("newer")
@@ -104,7 +104,7 @@ fn check(schema: &Schema, is_wanted: impl Fn(&str) -> bool) {
 }
 
 #[test]
-fn an_edition_that_is_not_known_is_refused_in_a_sentence() {
+fn an_unknown_edition_is_refused_in_one_sentence() {
     let text = |name: &str| (name == "far.proto").then(|| Ok("edition = \"2099\";\nmessage A {}\n".to_owned()));
     let error = Schema::from_protos(&["far.proto".to_owned()], text).map(|_| ()).expect_err("not known").to_string();
     assert!(error.contains("far.proto is written in edition 2099 of protobuf; "), "{error}");

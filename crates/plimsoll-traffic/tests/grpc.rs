@@ -78,7 +78,7 @@ fn json_becomes_messages() {
 }
 
 #[test]
-fn messages_are_compressed_where_that_is_wanted() {
+fn grpc_messages_are_compressed_on_request() {
     use std::io::Read;
     let method = schema().method("/shop.v1.Items/Put").expect("a method");
     let content = method.content(b"[{\"id\": 7}, {}]", true).expect("two messages");
@@ -107,7 +107,7 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
 /// Expected encodings and JSON of bodies, from Python's protobuf 7.36.2. The JSON has all fields,
 /// and 64-bit numbers are numbers.
 #[test]
-fn messages_are_those_of_another_implementation() {
+fn grpc_messages_match_another_implementation() {
     for (method, body, hex, json) in [
         (
             "Put",
@@ -145,7 +145,7 @@ fn messages_are_those_of_another_implementation() {
 }
 
 #[test]
-fn answers_are_read_as_json_with_all_their_fields() {
+fn grpc_responses_become_json_with_all_fields() {
     let packed = schema().method("/shop.v1.Items/Put").expect("Put").content(b"{\"id\": 7}", true).expect("a message");
     for (method, content, json) in [
         // 64-bit numbers are JSON numbers, and fields with default values are present.
@@ -176,7 +176,7 @@ fn answers_are_read_as_json_with_all_their_fields() {
 }
 
 #[test]
-fn a_body_that_does_not_fit_is_told_with_its_place() {
+fn an_unsuitable_body_is_reported_with_its_position() {
     for (method, body, said) in [
         ("Get", "{\"id\": \"seven\"}", &["shop.v1.Query", "at id: ", "(int64 is expected)"][..]),
         ("Get", "{\"like\": {\"part\": {\"name\": 5}}}", &["at like.part.name: ", "expected a string"]),
@@ -196,7 +196,7 @@ fn a_body_that_does_not_fit_is_told_with_its_place() {
         ("Put", "[{}, {\"idd\": 7}]", &["at [1]", "'idd'"]),
         ("Put", "[{}, {\"id\": \"x\"}]", &["at [1].id: "]),
         ("Get", "7", &["shop.v1.Query"]),
-        ("Get", "[{}, {}]", &["shop.v1.Items.Get takes one message, the body has 2"]),
+        ("Get", "[{}, {}]", &["shop.v1.Items.Get takes one message, and the body has 2"]),
         ("Get", "[]", &["takes one message"]),
     ] {
         let error = content(method, body).expect_err(body);
@@ -207,7 +207,7 @@ fn a_body_that_does_not_fit_is_told_with_its_place() {
 }
 
 #[test]
-fn what_is_not_there_is_told_with_what_is() {
+fn unknown_services_and_methods_are_reported_with_alternatives() {
     for (path, said) in [
         ("/shop.v1.Items/Gets", "Items has no method 'Gets'; there is Get,"),
         ("/shop.v1.Item/Get", "no service 'shop.v1.Item'; there is shop.v1.Items"),
@@ -221,7 +221,7 @@ fn what_is_not_there_is_told_with_what_is() {
 }
 
 #[test]
-fn files_that_do_not_compile_are_told_with_their_name() {
+fn uncompilable_proto_files_are_named() {
     for (name, said) in [
         ("broken.proto", "broken.proto:"),
         ("broken.proto", "strong"),
@@ -265,7 +265,7 @@ fn services_are_listed_and_described() {
 
 proptest! {
     #[test]
-    fn no_body_and_no_content_makes_it_panic(body in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
+    fn any_body_and_content_convert_without_a_panic(body in ".{0,200}", bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let method = schema().method("/shop.v1.Items/Put").expect("a method");
         let _ = method.content(body.as_bytes(), false);
         let _ = method.content(&bytes, false);

@@ -46,7 +46,7 @@ impl FileContext for Everything {
 }
 
 #[test]
-fn files_of_the_tools_become_files_of_traffic() {
+fn files_of_other_tools_become_traffic_files() {
     let all: [(&str, Importer); 6] = [
         ("shop.har", har_of_the_page),
         ("pets.yaml", openapi),
@@ -83,7 +83,7 @@ fn plan_of(group: &str) -> String {
 }
 
 #[test]
-fn a_variable_may_hold_a_whole_url_or_a_method() {
+fn a_variable_can_contain_a_url_or_a_method() {
     let plan = |variables: &str, method: &str| {
         format!(
             "<jmeterTestPlan><hashTree><TestPlan><collectionProp name=\"Arguments.arguments\">{variables}</collectionProp>\
@@ -111,7 +111,7 @@ fn a_variable_may_hold_a_whole_url_or_a_method() {
 }
 
 #[test]
-fn thread_groups_become_the_load() {
+fn jmeter_thread_groups_become_the_load() {
     let property = |name: &str, value: &str| format!("<stringProp name=\"{name}\">{value}</stringProp>");
     let plain = |threads: &str, ramp: &str, loops: &str, duration: &str| {
         let timed = format!("<boolProp name=\"ThreadGroup.scheduler\">{}</boolProp>", !duration.is_empty());
@@ -175,7 +175,7 @@ fn thread_groups_become_the_load() {
 }
 
 #[test]
-fn a_mix_that_was_imported_is_read() {
+fn an_imported_mix_is_parsed() {
     for name in ["pets.yaml", "pets2.json"] {
         let imported = openapi(&fixture(name)).expect(name);
         TrafficFile::read(&imported.text, TrafficFormat::Toml, &mut Everything)
@@ -186,7 +186,7 @@ fn a_mix_that_was_imported_is_read() {
 /// Recordings of headless Chromium have duplicate header fields, and lack the bodies of forms with
 /// files.
 #[test]
-fn what_browsers_leave_out_of_a_recording_is_said() {
+fn omissions_of_browser_recordings_are_reported() {
     let field = |name: &str, value: &str| format!("{{\"name\": \"{name}\", \"value\": \"{value}\"}}");
     let entry = |method: &str, fields: &[String]| {
         let fields = fields.join(",");
@@ -209,7 +209,7 @@ fn what_browsers_leave_out_of_a_recording_is_said() {
 }
 
 #[test]
-fn what_is_sent_as_it_was_recorded_is_said() {
+fn unchanged_recorded_values_are_reported() {
     let entry = |what: &str, request: &str, response: &str| {
         let (method, target) = what.split_once(' ').expect("two words");
         format!(
@@ -245,18 +245,18 @@ fn what_is_sent_as_it_was_recorded_is_said() {
     assert_eq!(
         said,
         [
-            "1 POST /login: the recorded value of 'password' of its body is sent: write {{ env.PASSWORD }} in its place, or capture it from an earlier response",
-            "3 GET /me: the recorded value of the header authorization is sent: this value was returned by POST /login: add capture = { authorization = \"$.data[0]['a-token']\" } to that request, and write {{ authorization }} in this one (2 times)",
-            "7 POST /x: the recorded value of 'api_key' of its query is sent: write {{ env.API_KEY }} in its place, or capture it from an earlier response",
-            "7 POST /x: the recorded value of the header x-xsrf-token is sent: this value was returned by GET /me: add capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } to that request, and write {{ x_xsrf_token }} in this one",
-            "9 POST /y: the recorded value of 'csrf_token' of its body is sent: this value was returned by GET /you: capture the value in that request, and write {{ csrf_token }} in this one",
-            "11 POST /z: the recorded value of the header next-token is sent: this value was returned by POST /x: add capture = { next_token = \"header:X-Next-Token\" } to that request, and write {{ next_token }} in this one",
+            "1 POST /login: the recorded value of 'password' of its body is sent: write {{ env.PASSWORD }} in its place, or capture the value from an earlier response",
+            "3 GET /me: the recorded value of the header authorization is sent: this value was returned by POST /login: add capture = { authorization = \"$.data[0]['a-token']\" } to that request, and write {{ authorization }} in this request (2 times)",
+            "7 POST /x: the recorded value of 'api_key' of its query is sent: write {{ env.API_KEY }} in its place, or capture the value from an earlier response",
+            "7 POST /x: the recorded value of the header x-xsrf-token is sent: this value was returned by GET /me: add capture = { x_xsrf_token = \"cookie:XSRF-TOKEN\" } to that request, and write {{ x_xsrf_token }} in this request",
+            "9 POST /y: the recorded value of 'csrf_token' of its body is sent: this value was returned by GET /you: capture the value in that request, and write {{ csrf_token }} in this request",
+            "11 POST /z: the recorded value of the header next-token is sent: this value was returned by POST /x: add capture = { next_token = \"header:X-Next-Token\" } to that request, and write {{ next_token }} in this request",
         ]
     );
 }
 
 #[test]
-fn what_no_extractor_of_a_thread_group_sets_is_sent_as_it_stands() {
+fn variables_without_an_extractor_are_sent_literally() {
     let element = |kind: &str, inner: &str, below: &str| {
         format!(
             "<{kind} testclass=\"{kind}\" testname=\"{kind}\" enabled=\"true\">{inner}</{kind}><hashTree>{below}</hashTree>"
@@ -327,7 +327,7 @@ fn invalid_request_parts_are_omitted() {
 }
 
 #[test]
-fn another_host_of_a_recording_may_be_asked() {
+fn another_host_of_a_recording_can_be_chosen() {
     let imported = har(&fixture("shop.har"), Some("cdn.example.net")).expect("a scenario");
     assert!(imported.text.contains("base = \"https://cdn.example.net\""), "{}", imported.text);
     assert_eq!(imported.requests, 2);
@@ -336,7 +336,7 @@ fn another_host_of_a_recording_may_be_asked() {
 }
 
 #[test]
-fn what_is_none_of_them_is_refused_at_its_place() {
+fn documents_of_other_formats_are_refused_with_a_position() {
     let cut = fixture("shop.jmx");
     let cut = &cut[..cut.len() / 2];
     let cases: &[(Importer, &str, &str)] = &[
@@ -380,7 +380,7 @@ fn what_is_none_of_them_is_refused_at_its_place() {
 }
 
 /// Damaged copies of a fixture: one word is replaced, doubled or removed.
-fn spoiled(name: &'static str) -> impl Strategy<Value = String> {
+fn damaged_copies(name: &'static str) -> impl Strategy<Value = String> {
     let text = fixture(name);
     let words: Vec<String> =
         text.split_inclusive([' ', '\n', '"', '>', '<', ',', ':', '{', '}']).map(str::to_owned).collect();
@@ -410,32 +410,32 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
     #[test]
-    fn any_text_is_understood_or_refused(text in "\\PC{0,200}") {
+    fn any_text_is_imported_or_refused(text in "\\PC{0,200}") {
         [har_of_the_page as Importer, openapi, postman, jmx].into_iter().for_each(|import| survives(import, &text));
     }
 
     #[test]
-    fn spoiled_recordings_are_understood_or_refused(text in spoiled("shop.har")) {
+    fn damaged_recordings_are_imported_or_refused(text in damaged_copies("shop.har")) {
         survives(har_of_the_page, &text);
     }
 
     #[test]
-    fn spoiled_descriptions_are_understood_or_refused(text in spoiled("pets.yaml")) {
+    fn damaged_descriptions_are_imported_or_refused(text in damaged_copies("pets.yaml")) {
         survives(openapi, &text);
     }
 
     #[test]
-    fn spoiled_descriptions_in_json_are_understood_or_refused(text in spoiled("pets2.json")) {
+    fn damaged_json_descriptions_are_imported_or_refused(text in damaged_copies("pets2.json")) {
         survives(openapi, &text);
     }
 
     #[test]
-    fn spoiled_collections_are_understood_or_refused(text in spoiled("shop.postman_collection.json")) {
+    fn damaged_collections_are_imported_or_refused(text in damaged_copies("shop.postman_collection.json")) {
         survives(postman, &text);
     }
 
     #[test]
-    fn spoiled_test_plans_are_understood_or_refused(text in spoiled("shop.jmx")) {
+    fn damaged_test_plans_are_imported_or_refused(text in damaged_copies("shop.jmx")) {
         survives(jmx, &text);
     }
 }
@@ -452,7 +452,7 @@ fn has(import: Importer, source: &str, parts: &[&str], left_out: &str) {
 }
 
 #[test]
-fn descriptions_say_how_values_are_written() {
+fn descriptions_define_how_values_are_formatted() {
     let api = |paths: &str| {
         format!("openapi: 3.0.3\ninfo: {{title: t}}\nservers: [{{url: \"http://h/v1\"}}]\npaths:\n{paths}")
     };
@@ -499,7 +499,7 @@ fn descriptions_say_how_values_are_written() {
         (
             post("application/json", "schema: {type: array, minItems: 50, items: {const: a}}"),
             &["post = \"/a\""],
-            "a list of 20 items, where the least is 50",
+            "a list of 20 items, although the minimum is 50",
         ),
         // YAML merge keys (`<<`) work in OpenAPI documents.
         (
@@ -551,16 +551,17 @@ fn descriptions_say_how_values_are_written() {
         - {name: b, in: query, required: true, type: array, items: {type: string}, x-example: [1, 2]}\n      responses: {}\n";
     has(openapi, swagger, &["/a?a=1&a=2&b=1,2"], "");
     let paths = "\npaths: {/a: {get: {responses: {}}}}\n";
-    for (head, said) in
-        [("basePath: /v2", "it names no host: give it as the target, with the path /v2"), ("", "as the target")]
-    {
+    for (head, said) in [
+        ("basePath: /v2", "the description names no host: give the host as the target, with the path /v2"),
+        ("", "as the target"),
+    ] {
         let imported = openapi(&format!("swagger: \"2.0\"\ninfo: {{title: t}}\n{head}{paths}")).expect(head);
         assert!(imported.left_out.iter().any(|left| left.text.ends_with(said)), "{:?}", imported.left_out);
     }
 }
 
 #[test]
-fn collections_say_who_asks() {
+fn collections_define_authorization() {
     let collection =
         |request: &str| format!("{{\"info\": {{}}, \"item\": [{{\"name\": \"a\", \"request\": {request}}}]}}");
     for (request, parts, left_out) in [
@@ -686,7 +687,7 @@ fn test_plans_keep_scopes_and_defaults() {
             vec![
                 "get = \"/once\"\non_fail = \"continue\"\n\n[[scenario.step]]\nname = \"LoopController\"\ntimes = 3\n",
             ],
-            "what runs once in it runs before its other steps",
+            "its steps that run once are executed before its other steps",
         ),
         (once("/once") + &ask("/a", "", ""), vec!["once = true"], ""),
         (ask("/a", "", "") + &ask("/b", "", ""), vec!["cookies = false\n\n[[scenario.step]]", "get = \"/b\""], ""),
@@ -746,7 +747,7 @@ fn test_plans_keep_scopes_and_defaults() {
 }
 
 #[test]
-fn collections_are_filled_in_as_the_tool_does() {
+fn collection_variables_are_substituted_as_in_postman() {
     let collection = |variables: &str, request: &str, more: &str| {
         format!("{{\"variable\": [{variables}], \"item\": [{{\"name\": \"a\", \"request\": {request}{more}}}]}}")
     };
@@ -774,7 +775,7 @@ fn collections_are_filled_in_as_the_tool_does() {
 }
 
 #[test]
-fn recordings_keep_what_was_recorded_of_a_body() {
+fn recordings_keep_the_recorded_body() {
     let asked = |data: &str| {
         format!(
             "{{\"log\": {{\"entries\": [{{\"request\": {{\"method\": \"POST\", \"url\": \"http://h/a\", \"headers\": [], \
@@ -804,7 +805,7 @@ fn recordings_keep_what_was_recorded_of_a_body() {
 
 /// Parts beyond a limit are omitted with a note, and the rest is imported.
 #[test]
-fn what_is_beyond_a_limit_is_left_out() {
+fn parts_beyond_a_limit_are_omitted() {
     let listed = |count: usize, piece: &dyn Fn(usize) -> String| (0..count).map(piece).collect::<Vec<_>>().join(",");
     let line = |n: usize| format!("\"pm.environment.set('v{n}', pm.response.json().a{n});\"");
     let event =

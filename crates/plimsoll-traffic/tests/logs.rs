@@ -1,6 +1,6 @@
 //! Tests of log lines as the documentation of each server shows them.
 
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LineRoom, Stamp, find_format};
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LineBuffers, Stamp, find_format};
 use plimsoll_traffic::survey::Survey;
 
 /// Formats an entry for comparison: start in ms since the epoch, duration in us, method, path,
@@ -22,7 +22,7 @@ fn shown(entry: &Entry) -> String {
 }
 
 fn check(format: &Format, line: &str, expect: Option<&str>) {
-    let mut buffer = LineRoom::default();
+    let mut buffer = LineBuffers::default();
     let entry = format.parse(line.as_bytes(), &mut buffer);
     assert_eq!(entry.as_ref().map(shown).as_deref(), expect, "{}: {line}", format.name());
 }
@@ -38,7 +38,7 @@ const TRAEFIK_JSON: &str = r#"{"ClientAddr":"10.0.0.9:40742","ClientHost":"10.0.
 const ENVOY_JSON: &str = r#"{"authority":"httpbin:8000","bytes_received":0,"bytes_sent":135,"downstream_remote_address":"10.44.1.23:46520","duration":4,"method":"GET","path":"/status/418","protocol":"HTTP/1.1","response_code":418,"start_time":"2020-11-25T21:26:18.409Z","user_agent":"curl/7.73.0","x_forwarded_for":null}"#;
 
 #[test]
-fn formats_are_found_by_their_lines() {
+fn log_formats_are_detected_from_lines() {
     for (line, name, stamp, expect) in [
         (
             COMBINED,
@@ -149,7 +149,7 @@ fn formats_are_found_by_their_lines() {
 }
 
 #[test]
-fn logs_that_others_carry_are_read_behind_what_they_put_before() {
+fn log_lines_behind_foreign_prefixes_are_parsed() {
     const LINE: &str = r#"203.0.113.7 - - [10/Oct/2000:13:55:36 -0700] "GET /a HTTP/1.1" 200 5 "-" "x""#;
     const READ: &str = "971211336000 - GET /a 200 5 203.0.113.7 x";
     let json = LINE.replace('"', "\\\"");
@@ -171,7 +171,7 @@ fn logs_that_others_carry_are_read_behind_what_they_put_before() {
         check(&format, &line, Some(READ));
         // A format that the user chose is also found after a prefix.
         if !line.starts_with("default") && !line.starts_with("www") {
-            let said = Format::from_text("combined", None).expect("a name").with_prefixes_for(&[line.as_bytes()]);
+            let said = Format::from_text("combined", None).expect("a name").add_missing_prefixes(&[line.as_bytes()]);
             check(&said, &line, Some(READ));
         }
     }
@@ -183,7 +183,7 @@ fn logs_that_others_carry_are_read_behind_what_they_put_before() {
 }
 
 #[test]
-fn formats_of_proxies_and_clouds_are_known() {
+fn proxy_and_cloud_log_formats_are_known() {
     for (line, name, expect) in [
         (
             r#"10.0.1.2:33317 [10/Oct/2000:20:55:36.655] http-in static/srv1 10/0/30/69/109 200 2750 - - ---- 1/1/1/1/0 0/0 {1wt.eu} {} "GET /index.html?a=1 HTTP/1.1""#,
@@ -243,7 +243,7 @@ fn formats_of_proxies_and_clouds_are_known() {
 }
 
 #[test]
-fn servers_are_known_by_what_they_log_unless_told_otherwise() {
+fn servers_are_detected_from_their_logs_by_default() {
     for (line, name, expect) in [
         (
             r#"127.0.0.1 - - [10/Oct/2000:20:55:36 +0000] "GET /a HTTP/1.1" 200 12 "-" "curl/8.0""#,
@@ -365,7 +365,7 @@ fn servers_are_known_by_what_they_log_unless_told_otherwise() {
 }
 
 #[test]
-fn lines_without_times_take_that_of_what_stands_before_them() {
+fn lines_without_times_use_the_prefix_time() {
     const TIME: &str = "2000-10-10T20:55:36.5Z";
     for (line, name, expect) in [
         (r#"INFO:     127.0.0.1:5000 - "GET /a HTTP/1.1" 200 OK"#, "uvicorn", "971211336500 - GET /a 200 - 127.0.0.1 "),
@@ -442,7 +442,7 @@ fn impossible_values_rule_out_a_format() {
 }
 
 #[test]
-fn formats_are_read_as_said() {
+fn user_defined_log_formats_are_parsed() {
     for (given, line, expect) in [
         (
             r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" rt=$request_time"#,
@@ -528,9 +528,9 @@ fn formats_are_read_as_said() {
 }
 
 #[test]
-fn sessions_are_told_apart_as_asked() {
+fn sessions_are_separated_as_requested() {
     let session = |format: &Format, line: &str| {
-        let mut buffer = LineRoom::default();
+        let mut buffer = LineBuffers::default();
         format.parse(line.as_bytes(), &mut buffer).map(|entry| String::from_utf8_lossy(entry.session).into_owned())
     };
     let format = find_format(&[CADDY.as_bytes()], Some(".request.host")).expect("Caddy");
@@ -543,7 +543,7 @@ fn sessions_are_told_apart_as_asked() {
 }
 
 #[test]
-fn what_is_no_log_is_none() {
+fn unknown_log_formats_are_refused() {
     for lines in [&["hello", "world"][..], &["{\"a\":1}"], &["{}"], &["", "\0\0"], &["time,path,status", "1,/a,200"]] {
         let lines: Vec<&[u8]> = lines.iter().map(|line| line.as_bytes()).collect();
         assert_eq!(find_format(&lines, None).err(), Some(FormatError::Unknown), "{lines:?}");
@@ -555,7 +555,7 @@ fn what_is_no_log_is_none() {
 
 proptest::proptest! {
     #[test]
-    fn no_request_makes_a_survey_panic(
+    fn any_request_is_surveyed_without_a_panic(
         requests in proptest::collection::vec((0u64..u64::MAX / 2, proptest::option::of(proptest::num::u64::ANY), "[/a-z0-9-]{0,9}"), 0..40),
         near in proptest::bool::ANY,
     ) {
@@ -581,7 +581,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn no_line_makes_a_parser_panic(cut in 0usize..400, at in 0usize..400, byte in proptest::num::u8::ANY, which in 0usize..9) {
+    fn any_log_line_parses_without_a_panic(cut in 0usize..400, at in 0usize..400, byte in proptest::num::u8::ANY, which in 0usize..9) {
         let line = [COMBINED, ALB, CLASSIC, ENVOY, ISTIO, TRAEFIK, CADDY, TRAEFIK_JSON, ENVOY_JSON][which];
         let format = find_format(&[line.as_bytes()], None).expect("a format");
         let mut line = line.as_bytes().to_vec();
@@ -589,20 +589,20 @@ proptest::proptest! {
             *place = byte;
         }
         line.truncate(cut);
-        let _ = format.parse(&line, &mut LineRoom::default());
+        let _ = format.parse(&line, &mut LineBuffers::default());
         let _ = find_format(&[&line], None);
     }
 
     #[test]
-    fn no_format_makes_it_panic(format in "(\\$[a-z_{}]{0,14}|%[{}a-zA-Z>!,0-9:]{0,8}|%[A-Z_]{1,9}(\\([:a-z%?]{0,5}\\))?%|[ \"\\[]){0,8}", line in ".{0,60}") {
+    fn any_log_format_parses_without_a_panic(format in "(\\$[a-z_{}]{0,14}|%[{}a-zA-Z>!,0-9:]{0,8}|%[A-Z_]{1,9}(\\([:a-z%?]{0,5}\\))?%|[ \"\\[]){0,8}", line in ".{0,60}") {
         if let Ok(format) = Format::from_text(&format, None) {
-            let _ = format.parse(line.as_bytes(), &mut LineRoom::default());
+            let _ = format.parse(line.as_bytes(), &mut LineBuffers::default());
         }
     }
 }
 
 #[test]
-fn things_with_names_have_a_popularity_too() {
+fn named_items_have_a_popularity_too() {
     for (names, expect) in [(200u64, true), (20, false)] {
         let mut survey = Survey::new(None);
         for rank in 1..=names {

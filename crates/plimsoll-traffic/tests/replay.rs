@@ -2,7 +2,7 @@
 //! No line may cause a panic.
 
 use plimsoll_model::{Origin, Redact, RequestList, StatusSet, Traffic};
-use plimsoll_traffic::logs::{Format, LineRoom, find_format};
+use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
 use plimsoll_traffic::replay::{Replay, ReplayChoice, ReplayDefaults, ReplayError, ReplayTiming, RequestCollector};
 use proptest::prelude::*;
 
@@ -10,23 +10,23 @@ const S: u64 = 1_000_000_000;
 const TIMING: ReplayTiming = ReplayTiming { seed: 7, speed_milli: 1000, scale_milli: 1000, length_ns: None, lines: 0 };
 
 /// The options of a replay that tests change; other options have default values.
-struct Chosen<'a> {
+struct ReplayTestOptions<'a> {
     with_unsafe: bool,
     prefix: &'a str,
     skip: &'a str,
 }
 
-const ALL: Chosen = Chosen { with_unsafe: true, prefix: "", skip: "nothing" };
+const ALL: ReplayTestOptions = ReplayTestOptions { with_unsafe: true, prefix: "", skip: "nothing" };
 
 fn format(lines: &[&[u8]]) -> Format {
     find_format(lines, None).expect("a known format")
 }
 
-fn replay(text: &str, chosen: &Chosen, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
+fn replay(text: &str, chosen: &ReplayTestOptions, timing: &ReplayTiming) -> Result<Replay, ReplayError> {
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
-    let (format, mut buffer) = (format(&lines), LineRoom::default());
+    let (format, mut buffer) = (format(&lines), LineBuffers::default());
     let wanted = |request: &str| !request.contains(chosen.skip);
-    let Chosen { with_unsafe, prefix, .. } = *chosen;
+    let ReplayTestOptions { with_unsafe, prefix, .. } = *chosen;
     let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe, prefix });
     for line in lines {
         gathering.add(&format.parse(line, &mut buffer).expect("understood"));
@@ -63,7 +63,7 @@ fn combined(lines: &[(u64, &str, u16)]) -> String {
 }
 
 #[test]
-fn a_log_is_asked_as_it_came() {
+fn a_log_is_replayed_as_recorded() {
     let text = combined(&[
         (2, "GET /items/7?q=a b", 200),
         (0, "GET /items/5", 404),
@@ -82,7 +82,8 @@ fn a_log_is_asked_as_it_came() {
     let facts = &traffic(&whole).request_list.expect("a list").facts.clone();
     assert!(facts.has_whole_seconds && facts.skip_counts.is_empty(), "{facts:?}");
 
-    let safe = replay(&text, &Chosen { with_unsafe: false, prefix: "/v2", skip: "q=a%20b" }, &TIMING).expect("a load");
+    let safe = replay(&text, &ReplayTestOptions { with_unsafe: false, prefix: "/v2", skip: "q=a%20b" }, &TIMING)
+        .expect("a load");
     assert_eq!(asked(&safe), ["GET /v2/items/5 404", "HEAD /v2/items/5 0", "GET /v2/items/5 200"]);
     let left_out: Vec<(String, u64)> =
         traffic(&safe).request_list.expect("a list").facts.skip_counts.clone().into_iter().collect();
@@ -92,7 +93,7 @@ fn a_log_is_asked_as_it_came() {
 }
 
 #[test]
-fn time_may_run_faster_and_end_early() {
+fn a_replay_can_run_faster_and_end_early() {
     let text: String = (0..100)
         .map(|n| {
             let (second, milli) = (n / 10, n % 10 * 100);
@@ -102,7 +103,7 @@ fn time_may_run_faster_and_end_early() {
     let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
     let format = Format::fields("time=.ts,method=.method,path=.path,status=.status", None).expect("a mapping");
     let load = |timing: &ReplayTiming| {
-        let (wanted, mut buffer) = (|_: &str| true, LineRoom::default());
+        let (wanted, mut buffer) = (|_: &str| true, LineBuffers::default());
         let mut gathering =
             RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         lines.iter().for_each(|line| gathering.add(&format.parse(line, &mut buffer).expect("understood")));
@@ -131,10 +132,10 @@ fn time_may_run_faster_and_end_early() {
 }
 
 #[test]
-fn what_is_no_load_is_refused() {
+fn a_replay_without_requests_is_refused() {
     let only = |request: &str| combined(&[(0, request, 200)]);
     for (text, chosen, expect) in [
-        (only("POST /a"), Chosen { with_unsafe: false, ..ALL }, ReplayError::Nothing),
+        (only("POST /a"), ReplayTestOptions { with_unsafe: false, ..ALL }, ReplayError::Nothing),
         (only("GET /nothing"), ALL, ReplayError::Nothing),
         (only("CONNECT h:443"), ALL, ReplayError::Nothing),
     ] {
@@ -148,7 +149,7 @@ fn what_is_no_load_is_refused() {
 }
 
 #[test]
-fn endpoints_beyond_what_is_told_apart_share_figures() {
+fn endpoints_beyond_the_limit_share_figures() {
     let word =
         |n: u32| format!("GET /{}", (0..4).map(|at| char::from(b'a' + (n >> (at * 4) & 15) as u8)).collect::<String>());
     let requests: Vec<String> = (0..2000).map(word).collect();
@@ -162,7 +163,7 @@ fn endpoints_beyond_what_is_told_apart_share_figures() {
 proptest! {
     /// Any lines become a load or are rejected, without a panic.
     #[test]
-    fn any_lines_make_a_load_or_none(
+    fn any_log_lines_make_a_load_or_are_refused(
         lines in prop::collection::vec((any::<u16>(), "[ -~]{0,20}", any::<u16>()), 1..40),
         seed in any::<u64>(), speed_milli in 1u64..1_000_000, scale_milli in 1u64..20_000,
         length_ns in prop::option::of(any::<u64>()),
@@ -175,7 +176,7 @@ proptest! {
         let text = combined(&lines);
         let parsed: Vec<&[u8]> = text.lines().map(str::as_bytes).collect();
         let Ok(format) = find_format(&parsed, None) else { return Ok(()) };
-        let (wanted, mut buffer) = (|_: &str| true, LineRoom::default());
+        let (wanted, mut buffer) = (|_: &str| true, LineBuffers::default());
         let mut gathering = RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: false, prefix: "" });
         for line in parsed {
             if let Some(entry) = format.parse(line, &mut buffer) {

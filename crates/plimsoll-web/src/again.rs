@@ -1,6 +1,6 @@
 //! Repeats a recorded command from a page ([`repeat_recorded_command`]). A run file may come from
-//! an untrusted source. Therefore only flags are repeated that run no command and reach no file and
-//! no public target. A server that allows commands repeats further flags.
+//! an untrusted source. Therefore only harmless flags are repeated: flags that run no command, and
+//! reach no file and no public target. A server that allows commands repeats further flags.
 //!
 //! Not here: the words of a record (`plimsoll-report`), and forms (`start_form`).
 
@@ -63,18 +63,19 @@ const REPEATABLE_FLAGS: [&str; 52] = [
     "--values",
     "--warmup",
 ];
-/// The flags about the place and form of results. They are dropped, because the server sets its
-/// own.
+/// The flags about the place and form of results. These flags are dropped, because the server sets
+/// its own.
 const OUTPUT_FLAGS: [&str; 8] =
     ["--output", "--store", "--dir", "--name", "--json", "--json-lines", "--quiet", "--verbose"];
 
-/// Converts a recorded command into a form that starts it again. `file`: the name of its run file,
-/// for messages. Fails if the command has a flag that pages may not use, or withheld values.
+/// Converts a recorded command into a form that starts the command again. `file` is the name of its
+/// run file, for messages. Fails if the command has a flag that pages must not use, or withheld
+/// values.
 pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands: bool) -> Result<StudyForm, Problem> {
     let line = |why: String| Problem::bad(format!("{why}: use plimsoll rerun {file}"));
     let study = recorded.get(1).map(String::as_str).unwrap_or_default();
     if !STUDIES.iter().any(|(known, _)| *known == study) {
-        return Err(line(format!("the pages cannot start {study}")));
+        return Err(line(format!("a page cannot start {study}")));
     }
     let mut words = vec![study.to_owned()];
     for word in &recorded[2..] {
@@ -84,12 +85,12 @@ pub fn repeat_recorded_command(file: &str, recorded: &[String], allows_commands:
         let flag = word.split('=').next().unwrap_or_default();
         match word.starts_with('-') {
             true if OUTPUT_FLAGS.contains(&flag) => {}
-            // Pages never load public addresses, even if the server allows commands.
+            // Pages never send load to public addresses, even if the server allows commands.
             true if flag == "--allow-public" => {
-                return Err(line("the pages do not load public targets".to_owned()));
+                return Err(line("a page cannot start loads on public targets".to_owned()));
             }
             true if REPEATABLE_FLAGS.contains(&flag) || allows_commands => words.push(word.clone()),
-            true => return Err(line(format!("this run was made with {flag}, which a page may not give"))),
+            true => return Err(line(format!("this run used {flag}, which a page may not set"))),
             false => words.push(target("again", word).map_err(|problem| line(problem.text))?),
         }
     }
@@ -101,16 +102,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_is_started_again_without_what_pages_may_not_do() {
+    fn a_record_restarts_without_forbidden_flags() {
         for (recorded, allowed, expect) in [
             ("plimsoll find --slo=p99<=50ms --seed=7 http://h/", false, Ok("find --slo=p99<=50ms --seed=7 http://h/")),
             ("plimsoll run --output=x --store=y --json --rate=5 http://h/", false, Ok("run --rate=5 http://h/")),
-            ("plimsoll prove --a=./x --b=./y http://h/", false, Err("made with --a")),
+            ("plimsoll prove --a=./x --b=./y http://h/", false, Err("used --a")),
             ("plimsoll prove --a=./x --b=./y http://h/", true, Ok("prove --a=./x --b=./y http://h/")),
-            ("plimsoll find --vary=rm http://h/", false, Err("made with --vary")),
-            ("plimsoll find --lua=/x.lua http://h/", false, Err("made with --lua")),
-            ("plimsoll find --file=/etc/passwd", false, Err("made with --file")),
-            ("plimsoll find --unix=/run/x http://h/", false, Err("made with --unix")),
+            ("plimsoll find --vary=rm http://h/", false, Err("used --vary")),
+            ("plimsoll find --lua=/x.lua http://h/", false, Err("used --lua")),
+            ("plimsoll find --file=/etc/passwd", false, Err("used --file")),
+            ("plimsoll find --unix=/run/x http://h/", false, Err("used --unix")),
             ("plimsoll find --allow-public http://h/", false, Err("public targets")),
             ("plimsoll find --allow-public http://h/", true, Err("public targets")),
             ("plimsoll find --header=A:[redacted] http://h/", true, Err("needs secrets or bodies")),

@@ -6,12 +6,13 @@
 use crate::problem::Problem;
 use crate::query::Query;
 use crate::state::WebState;
-use crate::views::{lanes_of, run_path};
+use crate::views::{lanes_for_query, run_path};
 use plimsoll_history::RunFilter;
 use plimsoll_report::history::{HistoryView, history_document};
 use serde_json::{Value, json};
 
-/// Returns the runs that match a query, the latest first, at most `last` (100 by default).
+/// Returns the runs that match a query, the latest first. The query's field `last` is the largest
+/// number of runs (100 by default).
 pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
     let filter =
         RunFilter { service: query.get("service").map(str::to_owned), branch: query.get("branch").map(str::to_owned) };
@@ -27,7 +28,7 @@ pub fn runs(shared: &WebState, query: &Query) -> Result<Value, Problem> {
 
 /// Returns the history document of the runs that match a query.
 pub fn history(shared: &WebState, query: &Query) -> Result<Value, Problem> {
-    let (lanes, order) = lanes_of(shared, query)?;
+    let (lanes, order) = lanes_for_query(shared, query)?;
     Ok(history_document(&HistoryView { lanes: &lanes, order, last: usize::MAX, unreadable: &[] }))
 }
 

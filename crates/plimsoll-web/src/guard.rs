@@ -1,7 +1,7 @@
-//! Access control ([`Access`]) against foreign pages. A page in another tab of the browser can send
-//! requests to this server. A foreign name can resolve to this server's address (DNS rebinding).
-//! Therefore the Host header is checked, changes need a token and an own origin, and no response
-//! runs inside another page.
+//! Protects the server from foreign pages ([`Access`]). A page in another tab of the browser can
+//! send requests to this server. A foreign host name can resolve to this server's address (DNS
+//! rebinding). Therefore the Host header is checked, changes need a token and the server's own
+//! origin, and no response runs inside another page.
 //!
 //! Not here: the responses.
 
@@ -34,10 +34,10 @@ pub struct Access {
     names: Vec<String>,
     /// The secret token that changes need.
     token: String,
-    /// Whether reading needs the token, too: true if the server listens on an address other than
+    /// Whether reading also needs the token. True if the server listens on an address other than
     /// loopback.
-    token_to_read: bool,
-    /// Whether the pages are served over TLS; then the cookie is sent over TLS only.
+    needs_token_to_read: bool,
+    /// Whether the pages are served over TLS, so that browsers send the cookie only over TLS.
     is_secure: bool,
     port: u16,
 }
@@ -49,7 +49,7 @@ pub enum AccessRefusal {
     Host,
     /// The request comes from a page of another server.
     Origin,
-    /// The request has no token or a wrong one.
+    /// The request has no token or a wrong token.
     Token,
 }
 
@@ -63,27 +63,27 @@ impl AccessRefusal {
         }
     }
 
-    /// Returns the refusal as a sentence with the way out.
+    /// Returns a sentence about the refusal, which also says what to do.
     pub fn text(self) -> &'static str {
         match self {
             AccessRefusal::Host => {
                 "this server has another name: open the link that plimsoll serve printed, or start it with --name"
             }
-            AccessRefusal::Origin => "the request comes from a page of another server: use the pages of this one",
-            AccessRefusal::Token => "this needs the token: open the link that plimsoll serve printed",
+            AccessRefusal::Origin => "the request comes from a page of another server: use the pages of this server",
+            AccessRefusal::Token => "this action needs the token: open the link that plimsoll serve printed",
         }
     }
 }
 
 impl Access {
-    /// Creates the rules of a server that listens on this address. `name`: an additional name of
+    /// Creates the rules of a server that listens on this address. `name` is an additional name of
     /// the server.
     pub fn new(listens: SocketAddr, name: Option<&str>, token: String) -> Access {
         let port = listens.port();
         let mut names: Vec<String> = ["127.0.0.1", "localhost", "[::1]"].map(|host| format!("{host}:{port}")).into();
         names.push(listens.to_string());
         names.extend(name.map(|name| if name.contains(':') { name.to_owned() } else { format!("{name}:{port}") }));
-        Access { names, token, token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
+        Access { names, token, needs_token_to_read: !listens.ip().is_loopback(), is_secure: false, port }
     }
 
     /// Returns the rules for a server with TLS: browsers send the cookie over TLS only.
@@ -125,8 +125,8 @@ impl Access {
         value.and_then(|value| value.strip_prefix("Bearer ")).is_some_and(|token| self.is_token(token.trim()))
     }
 
-    /// Checks whether a request may be answered. `is_login`: the request is for `/login`, which
-    /// checks the token itself.
+    /// Checks whether a request may be answered. `is_login` says whether the request is for
+    /// `/login`, which checks the token itself.
     pub fn admit(&self, method: &Method, headers: &HeaderMap, is_login: bool) -> Result<(), AccessRefusal> {
         let mut hosts = headers.get_all(header::HOST).into_iter();
         let host = match (hosts.next().and_then(|host| host.to_str().ok()), hosts.next()) {
@@ -137,8 +137,8 @@ impl Access {
             return Err(AccessRefusal::Host);
         }
         let reads = matches!(*method, Method::GET | Method::HEAD);
-        // A request with a bearer token does not come from a foreign page. The browser would ask
-        // this server for permission first, and this server never gives it.
+        // A request with a bearer token does not come from a foreign page. A browser would first
+        // ask this server for permission (CORS), and this server never gives permission.
         if !reads && !self.has_bearer(headers) {
             let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
             let own =
@@ -147,7 +147,7 @@ impl Access {
                 return Err(AccessRefusal::Origin);
             }
         }
-        match (!reads || self.token_to_read) && !is_login && !self.has_token(headers) {
+        match (!reads || self.needs_token_to_read) && !is_login && !self.has_token(headers) {
             true => Err(AccessRefusal::Token),
             false => Ok(()),
         }
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn who_reads_needs_the_name_and_who_acts_needs_all() {
+    fn reads_need_the_host_name_and_actions_need_all_checks() {
         let here = "127.0.0.1:8080";
         for (method, headers, expect) in [
             (Method::GET, &[OWN][..], Ok(())),

@@ -1,6 +1,6 @@
-//! Studies that were started from a page ([`StartedStudies`]). Each study is a separate process
-//! whose output goes to a file in the store's folder `jobs`. Therefore a study continues when the
-//! server ends, and a restarted server finds the study.
+//! Starts and lists the studies that users start from a page ([`StartedStudies`]). Each study is a
+//! separate process whose output goes to a file in the store's folder `jobs`. A study therefore
+//! continues when the server ends, and a restarted server finds the study.
 //!
 //! Not here: the contents of a form (`start_form`), and the display (`views`).
 
@@ -8,7 +8,7 @@ use crate::problem::Problem;
 use crate::start_form::StudyForm;
 use plimsoll_sys::output_file;
 use plimsoll_sys::pause::Pausable;
-use plimsoll_sys::probe::process::look_at;
+use plimsoll_sys::probe::process::read_process_stat;
 use plimsoll_sys::system_text;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -21,8 +21,8 @@ use std::process::{Command, Stdio};
 use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// The maximum number of studies that run at the same time: two loads on one machine disturb each
-/// other.
+/// The maximum number of studies that run at the same time. Two loads on one machine would disturb
+/// each other.
 const RUNNING_MAX: usize = 1;
 /// The maximum number of studies in the list.
 const LISTED_MAX: usize = 50;
@@ -38,8 +38,8 @@ pub struct StartedStudy {
     pub name: String,
     /// The process id of the study.
     pub pid: u32,
-    /// Start time of the process in clock ticks since the machine started. Together with the
-    /// process id it identifies the process even if the id is used again.
+    /// The start time of the process in clock ticks since the machine started. Start time and
+    /// process id together identify the process, even if the id is used again.
     pub started_ticks: u64,
     /// The time when the study was started, in s since 1970.
     pub started_unix_s: u64,
@@ -76,7 +76,7 @@ pub struct StartedStudies {
 }
 
 impl StartedStudies {
-    /// Opens the studies of a store. `program`: the path of the plimsoll binary that runs them.
+    /// Opens the studies of a store. `program` is the path of the plimsoll binary.
     pub fn new(store: &Path, program: PathBuf) -> StartedStudies {
         let folder = store.join("jobs");
         StartedStudies {
@@ -94,7 +94,10 @@ impl StartedStudies {
         let _one = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         let running = self.list().into_iter().filter(StartedStudy::is_running).count();
         if running >= RUNNING_MAX {
-            return Err(Problem::bad("a study is running, and two would disturb each other: wait for it, or stop it"));
+            return Err(Problem::bad(
+                "a study is running, and two studies would disturb each other: wait for the \
+                running study, or stop it",
+            ));
         }
         let cannot = |error: io::Error| Problem::bad(format!("the study cannot be started: {}", system_text(&error)));
         let started_unix_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs();
@@ -108,7 +111,7 @@ impl StartedStudies {
             Some(traffic) => {
                 let path = self.folder.join(format!("{study}-{started_unix_s}.{}", traffic.suffix));
                 output_file::write(&path, traffic.text.as_bytes()).map_err(cannot)?;
-                form.words_with(&path.display().to_string())
+                form.command_words(&path.display().to_string())
             }
             None => form.words.clone(),
         };
@@ -119,7 +122,7 @@ impl StartedStudies {
         let mut child = command.process_group(0).spawn().map_err(cannot)?;
         let pid = child.id();
         let name = format!("{study}-{started_unix_s}-{pid}");
-        let started_ticks = look_at(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
+        let started_ticks = read_process_stat(pid, &mut Vec::new()).map_or(0, |(stat, _)| stat.started_ticks);
         // Reap the child, so that it leaves no zombie.
         std::thread::spawn(move || child.wait());
         let job = StartedStudy { name: name.clone(), pid, started_ticks, started_unix_s, command: form.command_line() };
@@ -184,7 +187,7 @@ impl StartedStudies {
         progress.clone()
     }
 
-    /// Returns the end of what a study wrote to standard error.
+    /// Returns the last text that a study wrote to standard error.
     pub fn last_messages(&self, job: &StartedStudy) -> String {
         let read = || -> io::Result<Vec<u8>> {
             let mut file = File::open(self.messages(&job.name))?;
@@ -200,20 +203,20 @@ impl StartedStudies {
     /// Interrupts a study as ^C does. The study records its measurements so far.
     pub fn stop(&self, job: &StartedStudy) -> Result<(), Problem> {
         let interrupted = Pausable::hold(job.pid, job.started_ticks).and_then(|process| process.interrupt());
-        interrupted.map_err(|_| Problem::bad("the study has ended already"))
+        interrupted.map_err(|_| Problem::bad("the study has already ended"))
     }
 }
 
 impl StartedStudy {
     /// Returns whether the process of the study is still running.
     pub fn is_running(&self) -> bool {
-        look_at(self.pid, &mut Vec::new())
+        read_process_stat(self.pid, &mut Vec::new())
             .is_ok_and(|(stat, _)| stat.started_ticks == self.started_ticks && !stat.has_ended())
     }
 }
 
-/// Returns whether a text can be the name of a study. Such a name contains no path, so it cannot
-/// lead out of the folder.
+/// Returns whether a text can be the name of a study. A study's name contains no path, so a file of
+/// that name is always in the folder.
 fn is_name(name: &str) -> bool {
     !name.is_empty() && name.len() < 100 && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
 }
@@ -258,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn events_are_read_as_they_come() {
+    fn events_parse_from_any_split() {
         let file = std::env::temp_dir().join(format!("plimsoll-web-events-{}", std::process::id()));
         let mut progress = StudyProgress::default();
         let mut text = String::new();
@@ -281,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn no_name_leads_out_of_the_folder() {
+    fn no_name_points_outside_the_folder() {
         for name in ["", "..", "../x", "a/b", "a.job", "a%2e", &"a".repeat(100)] {
             assert!(!is_name(name), "{name}");
         }

@@ -6,8 +6,8 @@ use plimsoll_report::chart::escaped;
 use plimsoll_report::page;
 use plimsoll_report::visible::visible;
 
-/// The script of these pages. It updates the progress of a running study and copies command lines.
-/// On the form it shows the fields of the chosen study, and the command line.
+/// The script of these pages. The script updates the progress of a running study and copies command
+/// lines. In the form it shows the fields and the command line of the chosen study.
 pub const APP_SCRIPT: &str = include_str!("app.js");
 const APP_STYLE: &str = include_str!("app.css");
 
@@ -24,8 +24,8 @@ pub fn text(text: &str) -> String {
 /// The pages in the navigation as pairs of address and name.
 const PAGES: [(&str, &str); 3] = [("/", "Services"), ("/runs", "Runs"), ("/start", "Start")];
 
-/// Renders a complete page. `body` is HTML and is not escaped. `refresh_s`: the period in s after
-/// which a browser without scripts reloads the page.
+/// Renders a complete page. `body` is HTML and is not escaped. `refresh_s` is the time in seconds
+/// after which a browser without scripts reloads the page.
 pub fn page(title: &str, path: &str, body: &str, refresh_s: Option<u32>) -> String {
     let entry = |(address, name): (&str, &str)| match address == path {
         true => format!("<a href=\"{address}\" aria-current=\"page\">{name}</a>"),
@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_of_a_text_is_markup() {
+    fn html_text_is_escaped() {
         let hostile = "</title><script>alert(1)</script>\u{202e}\"'&";
         for page in [page(hostile, "/", "", Some(2)), problem_page(hostile, hostile)] {
             assert!(!page.contains("<script>") && !page.contains('\u{202e}'), "{page}");
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_a_page_loads_is_small() {
+    fn page_assets_are_small() {
         let bytes =
             app_style().len() + APP_SCRIPT.len() + page::script().len() + plimsoll_report::flame::script().len();
         assert!(bytes < 150_000, "{bytes}");

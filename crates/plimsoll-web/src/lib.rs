@@ -3,8 +3,8 @@
 //! Studies run in separate processes, so that a page does not disturb a load, and the server may
 //! end without stopping a study.
 //!
-//! What must never be known here: the engine, how figures are computed, and how a finding looks
-//! (`plimsoll-report`).
+//! This crate must not depend on the engine, on the computation of figures, or on the look of
+//! findings (`plimsoll-report`).
 
 #![forbid(unsafe_code)]
 

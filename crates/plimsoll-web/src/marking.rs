@@ -33,7 +33,7 @@ pub fn mark(shared: &WebState, file: &str, query: &Query) -> Result<(), Problem>
         Some("no") => marks.is_pinned = false,
         Some(_) => return Err(Problem::bad("pin: expected yes or no")),
         None if marks == before && query.all("tag").next().is_none() && query.all("untag").next().is_none() => {
-            return Err(Problem::bad("tag, untag or pin: say what changes"));
+            return Err(Problem::bad("tag, untag or pin: the change is missing"));
         }
         None => {}
     }

@@ -5,8 +5,8 @@
 use plimsoll_analysis::history::HistoryLane;
 use std::fmt::Write;
 
-/// Returns one figure of a lane (a series of comparable runs); `None` if the lane has no such
-/// figure.
+/// A function that returns one figure of a lane (a series of comparable runs); `None` if the lane
+/// has no such figure.
 type LaneFigure = fn(&HistoryLane) -> Option<f64>;
 
 /// Renders the figures of all lanes as metrics.
@@ -16,10 +16,14 @@ pub fn render(lanes: &[HistoryLane]) -> String {
         ("plimsoll_rps", "Load line or goodput of the latest run, requests a second", |lane| {
             lane.points.last().map(|point| point.rps)
         }),
-        ("plimsoll_lower_rps", "Lower end of its interval", |lane| lane.points.last()?.interval.map(|it| it.0)),
-        ("plimsoll_upper_rps", "Upper end of its interval", |lane| lane.points.last()?.interval.map(|it| it.1)),
-        ("plimsoll_runs", "Runs in the series", |lane| Some(lane.runs.len() as f64)),
-        ("plimsoll_last_change_ratio", "New level over old level at the last change", |lane| {
+        ("plimsoll_lower_rps", "Lower end of the interval of the load line or goodput", |lane| {
+            lane.points.last()?.interval.map(|it| it.0)
+        }),
+        ("plimsoll_upper_rps", "Upper end of the interval of the load line or goodput", |lane| {
+            lane.points.last()?.interval.map(|it| it.1)
+        }),
+        ("plimsoll_runs", "Number of runs in the series", |lane| Some(lane.runs.len() as f64)),
+        ("plimsoll_last_change_ratio", "Ratio of the new level to the old level at the last change", |lane| {
             lane.changes.last().map(|change| change.point.ratio)
         }),
     ];
@@ -49,7 +53,7 @@ fn label(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn a_label_stays_in_its_quotes() {
+    fn metric_labels_are_escaped() {
         assert_eq!(super::label("a\"b\\c\nd"), "a\\\"b\\\\c\\nd");
     }
 }

@@ -5,7 +5,7 @@
 use axum::http::StatusCode;
 use plimsoll_model::failure::Failure;
 
-/// The reason why a request cannot be answered as asked.
+/// The reason why a request fails, as an HTTP status and a sentence.
 #[derive(Debug)]
 pub struct Problem {
     /// The HTTP status of the response.

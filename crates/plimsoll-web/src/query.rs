@@ -1,4 +1,4 @@
-//! The pairs of a URL's query or of a form ([`Query`]).
+//! Parses the name-value pairs of a URL's query or of a form ([`Query`]).
 //!
 //! Not here: the meaning of the pairs.
 

@@ -32,8 +32,8 @@ use std::sync::{Arc, Mutex};
 
 /// The maximum number of bytes of a request body.
 const BODY_BYTES_MAX: usize = 192 << 10;
-/// The maximum number of threads that read run files. It is low, because a load on this machine
-/// needs the cores.
+/// The maximum number of threads that read run files. The limit is low, because a load on this
+/// machine needs the cores.
 const READERS_MAX: usize = 2;
 /// The maximum length in bytes of a run file that a page sends.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -48,7 +48,7 @@ pub struct WebSettings {
     pub access: Access,
     /// The functions that render a run.
     pub renderers: Renderers,
-    /// The TLS certificate; `None`: the server uses plain HTTP.
+    /// The TLS certificate; `None` if the server uses plain HTTP.
     pub tls: Option<WebTls>,
     /// Whether a form may contain shell commands and names of files.
     pub allows_commands: bool,
@@ -171,7 +171,7 @@ async fn read_files<T: Send + 'static>(
     done.unwrap_or_else(|_| {
         Err(Problem {
             status: StatusCode::INTERNAL_SERVER_ERROR,
-            text: "this page could not be made: a bug of plimsoll".to_owned(),
+            text: "plimsoll could not render this page: this is a bug of plimsoll".to_owned(),
         })
     })
 }
@@ -241,7 +241,7 @@ async fn run_file(State(app): State<App>, Path(file): Path<String>) -> Response 
         let path = views::run_path(it, &file)?;
         let cannot = |error: std::io::Error| Problem::not_found(format!("the run file cannot be read: {error}"));
         match std::fs::metadata(&path).map_err(cannot)?.len() > FILE_BYTES_MAX {
-            true => Err(Problem::bad("the run file is too large to be sent: copy it from the store")),
+            true => Err(Problem::bad("the run file is too large to be sent: copy the file from the store")),
             false => std::fs::read(&path).map_err(cannot),
         }
     });
@@ -273,7 +273,7 @@ async fn metrics_text(State(app): State<App>) -> Response {
     }
 }
 
-/// Returns a redirect (303): the browser requests the other address with GET.
+/// Returns a redirect with status 303, so that the browser requests the other address with GET.
 fn redirect(address: &str) -> Response {
     let mut answer = answer(StatusCode::SEE_OTHER, HTML, "");
     // Addresses of this server contain only bytes that are valid in a header.
@@ -294,7 +294,7 @@ async fn login(State(app): State<App>, query: RawQuery) -> Response {
         }
         None => problem_answer(&Problem {
             status: StatusCode::UNAUTHORIZED,
-            text: "this token is not the one that plimsoll serve printed".to_owned(),
+            text: "this token is not the token that plimsoll serve printed".to_owned(),
         }),
     }
 }

@@ -1,6 +1,6 @@
-//! Converts the form of a study into the words of a command line ([`StudyForm`]). Each value is in
-//! one word with its flag, so that no value is parsed as a flag. Shell commands and local files
-//! need a server that allows them. Public targets are impossible.
+//! Converts the form of a study into the words of a command line ([`StudyForm`]). Each value and
+//! its flag are one word, so that no value is parsed as a flag. Shell commands and local files need
+//! a server that allows commands. Public targets are impossible.
 //!
 //! Not here: running the command line (`jobs`), recorded commands (`again`), and validation of
 //! values (the started command does it).
@@ -14,9 +14,9 @@ use plimsoll_traffic::import::curl::{CurlData, CurlRequest, words};
 /// The studies that a form can start, each with its purpose.
 pub const STUDIES: [(&str, &str); 5] = [
     ("find", "find the load line"),
-    ("explain", "explain what limits it"),
-    ("run", "put one load on it"),
-    ("overload", "load it past its line"),
+    ("explain", "explain what limits the load line"),
+    ("run", "put one load on the server"),
+    ("overload", "load the server past its load line"),
     ("prove", "compare two addresses"),
 ];
 
@@ -47,8 +47,8 @@ pub const COMMAND_FIELDS: [FormField; 5] = [
 
 /// The maximum length of a field's value in bytes.
 const VALUE_BYTES_MAX: usize = 2000;
-/// The maximum length of a curl command in bytes. It is large, because commands copied from a
-/// browser contain cookies.
+/// The maximum length of a curl command in bytes. The limit is large, because commands copied from
+/// a browser contain cookies.
 const CURL_BYTES_MAX: usize = 16 << 10;
 /// The maximum length of a pasted traffic file in bytes.
 pub const TRAFFIC_BYTES_MAX: usize = 48 << 10;
@@ -112,7 +112,8 @@ impl TrafficText {
 }
 
 impl StudyForm {
-    /// Parses a form. `allows_commands`: the form may contain shell commands and file names.
+    /// Parses a form. `allows_commands` says whether the form may contain shell commands and file
+    /// names.
     pub fn parse(query: &Query, allows_commands: bool) -> Result<StudyForm, Problem> {
         let study = query.get("study").unwrap_or("find");
         if !STUDIES.iter().any(|(known, _)| *known == study) {
@@ -133,18 +134,20 @@ impl StudyForm {
             && !allows_commands
         {
             let name = field.name;
-            return Err(Problem::bad(format!("{name}: commands need plimsoll serve --allow-commands")));
+            return Err(Problem::bad(format!("{name}: commands are off: start plimsoll serve --allow-commands")));
         }
         let commands = push(&COMMAND_FIELDS)?;
         let curl = query.get("curl");
         let traffic = query.get("traffic").map(|text| traffic_text(text, allows_commands)).transpose()?;
         match (curl, &traffic) {
-            (Some(_), Some(_)) => return Err(Problem::bad("curl and traffic: give one of the two")),
+            (Some(_), Some(_)) => return Err(Problem::bad("curl and traffic: give only one of the two")),
             (Some(_), None) if query.get("url").is_some() => {
-                return Err(Problem::bad("curl: the line has the address: leave the address out"));
+                return Err(Problem::bad(
+                    "curl: the curl command contains the address: leave the field for the address empty",
+                ));
             }
             (Some(_), None) if study == "prove" => {
-                return Err(Problem::bad("curl: prove compares two addresses, and the line has one"));
+                return Err(Problem::bad("curl: prove compares two addresses, and the curl command has only one"));
             }
             (Some(line), None) => words.push(format!("--curl={}", check_curl(line, allows_commands)?)),
             (None, Some(traffic)) => words.push(traffic.word()),
@@ -172,7 +175,7 @@ impl StudyForm {
     }
 
     /// Returns the words after the traffic file was written to `path`.
-    pub fn words_with(&self, path: &str) -> Vec<String> {
+    pub fn command_words(&self, path: &str) -> Vec<String> {
         let own = self.traffic.as_ref().map(TrafficText::word);
         let word = |word: &String| if Some(word) == own.as_ref() { format!("--file={path}") } else { word.clone() };
         self.words.iter().map(word).collect()
@@ -203,8 +206,8 @@ pub fn target(name: &str, url: &str) -> Result<String, Problem> {
     }
 }
 
-/// Checks a curl command and joins its lines to one. Returns an error if it names files of this
-/// machine and `allows_files` is false.
+/// Checks a curl command and joins its lines to one line. Returns an error if the command names
+/// files of this machine and `allows_files` is false.
 fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
     let wrong = |why: String| Problem::bad(format!("curl: {why}"));
     if line.len() > CURL_BYTES_MAX || line.chars().any(|c| c.is_control() && !"\r\n\t".contains(c)) {
@@ -216,14 +219,18 @@ fn check_curl(line: &str, allows_files: bool) -> Result<String, Problem> {
         || !request.form.iter().all(|part| is_text(&part.data))
         || [&request.unix, &request.issuers, &request.certificate, &request.key].iter().any(|path| path.is_some());
     if names_files && !allows_files {
-        return Err(wrong("it names files of this machine: paste their content, or serve --allow-commands".to_owned()));
+        return Err(wrong(
+            "the curl command names files of this machine: paste the content of the files, or start \
+            plimsoll serve --allow-commands"
+                .to_owned(),
+        ));
     }
     // A backslash at the end of a line joins it with the next line.
     Ok(line.replace("\r\n", "\n").replace("\\\n", " ").trim().to_owned())
 }
 
-/// Checks a pasted traffic file and detects its format. Returns an error if it names other files or
-/// environment variables and `allows_files` is false.
+/// Checks a pasted traffic file and detects its format. Returns an error if the file names other
+/// files or environment variables and `allows_files` is false.
 fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> {
     if text.len() > TRAFFIC_BYTES_MAX {
         return Err(Problem::bad(format!("traffic: at most {TRAFFIC_BYTES_MAX} bytes")));
@@ -234,7 +241,7 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
         _ if is_toml(&text) => ("toml", TrafficFormat::from_file_name("traffic.toml")),
         _ => ("yaml", TrafficFormat::from_file_name("traffic.yaml")),
     };
-    let mut sealed = SealedSurroundings { allows_files };
+    let mut sealed = IsolatedFileContext { allows_files };
     match TrafficFile::read(&text, format, &mut sealed) {
         Ok(_) => Ok(TrafficText { suffix, text }),
         // With permission, the started command reads the named files and reports its own errors.
@@ -243,8 +250,8 @@ fn traffic_text(text: &str, allows_files: bool) -> Result<TrafficText, Problem> 
     }
 }
 
-/// Returns whether a traffic file is TOML: its first line that is neither empty nor a comment is a
-/// table or `key = value`.
+/// Returns whether a traffic file is TOML. The first line that is neither empty nor a comment must
+/// then be a table or `key = value`.
 fn is_toml(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -252,22 +259,24 @@ fn is_toml(text: &str) -> bool {
         .is_some_and(|line| line.starts_with('[') || line.split_once('=').is_some_and(|(key, _)| !key.contains(':')))
 }
 
-/// The context of a traffic file from the network: it has no other files and no environment
-/// variables.
-struct SealedSurroundings {
+/// The context in which a traffic file from the network is parsed: without other files and
+/// environment variables.
+struct IsolatedFileContext {
     allows_files: bool,
 }
 
-impl SealedSurroundings {
+impl IsolatedFileContext {
     fn refusal(&self) -> String {
         match self.allows_files {
             true => "is read when the study starts".to_owned(),
-            false => "is named by a page, which may name none: serve --allow-commands".to_owned(),
+            false => {
+                "is a file of this machine, which a page may not name: start plimsoll serve --allow-commands".to_owned()
+            }
         }
     }
 }
 
-impl FileContext for SealedSurroundings {
+impl FileContext for IsolatedFileContext {
     fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
         Err(self.refusal())
     }
@@ -314,15 +323,15 @@ mod tests {
             ("study=find&url=-o/etc/x", Err("url: an address begins")),
             ("study=clean&url=http://h/", Err("study: expected")),
             ("study=find&url=http://h/&slo=a%0Ab", Err("slo: at most")),
-            ("study=find&curl=wget+http://h/", Err("curl: it is no command line of curl")),
-            ("study=find&curl=curl+http://h/&url=http://h/", Err("curl: the line has the address")),
+            ("study=find&curl=wget+http://h/", Err("curl: the text is not a curl command")),
+            ("study=find&curl=curl+http://h/&url=http://h/", Err("curl: the curl command contains the address")),
             ("study=prove&curl=curl+http://h/", Err("curl: prove compares two addresses")),
-            ("study=find&curl=curl+-d+%40/etc/passwd+http://h/", Err("curl: it names files")),
-            ("study=find&curl=curl+-F+a%3D%40/etc/passwd+http://h/", Err("curl: it names files")),
-            ("study=find&curl=curl+--cert+/x.pem+https://h/", Err("curl: it names files")),
-            ("study=find&curl=curl+--unix-socket+/run/x+http://h/", Err("curl: it names files")),
-            ("study=prove&url=http://h/&a=./x&b=./y", Err("a: commands need")),
-            ("study=explain&url=http://h/&vary=rm+-rf+x", Err("vary: commands need")),
+            ("study=find&curl=curl+-d+%40/etc/passwd+http://h/", Err("curl: the curl command names files")),
+            ("study=find&curl=curl+-F+a%3D%40/etc/passwd+http://h/", Err("curl: the curl command names files")),
+            ("study=find&curl=curl+--cert+/x.pem+https://h/", Err("curl: the curl command names files")),
+            ("study=find&curl=curl+--unix-socket+/run/x+http://h/", Err("curl: the curl command names files")),
+            ("study=prove&url=http://h/&a=./x&b=./y", Err("a: commands are off")),
+            ("study=explain&url=http://h/&vary=rm+-rf+x", Err("vary: commands are off")),
         ] {
             match (words(form, false), expect) {
                 (Ok(words), Ok(expect)) => assert_eq!(words, expect, "{form}"),
@@ -333,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_traffic_comes_with_the_form_and_names_no_other() {
+    fn an_uploaded_traffic_file_names_no_other_file() {
         let form = |text: &str, rest: &str| {
             let text: String = url::form_urlencoded::byte_serialize(text.as_bytes()).collect();
             let form = format!("study=find&traffic={text}{rest}");
@@ -342,7 +351,7 @@ mod tests {
         let toml = "base = \"http://127.0.0.1:1\"\r\n[[request]]\r\nget = \"/a\"\r\n";
         let found = form(toml, "").expect("a form");
         assert_eq!(found.words, ["find", "--file=traffic.toml"]);
-        assert_eq!(found.words_with("s/x.toml"), ["find", "--file=s/x.toml"]);
+        assert_eq!(found.command_words("s/x.toml"), ["find", "--file=s/x.toml"]);
         assert!(found.traffic.is_some_and(|it| it.suffix == "toml" && !it.text.contains('\r')));
         let yaml = "base: http://127.0.0.1:1\nrequest:\n  - get: /a\n";
         let found = form(yaml, "&url=http://h/").expect("a form");
@@ -351,10 +360,10 @@ mod tests {
         assert_eq!(form(json, "").expect("a form").words[1], "--file=traffic.json");
         for (text, part) in [
             ("[[request]]\nget = \"/a\"\nbody = \"@/etc/passwd\"\nbase=1", "traffic: line"),
-            ("base = \"http://h\"\n[[request]]\npost = \"/a\"\nbody = \"@/etc/passwd\"\n", "may name none"),
+            ("base = \"http://h\"\n[[request]]\npost = \"/a\"\nbody = \"@/etc/passwd\"\n", "may not name"),
             (
                 "base = \"http://h\"\n[[request]]\nget = \"/{{ u.a }}\"\n[data.u]\nfile = \"/etc/passwd\"\n",
-                "may name none",
+                "may not name",
             ),
             ("base = \"http://h\"\n[[request]]\nget = \"/{{ env.HOME }}\"\n", "traffic: line"),
             ("nonsense", "traffic: line"),
@@ -368,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_are_for_servers_that_allow_them() {
+    fn commands_need_a_server_that_allows_them() {
         for (form, expect) in [
             ("study=prove&url=http://h/&a=./x&b=./y", "prove --a=./x --b=./y http://h/"),
             (
@@ -381,8 +390,8 @@ mod tests {
         }
     }
 
-    /// No field of an ordinary server runs a command, reads or writes a file, or permits public
-    /// targets.
+    /// Checks that no field of an ordinary server runs a command, reads or writes a file, or
+    /// permits public targets.
     #[test]
     fn no_field_reaches_a_file_or_a_shell() {
         for field in FIELDS {

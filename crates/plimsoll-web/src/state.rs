@@ -14,8 +14,8 @@ use serde_json::Value;
 use std::path::{self, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Renders the comparison of two run files. The third argument has the names of the two runs;
-/// `None`: the files' names are used.
+/// A function that renders the comparison of two run files. The third argument has the names of the
+/// two runs; `None` means the names of the files.
 pub type CompareRenderer = fn(&path::Path, &path::Path, Option<[&str; 2]>) -> Result<Report, Failure>;
 
 /// The functions that render a run file. The caller of the server provides them, because this crate

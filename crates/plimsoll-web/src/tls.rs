@@ -25,9 +25,10 @@ pub struct WebTls(Arc<ServerConfig>);
 /// The reason why a certificate or its key cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WebTlsError {
-    /// The certificate cannot be used. The text continues a sentence after the name of its file.
+    /// The certificate cannot be used. The text continues a sentence that begins with the file's
+    /// name.
     Certificate(String),
-    /// The key cannot be used. The text continues a sentence after the name of its file.
+    /// The key cannot be used. The text continues a sentence that begins with the file's name.
     Key(String),
 }
 
@@ -38,10 +39,10 @@ impl WebTls {
         let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(certificate_pem).collect();
         let chain = chain.map_err(|error| WebTlsError::Certificate(format!("is no PEM: {error}")))?;
         if chain.is_empty() {
-            return Err(WebTlsError::Certificate("holds no certificate in PEM".to_owned()));
+            return Err(WebTlsError::Certificate("contains no certificate in PEM format".to_owned()));
         }
         let key = PrivateKeyDer::from_pem_slice(key_pem)
-            .map_err(|error| WebTlsError::Key(format!("holds no private key in PEM: {error}")))?;
+            .map_err(|error| WebTlsError::Key(format!("contains no private key in PEM format: {error}")))?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()
@@ -59,8 +60,8 @@ impl WebTls {
     }
 }
 
-/// A listener for TLS. The handshake of a connection is made when the connection is first read or
-/// written, so that accepting never waits for one.
+/// A listener for TLS. The handshake of a connection runs when the connection is first read or
+/// written, so that accepting never waits for a handshake.
 pub struct TlsListener {
     listener: TcpListener,
     acceptor: TlsAcceptor,
@@ -137,7 +138,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_certificate_is_named() {
+    fn invalid_certificate_files_are_named() {
         for (certificate, key) in [("", ""), ("-----BEGIN CERTIFICATE-----\n", ""), ("text", "text")] {
             let error = WebTls::new(certificate.as_bytes(), key.as_bytes()).err().expect("refused");
             assert!(matches!(error, WebTlsError::Certificate(_)), "{certificate}: {error:?}");

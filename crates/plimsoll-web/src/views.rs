@@ -1,5 +1,5 @@
-//! The pages: services, history, runs, a single run, comparisons, the form of a study, and a
-//! running study. All foreign text is escaped, here with [`text`] or by the report.
+//! Renders the pages: services, history, runs, a single run, comparisons, the form of a study, and
+//! a running study. All foreign text is escaped, with [`text`] or by the report.
 //!
 //! Not here: the frame of a page (`layout`), and how findings and charts look (`plimsoll-report`).
 
@@ -39,7 +39,7 @@ pub fn run_path(shared: &WebState, file: &str) -> Result<PathBuf, Problem> {
 
 /// Returns the lanes of the runs that match a query, and the order of their runs. A lane is a
 /// series of comparable runs.
-pub fn lanes_of(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
+pub fn lanes_for_query(shared: &WebState, query: &Query) -> Result<(Vec<HistoryLane>, LaneOrder), Problem> {
     let order = match query.get("by") {
         None | Some("time") => LaneOrder::Time,
         Some("commit") => LaneOrder::Commit,
@@ -81,7 +81,8 @@ fn table(headings: &[&str], rows: &[Vec<String>]) -> String {
     out + "</tbody>\n</table></div>\n"
 }
 
-/// Renders the series of a lane as a small SVG line; empty for fewer than two points.
+/// Renders the series of a lane (comparable runs) as a small SVG line; empty for fewer than two
+/// points.
 fn spark(lane: &HistoryLane) -> String {
     let values: Vec<f64> = lane.points.iter().map(|point| point.rps).collect();
     if values.len() < 2 {
@@ -148,7 +149,7 @@ pub fn services(shared: &WebState) -> Result<String, Problem> {
         .collect();
     if rows.is_empty() {
         body.push_str(
-            "<p class=\"answer\">The store holds no run yet.</p>\n<p>Start one <a href=\"/start\">here</a>, or with \
+            "<p class=\"answer\">The store contains no run yet.</p>\n<p>Start one <a href=\"/start\">here</a>, or with \
              <code>plimsoll find URL</code> in the folder in which this server was started.</p>\n",
         );
     } else {
@@ -180,7 +181,7 @@ fn running(shared: &WebState) -> String {
 
 /// Renders the page of history: each lane with its chart, its changes and its runs.
 pub fn history(shared: &WebState, query: &Query) -> Result<String, Problem> {
-    let (all, order) = lanes_of(shared, query)?;
+    let (all, order) = lanes_for_query(shared, query)?;
     let service = query.get("service").unwrap_or("all services");
     let mut body = String::new();
     let orders = [("time", "by time", LaneOrder::Time), ("commit", "by commit", LaneOrder::Commit)];
@@ -275,7 +276,7 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
         );
     }
     if all.is_empty() {
-        body.push_str("<p>The store holds no run yet.</p>\n");
+        body.push_str("<p>The store contains no run yet.</p>\n");
     } else {
         body.push_str(&compare_form(&shown, None));
     }
@@ -286,8 +287,8 @@ pub fn runs(shared: &WebState) -> Result<String, Problem> {
     Ok(page("Runs", "/runs", &body, None))
 }
 
-/// Renders the page of one run: its report, links to its files, and forms for its marks. `may_act`:
-/// the browser has the token, so the forms are shown.
+/// Renders the page of one run: its report, links to its files, and forms for its marks. `may_act`
+/// says whether the browser has the token; without the token the forms are hidden.
 pub fn run(shared: &WebState, file: &str, may_act: bool) -> Result<String, Problem> {
     let path = run_path(shared, file)?;
     let all = shared.runs(&RunFilter::default())?;
@@ -353,7 +354,7 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
         false => button("pin", "yes", "Pin"),
     };
     let delete = match run.is_pinned {
-        true => "<span class=\"aside\">Pinned: nothing removes it.</span>".to_owned(),
+        true => "<span class=\"aside\">Pinned: plimsoll never removes this run.</span>".to_owned(),
         false => format!(
             "<details><summary>Delete</summary><form action=\"{address}/delete\" method=\"post\">\
              <button>Delete this run for good</button></form></details>"
@@ -367,8 +368,8 @@ fn marks_form(run: &HistoryRun, marks: &RunMarks) -> String {
     )
 }
 
-/// Renders the page that compares runs with the oldest run, A. For runs that are not comparable it
-/// states the reasons.
+/// Renders the page that compares runs with the oldest run, A. If the runs are not comparable, the
+/// page states the reasons.
 pub fn compare(shared: &WebState, query: &Query) -> Result<String, Problem> {
     let chosen: Vec<&str> = query.all("run").take(COMPARED_MAX + 1).collect();
     if !(2..=COMPARED_MAX).contains(&chosen.len()) {
@@ -473,7 +474,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
     });
     let headings = ["", "run", "line or goodput", "change", "intervals", "p99", "change", "CPU a request", "change"];
     out + &table(&headings, &rows.collect::<Vec<_>>())
-        + "<p class=\"aside\">Separate runs: <code>plimsoll prove</code> says whether a difference is real.</p>\n"
+        + "<p class=\"aside\">These are separate runs: <code>plimsoll prove</code> decides whether a difference is real.</p>\n"
 }
 
 /// Returns in words whether the intervals of two load lines overlap.
@@ -488,8 +489,8 @@ fn interval_overlap_text(a: &HistoryRun, b: &HistoryRun) -> &'static str {
     }
 }
 
-/// Returns the study that a form requests: with `again` a repetition of that run, otherwise the
-/// study of the fields.
+/// Returns the study that a form requests. If the form has the field `again`, this is a repetition
+/// of that run, otherwise the study that the fields describe.
 pub fn form(shared: &WebState, query: &Query) -> Result<StudyForm, Problem> {
     match query.get("again") {
         Some(file) => recorded_form(shared, file),
@@ -512,7 +513,7 @@ fn command_line(line: &str) -> String {
 
 /// Renders the form that repeats the study of a run, with its command line. If pages cannot repeat
 /// the study, renders the reason.
-fn again_form(shared: &WebState, run: &HistoryRun) -> String {
+fn repeat_study_form(shared: &WebState, run: &HistoryRun) -> String {
     match recorded_form(shared, &run.file) {
         Ok(form) => format!(
             "<h2>Again, as recorded</h2>\n{}<form action=\"/start\" method=\"post\">\n\
@@ -527,7 +528,7 @@ fn again_form(shared: &WebState, run: &HistoryRun) -> String {
     }
 }
 
-/// Renders the page with the form of a study. `may_act`: the browser has the token.
+/// Renders the page with the form of a study. `may_act` says whether the browser has the token.
 pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, Problem> {
     let again = query.get("again").map(|file| {
         let all = shared.runs(&RunFilter::default())?;
@@ -543,7 +544,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
         );
     }
     if let Some(run) = &again {
-        body.push_str(&again_form(shared, run));
+        body.push_str(&repeat_study_form(shared, run));
     }
     let study = query.get("study").or(again.as_ref().map(|run| run.study.as_str())).unwrap_or("find");
     // A repetition starts with the settings of the recorded run.
@@ -585,16 +586,16 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
             text(&value)
         );
     }
-    body.push_str(&in_place_of_an_address(query));
+    body.push_str(&address_alternatives(query));
     body.push_str(
         "<p class=\"whole actions\"><button class=\"first\">Start</button> \
          <button name=\"show\" value=\"line\">Show the command line</button></p>\n\
-         <p class=\"whole aside\">Only the address is needed. Grey text shows a default or an example.</p>\n</form>\n",
+         <p class=\"whole aside\">Only the address is required. Grey text shows a default or an example.</p>\n</form>\n",
     );
     if ["url", "curl", "traffic"].iter().any(|name| query.get(name).is_some()) {
         match StudyForm::parse(query, shared.allows_commands) {
             Ok(form) => {
-                body.push_str("<h2>The command line that does the same</h2>\n");
+                body.push_str("<h2>The command line for the same study</h2>\n");
                 body.push_str(&command_line(&form.command_line()));
                 if let Some(traffic) = &form.traffic {
                     let _ = writeln!(
@@ -625,7 +626,7 @@ pub fn start(shared: &WebState, query: &Query, may_act: bool) -> Result<String, 
 }
 
 /// Renders the fields that replace an address: a curl command, or a traffic file.
-fn in_place_of_an_address(query: &Query) -> String {
+fn address_alternatives(query: &Query) -> String {
     let area = |name: &str, label: &str, of: &str, rows: usize, example: &str| {
         let value = query.get(name).unwrap_or_default();
         format!(
@@ -669,7 +670,7 @@ pub fn job(shared: &WebState, name: &str, may_act: bool) -> Result<String, Probl
         let _ = writeln!(
             body,
             "<form action=\"/studies/{}/stop\" method=\"post\"><p class=\"actions\"><button>Stop</button> \
-             <span class=\"aside\">What was measured is kept.</span></p></form>",
+             <span class=\"aside\">The run file keeps all measurements so far.</span></p></form>",
             encoded(&job.name)
         );
     }
@@ -698,7 +699,7 @@ pub fn job_progress(shared: &WebState, job: &StartedStudy) -> String {
     body.push_str(&loads(&progress));
     let said = shared.jobs.last_messages(job);
     if !job.is_running() && !said.trim().is_empty() {
-        let _ = writeln!(body, "<h2>What it said</h2>\n<pre>{}</pre>", text_lines(&said));
+        let _ = writeln!(body, "<h2>Output of the study</h2>\n<pre>{}</pre>", text_lines(&said));
     }
     body
 }
@@ -734,7 +735,10 @@ fn under_way(progress: &StudyProgress) -> String {
         ("in flight", number("in_flight").map_or_else(|| "-".to_owned(), |count| format!("{count}"))),
         ("p50", time("p50")),
         ("p99", time("p99")),
-        ("cores of the server", number("server_cores").map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}"))),
+        (
+            "cores used by the server",
+            number("server_cores").map_or_else(|| "-".to_owned(), |cores| format!("{cores:.2}")),
+        ),
     ];
     let headings: Vec<&str> = cells.iter().map(|(name, _)| *name).collect();
     out.push_str(&table(&headings, &[cells.iter().map(|(_, value)| text(value)).collect()]));
@@ -754,8 +758,12 @@ fn loads(progress: &StudyProgress) -> String {
         if let Some(lower) = end("lower") {
             let upper =
                 end("upper").map_or_else(|| "no upper end yet".to_owned(), |upper| format!("{}/s", rate(upper)));
-            let _ =
-                writeln!(out, "<p class=\"answer\">The line lies between {}/s and {}.</p>", rate(lower), text(&upper));
+            let _ = writeln!(
+                out,
+                "<p class=\"answer\">The load line lies between {}/s and {}.</p>",
+                rate(lower),
+                text(&upper)
+            );
         }
     }
     let rows: Vec<Vec<String>> = progress

@@ -1,9 +1,9 @@
-//! Authors: sources that write requests during a load and may receive the responses. These traits
-//! are all that a worker knows of a script.
+//! Authors: programs (such as scripts) that write the requests during a load and may receive the
+//! responses. A worker knows a script only through the traits of this file.
 //!
-//! A batch is one or several messages that are sent in one piece on a connection; their responses
-//! arrive in order (pipelining). Not here: the language of scripts, the time of requests, and their
-//! figures.
+//! A batch is one or several requests that are sent in one piece on a connection; their responses
+//! arrive in order (pipelining). Not here: the language of scripts, the times of requests, and
+//! counting.
 
 use crate::tls::TlsParameters;
 use plimsoll_model::{Failure, LoadShape, RequestFailure, Stop};
@@ -11,97 +11,98 @@ use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::{Arc, OnceLock};
 
-/// A source that writes the requests of one worker, batch by batch.
+/// A program, such as a script, that writes the requests of one worker, batch by batch.
 pub trait Author: Send + std::fmt::Debug {
-    /// Whether [`write`](Self::write) is called for each batch. Otherwise the first batch is sent
-    /// repeatedly.
+    /// Returns whether [`write`](Self::write) is called for each batch. If not, the first batch is
+    /// sent repeatedly.
     fn writes_each(&self) -> bool;
 
-    /// Whether [`delay_ns`](Self::delay_ns) is called before each batch (closed loops only).
+    /// Returns whether [`delay_ns`](Self::delay_ns) is called before each batch (closed loops
+    /// only).
     fn delays(&self) -> bool;
 
-    /// Whether the author receives responses, with head and content.
+    /// Returns whether the author wants the responses, with head and content.
     fn hears(&self) -> bool;
 
-    /// The usual number of messages in a batch. Rates count messages, so a rate is exact only if
-    /// batches have this number.
+    /// Returns the usual number of messages in a batch. Rates count messages, so a rate is exact
+    /// only if every batch has this number.
     fn messages(&self) -> u32;
 
-    /// Writes the next batch into `batch`, which is empty.
-    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt>;
+    /// Writes the next batch of requests into `batch`, which is empty.
+    fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason>;
 
-    /// Returns the wait before the next batch, ns.
-    fn delay_ns(&mut self) -> Result<u64, Halt>;
+    /// Returns how long the user waits before the next batch, ns.
+    fn delay_ns(&mut self) -> Result<u64, AuthorStopReason>;
 
-    /// Takes a response to an earlier batch. An error halts the author.
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt>;
+    /// Receives a response to an earlier batch. If the method returns an error, the author halts.
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason>;
 
-    /// Lets the author follow a redirect, the response to a batch of one message. The author
-    /// may write the next request into the empty `batch`, with a mark. The exchange then continues,
-    /// and this response is not reported. Returns whether the author did so. Only called for
-    /// authors that receive responses.
+    /// Lets the author follow a redirect, which is the response to a batch of one message. The
+    /// author may write the next request into the empty `batch`, with a mark. The exchange then
+    /// continues, and the redirect is not reported by `hear`. Returns whether the author follows.
+    /// Only called for authors that want responses.
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
         let _ = (answer, batch);
         false
     }
 
-    /// Takes the news that a response never arrived, or was cut. Only called for authors that
-    /// receive responses.
-    fn miss(&mut self, lost: &LostAnswer) {
+    /// Receives the report that a response never arrived or is incomplete. Only called for authors
+    /// that want responses.
+    fn miss(&mut self, lost: &LostResponse) {
         let _ = lost;
     }
 
-    /// Tells the author that a TLS connection is open. `agreed` returns its parameters. Only called
-    /// for authors that receive responses.
+    /// Receives the report that a TLS connection is open. `agreed` returns the parameters of the
+    /// connection. Only called for authors that want responses.
     fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         let _ = agreed;
     }
 }
 
-/// The author of one worker's requests, and the address of its connections if it differs from the
-/// plan's.
+/// The author of one worker's requests. If its connections need a target address that differs from
+/// the plan's, this type contains the address.
 #[derive(Debug)]
 pub struct WorkerAuthor {
     /// The author, called by this worker only.
     pub author: Box<dyn Author>,
-    /// The target address; `None`: the plan's addresses.
+    /// The target address of the worker's connections; `None`: the addresses of the plan.
     pub address: Option<SocketAddr>,
-    /// The reason, set when the author does not return. Its worker is then abandoned, and the load
-    /// ends with the results of the other workers.
+    /// The reason why the worker is abandoned; set if the author does not return from a call. The
+    /// load then ends with the results of the other workers.
     pub given_up: Arc<OnceLock<String>>,
 }
 
-/// The source of a load's requests, if they are not in its plan.
+/// Creates the authors of a load whose requests are not in its plan.
 pub trait AuthorFactory {
     /// Returns the author of each worker and its target address, for a load of this shape.
     fn begin(&self, shape: &LoadShape, workers: u32) -> Result<Vec<WorkerAuthor>, Failure>;
 
     /// Returns `Break` if an author has failed, which ends the load.
-    fn goes_on(&self) -> ControlFlow<Stop>;
+    fn may_continue(&self) -> ControlFlow<Stop>;
 
     /// Cleans up after the load has ended.
     fn unload(&self);
 }
 
-/// Why an author writes no more requests.
+/// The reason why an author writes no more requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Halt {
-    /// The script requested it.
+pub enum AuthorStopReason {
+    /// The script itself requested the end.
     Asked,
-    /// The script failed; its owner has the error. The whole load ends.
+    /// The script failed, so the whole load ends. The code that runs the script has the error.
     Failed,
 }
 
-/// A response as its author receives it.
+/// A response in the form that an author receives.
 #[derive(Debug, Clone, Copy)]
 pub struct AuthorAnswer<'a> {
     /// The HTTP status.
     pub status: u16,
-    /// Status line and fields as received, with the final blank line.
+    /// The status line and the header fields as received, with the final blank line.
     pub head: &'a [u8],
     /// The stored part of the content, without framing.
     pub content: &'a [u8],
-    /// Length of the whole content in bytes.
+    /// The length of the whole content in bytes.
     pub content_bytes: u64,
     /// The mark of the batch that the response belongs to.
     pub mark: u64,
@@ -111,21 +112,22 @@ pub struct AuthorAnswer<'a> {
     pub times: AnswerTimes,
 }
 
-/// The times of a request, ns of the load's clock.
+/// The times of a request and its response, ns of the load's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct AnswerTimes {
-    /// The intended start.
+    /// The time at which the request was intended to start.
     pub intended_ns: u64,
-    /// Time at which the first byte was sent; 0: none was sent.
+    /// The time at which the first byte of the request was sent; 0: no byte was sent.
     pub sent_ns: u64,
-    /// Time at which the first byte of the response arrived; 0: none arrived.
+    /// The time at which the first byte of the response arrived; 0: no byte arrived.
     pub first_byte_ns: u64,
-    /// End of the response, or time at which the request was given up.
+    /// The time at which the response was complete, or the request was given up.
     pub done_ns: u64,
 }
 
 impl<'a> AuthorAnswer<'a> {
-    /// The header fields, in order: names as received, values without surrounding blanks.
+    /// Iterates over the header fields in order. Names are as received, values without surrounding
+    /// blanks.
     pub fn fields(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
         self.head.split(|byte| *byte == b'\n').skip(1).filter_map(|line| {
             let colon = line.iter().position(|byte| *byte == b':')?;
@@ -134,30 +136,31 @@ impl<'a> AuthorAnswer<'a> {
     }
 }
 
-/// A request that was given up, or whose response was cut.
+/// A request that was given up, or whose response is incomplete.
 #[derive(Debug, Clone, Copy)]
-pub struct LostAnswer {
+pub struct LostResponse {
     /// The mark of the batch that the request belongs to.
     pub mark: u64,
     /// The kind of failure.
     pub failure: RequestFailure,
-    /// The times of the request; its end is when it was given up.
+    /// The times of the request. Its end is the time at which the request was given up.
     pub times: AnswerTimes,
 }
 
-/// One or several messages that are sent in one piece.
+/// A batch: one or several requests that are sent in one piece.
 #[derive(Debug, Clone, Default)]
 pub struct Batch {
-    /// The bytes of all messages. Empty: the plan's own request, over any protocol.
+    /// The bytes of all messages. If empty, the request of the plan is sent, over any protocol.
     pub bytes: Vec<u8>,
-    /// Whether each message is a HEAD request; there are as many responses as messages.
+    /// For each message, whether it is a HEAD request. The number of responses equals the number of
+    /// messages.
     pub heads_only: Vec<bool>,
-    /// The author's mark, by which it recognises the responses.
+    /// A number by which the author recognises the responses to this batch.
     pub mark: u64,
 }
 
 impl Batch {
-    /// Empties the batch and keeps its memory.
+    /// Removes all messages from the batch and keeps the memory for reuse.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.heads_only.clear();
@@ -169,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_is_its_fields() {
+    fn a_call_head_contains_its_fields() {
         let head = b"HTTP/1.1 200 OK\r\nX-Token:  a:b \r\nEmpty:\r\nset-cookie: 1\nno field\r\n\r\n";
         let times = AnswerTimes::default();
         let answer = AuthorAnswer { status: 200, head, content: b"", content_bytes: 0, mark: 0, is_last: true, times };

@@ -1,17 +1,18 @@
-//! One connection of a client and its protocol, from the first byte to the last. No I/O and no
+//! One connection of a client as a state machine, for every protocol, without I/O and without a
 //! clock.
 //!
 //! The caller starts exchanges (a request with its response) under its own numbers, as far as there
-//! is [`room`](Conn::room). It sends the bytes to be sent ([`out`](Conn::out),
-//! [`sent`](Conn::sent)), passes received bytes ([`receive`](Conn::receive)), and takes their facts
-//! one by one ([`next`](Conn::next)). So nothing is copied or stored for facts. The protocol (an
-//! enum, matched in full) and TLS make no difference to the caller. For plain HTTP/1.1 each method
-//! costs one branch.
+//! is [`room`](Conn::room). The caller sends the bytes that [`out`](Conn::out) returns, and reports
+//! them with [`sent`](Conn::sent). It passes received bytes to [`receive`](Conn::receive), and
+//! takes the facts in them one by one with [`next`](Conn::next), so that facts need no storage. The
+//! caller does not see the protocol (an enum, matched in full) or TLS. For plain HTTP/1.1 each
+//! method costs one branch.
 //!
-//! Bytes may be due without a request: when a TLS connection begins, and when [`Fact::Owes`] says
-//! so. Cancelling an exchange ends the connection only if the protocol cannot continue: see
-//! [`is_over`](Conn::is_over). With several exchanges in flight, an exchange that is started while
-//! facts are taken is sent after them, all at once: see [`start`](Conn::start).
+//! Some bytes must be sent without a request: when a TLS connection begins, and when
+//! [`Fact::HasBytesToSend`] says so. Cancelling an exchange ends the connection only if the
+//! protocol cannot continue: see [`is_over`](Conn::is_over). If several exchanges are in flight,
+//! new exchanges that are started while facts are taken are sent together after the last fact: see
+//! [`start`](Conn::start).
 //!
 //! Not here: sockets, deadlines, retries, the meaning of a status.
 
@@ -34,30 +35,31 @@ pub struct Conn {
 #[derive(Debug)]
 enum Protocol {
     H1(H1),
-    // Boxed, so that HTTP/1.1 connections stay small.
+    // The HTTP/2 state is boxed, so that HTTP/1.1 connections stay small.
     H2(Box<H2>),
 }
 
 #[derive(Debug)]
 struct Tls {
     session: Session,
-    /// Encrypted bytes that the network did not accept, and how many of them were sent since.
+    /// Encrypted bytes that the network did not accept at first.
     unsent: Vec<u8>,
+    /// The number of bytes of `unsent` that were sent since.
     unsent_from: usize,
     /// Whether the peer has properly ended its stream.
     ended: bool,
-    /// Most concurrent exchanges, if HTTP/2 is negotiated.
+    /// The maximum number of concurrent exchanges if HTTP/2 is negotiated.
     streams: u32,
-    /// Whether only HTTP/2 was offered.
+    /// Whether HTTP/2 is the only protocol that the client offered.
     only_h2: bool,
 }
 
 /// Received bytes whose facts are not all taken yet.
 #[derive(Debug)]
 pub struct ReceivedBytes<'a> {
-    /// The decrypted bytes that are left.
+    /// The decrypted bytes whose facts are not taken yet.
     text: &'a [u8],
-    /// Events of the TLS layer.
+    /// The events of the TLS layer in these bytes; `None` without TLS or without events.
     news: Option<TlsNews>,
     /// Whether there may be facts after the bytes.
     more: bool,
@@ -65,16 +67,17 @@ pub struct ReceivedBytes<'a> {
 
 #[derive(Debug)]
 struct TlsNews {
-    /// To report before the bytes: the handshake has ended.
+    /// Whether the handshake has ended. This is reported before the facts in the bytes.
     stands: bool,
-    /// To report after the bytes: the TLS layer has bytes to send, has ended, or has failed.
+    /// Whether the TLS layer has bytes to send. This is reported after the facts in the bytes, as
+    /// are an end and a failure.
     owes: bool,
     ended: bool,
     failed: Option<TlsFailure>,
 }
 
 impl ReceivedBytes<'_> {
-    /// Whether no fact is left.
+    /// Returns whether all facts were taken.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.text.is_empty() && self.news.is_none() && !self.more
@@ -93,14 +96,15 @@ impl Conn {
         Conn { tls: None, protocol: Protocol::H1(H1::new()) }
     }
 
-    /// Creates a plain connection that uses HTTP/2 by prior knowledge, with at most this number of
+    /// Creates a plain connection that uses HTTP/2 without negotiation, with at most `streams`
     /// concurrent exchanges.
     pub fn h2(streams: u32) -> Conn {
         Conn { tls: None, protocol: Protocol::H2(Box::new(H2::new(streams))) }
     }
 
-    /// A connection over TLS; its first message must be sent at once. [`Fact::Stands`] reports the
-    /// end of the handshake. `streams`: most concurrent exchanges if HTTP/2 is negotiated.
+    /// Creates a connection over TLS, whose first message must be sent at once. [`Fact::Stands`]
+    /// reports the end of the handshake. `streams` is the maximum number of concurrent exchanges if
+    /// HTTP/2 is negotiated.
     pub fn over_tls(client: &Client, streams: u32) -> Result<Conn, TlsFailure> {
         let tls = Tls {
             session: client.session()?,
@@ -110,24 +114,25 @@ impl Conn {
             streams,
             only_h2: client.offers_only_h2(),
         };
-        // HTTP/1.1 until another protocol is negotiated.
+        // The protocol is HTTP/1.1 until another one is negotiated.
         Ok(Conn { tls: Some(Box::new(tls)), protocol: Protocol::H1(H1::new()) })
     }
 
-    /// Whether the connection uses HTTP/2. Over TLS this is known once the connection is open.
+    /// Returns whether the connection uses HTTP/2. Over TLS this is known once the connection is
+    /// open.
     #[inline]
     pub fn is_h2(&self) -> bool {
         matches!(self.protocol, Protocol::H2(_))
     }
 
-    /// The negotiated TLS parameters, once the connection is open.
+    /// Returns the negotiated TLS parameters; `None` without TLS or before the connection is open.
     pub fn agreed(&self) -> Option<TlsParameters> {
         self.tls.as_ref()?.session.agreed()
     }
 
-    /// The fields of the last head, as lines, if content is wanted. Directly after the first fact
-    /// of a response they belong to that response. Only over HTTP/2; over HTTP/1.1 the fields are
-    /// among the bytes of pieces.
+    /// Returns the header fields of the last head as lines, if the request wants content. Directly
+    /// after the first fact of a response, the fields belong to that response. Only for HTTP/2;
+    /// over HTTP/1.1 the bytes of pieces contain the fields.
     pub fn fields(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -135,7 +140,7 @@ impl Conn {
         }
     }
 
-    /// Number of exchanges that can be started now.
+    /// Returns the number of exchanges that can be started now.
     #[inline]
     pub fn room(&self) -> u32 {
         if self.tls.as_ref().is_some_and(|tls| !tls.session.is_established()) {
@@ -147,7 +152,7 @@ impl Conn {
         }
     }
 
-    /// The server's limit of concurrent streams so far; `None`: no limit.
+    /// Returns the latest limit of concurrent streams that the server announced; `None`: no limit.
     pub fn streams_allowed(&self) -> Option<u32> {
         match &self.protocol {
             Protocol::H1(_) => Some(1),
@@ -155,7 +160,7 @@ impl Conn {
         }
     }
 
-    /// The `grpc-message` of the last call, percent-encoded and possibly cut.
+    /// Returns the `grpc-message` field of the last gRPC call, percent-encoded and possibly cut.
     pub fn call_message(&self) -> &[u8] {
         match &self.protocol {
             Protocol::H1(_) => &[],
@@ -163,8 +168,8 @@ impl Conn {
         }
     }
 
-    /// The fault in the messages of the last gRPC call, although its server sent `OK`. The response
-    /// then has the status that clients derive from the fault.
+    /// Returns the fault in the messages of the last gRPC call, if the server sent the status `OK`
+    /// nevertheless. The response then has the status that clients derive from the fault.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         match &self.protocol {
@@ -173,7 +178,8 @@ impl Conn {
         }
     }
 
-    /// Whether the last answered gRPC call has a message that is too long for usual gRPC clients.
+    /// Returns whether the last complete gRPC response has a message that is longer than gRPC
+    /// clients accept by default.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         match &self.protocol {
@@ -182,7 +188,7 @@ impl Conn {
         }
     }
 
-    /// Whether an exchange is in flight.
+    /// Returns whether an exchange is in flight.
     #[inline]
     pub fn is_busy(&self) -> bool {
         match &self.protocol {
@@ -191,7 +197,7 @@ impl Conn {
         }
     }
 
-    /// Whether an exchange that satisfies `is_wanted` is in flight.
+    /// Returns whether an exchange for which `is_wanted` returns true is in flight.
     pub fn carries(&self, is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
         match &self.protocol {
             Protocol::H1(h1) => h1.exchange().is_some_and(is_wanted),
@@ -199,7 +205,7 @@ impl Conn {
         }
     }
 
-    /// Whether there are bytes to send that no request caused, or for which there was no room
+    /// Returns whether there are bytes to send that no request caused, or that could not be sent
     /// before.
     pub fn wants_to_send(&self) -> bool {
         match &self.protocol {
@@ -208,8 +214,8 @@ impl Conn {
         }
     }
 
-    /// Whether the connection is unusable: no exchange is in flight, and none can be started any
-    /// more.
+    /// Returns whether the connection is unusable: no exchange is in flight, and none can be
+    /// started any more.
     #[inline]
     pub fn is_over(&self) -> bool {
         match &self.protocol {
@@ -218,16 +224,17 @@ impl Conn {
         }
     }
 
-    /// Whether the server accepts no new exchanges on the connection, while existing ones continue.
-    pub fn is_left(&self) -> bool {
+    /// Returns whether the server has sent GOAWAY: it accepts no new exchanges, and existing ones
+    /// continue.
+    pub fn has_goaway_with_exchanges(&self) -> bool {
         match &self.protocol {
             Protocol::H1(_) => false,
-            Protocol::H2(h2) => h2.is_left(),
+            Protocol::H2(h2) => h2.has_goaway_with_exchanges(),
         }
     }
 
-    /// Starts an exchange, for which there must be room. Returns whether its request is to be sent
-    /// now; otherwise it goes with the next bytes sent, which a fact reports.
+    /// Starts an exchange, for which there must be room. Returns whether the caller must send the
+    /// request now. If false, the request is part of the next bytes to send, which a fact reports.
     #[inline(always)]
     pub fn start(&mut self, exchange: ExchangeNumber, request: &EncodedRequest) -> bool {
         match &mut self.protocol {
@@ -242,11 +249,11 @@ impl Conn {
         }
     }
 
-    /// The next bytes to send; empty if there are none. `request` returns the request of an
-    /// exchange in flight, always the same; `scratch` is a buffer for generated bytes.
+    /// Returns the next bytes to send; empty if there are none. `request` must always return the
+    /// same request for an exchange in flight. `scratch` is a buffer for generated bytes.
     ///
-    /// The number of bytes actually sent must be passed to [`sent`](Self::sent) before the next
-    /// call.
+    /// The caller must pass the number of bytes actually sent to [`sent`](Self::sent) before the
+    /// next call.
     #[inline(always)]
     pub fn out<'a>(
         &'a mut self,
@@ -254,7 +261,7 @@ impl Conn {
         scratch: &'a mut Vec<u8>,
     ) -> &'a [u8] {
         let text = match &self.protocol {
-            Protocol::H2(_) => return self.out_h2(request, scratch),
+            Protocol::H2(_) => return self.next_h2_bytes(request, scratch),
             Protocol::H1(h1) => h1.unsent().map_or(&[][..], |(exchange, unsent)| {
                 let bytes = request(exchange).h1();
                 &bytes[bytes.len() - unsent..]
@@ -271,7 +278,7 @@ impl Conn {
             return &tls.unsent[tls.unsent_from..];
         }
         if tls.session.is_established() && !text.is_empty() {
-            // The rest of the handshake is sent together.
+            // The rest of the handshake is sent together with the text.
             let taken = tls.session.send(text);
             if let Protocol::H1(h1) = &mut self.protocol {
                 h1.sent(taken);
@@ -283,7 +290,7 @@ impl Conn {
     }
 
     /// Returns the next bytes to send over HTTP/2, with or without TLS.
-    fn out_h2<'a>(
+    fn next_h2_bytes<'a>(
         &'a mut self,
         request: impl Fn(ExchangeNumber) -> &'a EncodedRequest,
         scratch: &'a mut Vec<u8>,
@@ -307,15 +314,15 @@ impl Conn {
             h2.keep_unsent(&scratch[taken..]);
         } else {
             let taken = tls.session.send(h2.unsent());
-            h2.sent_more(taken);
+            h2.record_sent_bytes(taken);
         }
         scratch.clear();
         tls.session.take_cipher(scratch);
         scratch
     }
 
-    /// Records that `count` bytes of the last [`out`](Self::out) were sent; `scratch` is unchanged
-    /// since. Returns whether everything is sent.
+    /// Records that `count` bytes of the last [`out`](Self::out) were sent. `scratch` must be
+    /// unchanged since that call. Returns whether all bytes are sent.
     #[inline(always)]
     pub fn sent(&mut self, count: usize, scratch: &[u8]) -> bool {
         if self.tls.is_some() {
@@ -327,7 +334,7 @@ impl Conn {
                 if h2.unsent().is_empty() {
                     h2.keep_unsent(&scratch[count..]);
                 } else {
-                    h2.sent_more(count);
+                    h2.record_sent_bytes(count);
                 }
                 !h2.wants_to_send()
             }
@@ -348,8 +355,8 @@ impl Conn {
         tls.unsent.is_empty() && !self.wants_to_send()
     }
 
-    /// Takes received bytes; [`next`](Self::next) returns their facts. `scratch` is a buffer for
-    /// decrypted text.
+    /// Accepts received bytes, whose facts [`next`](Self::next) returns. `scratch` is a buffer for
+    /// decrypted bytes.
     #[inline(always)]
     pub fn receive<'a>(&mut self, bytes: &'a [u8], scratch: &'a mut Vec<u8>) -> ReceivedBytes<'a> {
         if self.tls.is_some() {
@@ -376,14 +383,14 @@ impl Conn {
                 ended: progress.ended,
                 failed: None,
             },
-            // An end that came together with a failure does not count as an end.
+            // If the stream ends together with a failure, only the failure counts.
             Err(reason) => TlsNews { stands: false, owes: false, ended: false, failed: Some(reason) },
         };
         if news.stands {
             if tls.session.protocol() == Some(b"h2") {
                 self.protocol = Protocol::H2(Box::new(H2::new(tls.streams)));
             } else if tls.only_h2 {
-                // The server ignored the offer and uses another protocol.
+                // The server ignored the client's offer and uses another protocol.
                 news = TlsNews { stands: false, owes: false, ended: false, failed: Some(TlsFailure::NothingInCommon) };
             }
         }
@@ -393,13 +400,13 @@ impl Conn {
         let more = match &mut self.protocol {
             Protocol::H1(h1) => {
                 if news.ended {
-                    h1.end_after();
+                    h1.end_after_open_exchanges();
                 }
                 false
             }
             Protocol::H2(h2) => {
                 if news.ended {
-                    h2.end_after();
+                    h2.end_after_open_exchanges();
                 }
                 h2.received();
                 true
@@ -409,11 +416,11 @@ impl Conn {
         ReceivedBytes { text: scratch, news: (!quiet).then_some(news), more }
     }
 
-    /// Returns the next fact in the received bytes; `None`: there is none.
+    /// Returns the next fact in the received bytes; `None`: all facts were taken.
     #[inline(always)]
     pub fn next<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
         if self.tls.is_some() {
-            return self.next_over_tls(received);
+            return self.next_bytes_over_tls(received);
         }
         match &mut self.protocol {
             Protocol::H1(h1) => h1.next(&mut received.text),
@@ -422,7 +429,7 @@ impl Conn {
     }
 
     #[inline(never)]
-    fn next_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
+    fn next_bytes_over_tls<'a>(&mut self, received: &mut ReceivedBytes<'a>) -> Option<Fact<'a>> {
         let tls = self.tls.as_ref()?;
         if let Some(news) = &mut received.news
             && std::mem::take(&mut news.stands)
@@ -433,8 +440,9 @@ impl Conn {
             Protocol::H1(h1) => {
                 let fact = h1.next(&mut received.text);
                 if matches!(fact, Some(Fact::Answered { .. })) && !tls.unsent.is_empty() {
-                    // The response came before the request was sent completely.
-                    h1.end_after();
+                    // The response was complete before the request was sent completely, so the
+                    // connection ends.
+                    h1.end_after_open_exchanges();
                 }
                 fact
             }
@@ -442,25 +450,25 @@ impl Conn {
         };
         fact.or_else(|| {
             if received.news.as_mut().is_some_and(|news| std::mem::take(&mut news.owes)) {
-                return Some(Fact::Owes);
+                return Some(Fact::HasBytesToSend);
             }
             let news = received.news.take()?;
             news.failed.map(Fact::TlsFailed).or(news.ended.then_some(Fact::Ended))
         })
     }
 
-    /// Handles that the peer ended the connection. Returns the effect on one exchange in flight;
-    /// call it until it returns `None`. Then the connection is over.
+    /// Handles that the peer ended the connection. Each call returns the effect on one exchange in
+    /// flight. After the method has returned `None`, the connection is over.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         let vouched = self.tls.as_ref().is_none_or(|tls| tls.ended);
         match &mut self.protocol {
             Protocol::H1(h1) => h1.end(vouched),
-            // Over HTTP/2 every response marks its own end.
+            // Over HTTP/2 the end of the connection never completes a response.
             Protocol::H2(h2) => h2.end(),
         }
     }
 
-    /// Cancels an exchange: its response is no longer wanted.
+    /// Cancels an exchange, whose response is no longer wanted.
     pub fn cancel(&mut self, exchange: ExchangeNumber) {
         match &mut self.protocol {
             Protocol::H1(h1) => {
@@ -471,8 +479,8 @@ impl Conn {
         }
     }
 
-    /// Handles that the connection is broken. Returns one exchange that was in flight; call it
-    /// until it returns `None`. Then the connection is over.
+    /// Handles that the connection is broken. Each call returns one exchange that was in flight.
+    /// After the method has returned `None`, the connection is over.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         match &mut self.protocol {
             Protocol::H1(h1) => h1.give_up(),

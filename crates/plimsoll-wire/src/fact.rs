@@ -1,4 +1,5 @@
-//! Facts about received bytes of a connection, one at a time, in order.
+//! The facts that a connection derives from received bytes, such as a complete response or a
+//! failure.
 
 use crate::error::{ExchangeError, ProtocolError};
 use plimsoll_model::{H2Error, TlsFailure};
@@ -6,36 +7,37 @@ use plimsoll_model::{H2Error, TlsFailure};
 /// The number that the caller gave an exchange.
 pub type ExchangeNumber = u32;
 
-/// A piece of a response as received, without TLS.
+/// A piece of a response as received, after decryption.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Piece<'a> {
-    /// Over HTTP/1.1 with framing and header fields; the last piece includes surplus bytes. Over
-    /// HTTP/2 only content.
+    /// The bytes of the piece. Over HTTP/1.1 they include framing and header fields, and in the
+    /// last piece surplus bytes. Over HTTP/2 they are only content.
     pub bytes: &'a [u8],
-    /// Number of content bytes in the piece, and the index at which they end.
+    /// The number of content bytes in the piece.
     pub(crate) content_bytes: usize,
+    /// The index in `bytes` at which the content ends.
     pub(crate) content_end: usize,
-    /// Number of messages that this piece completes, in a gRPC response.
+    /// The number of gRPC messages that this piece completes.
     pub messages: u32,
 }
 
 impl<'a> Piece<'a> {
-    /// The content in these bytes, if the request wants content.
+    /// Returns the content in these bytes, if the request wants content.
     pub fn content(&self) -> &'a [u8] {
         &self.bytes[self.content_end - self.content_bytes..self.content_end]
     }
 
-    /// The bytes before the content: over HTTP/1.1 the head, or the framing of a chunk.
+    /// Returns the bytes before the content: over HTTP/1.1 the head, or the framing of a chunk.
     pub fn framing(&self) -> &'a [u8] {
         &self.bytes[..self.content_end - self.content_bytes]
     }
 }
 
-/// Something that follows from received bytes.
+/// A fact that follows from received bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fact<'a> {
-    /// The TLS handshake has ended: requests can start. Not reported for a plain connection, which
-    /// is open at once.
+    /// The TLS handshake has ended, so requests can start. A plain connection, which is open at
+    /// once, does not report this fact.
     Stands {
         /// Whether an earlier TLS session was resumed.
         resumed: bool,
@@ -49,49 +51,49 @@ pub enum Fact<'a> {
         /// The bytes that arrived.
         piece: Piece<'a>,
     },
-    /// A response is complete, and further ones follow, because the exchange has several messages.
-    AnsweredOneOf {
+    /// A response is complete, and further responses follow, because the exchange has several
+    /// messages.
+    AnsweredWithMore {
         /// The exchange of the response.
         exchange: ExchangeNumber,
-        /// The status, 200 to 999.
+        /// The HTTP status of the response, 200 to 999.
         status: u16,
         /// The last piece of the response.
         piece: Piece<'a>,
     },
-    /// A response is complete: the last or only one of its exchange.
+    /// A response is complete, and it is the last or only one of its exchange.
     Answered {
         /// The exchange of the response.
         exchange: ExchangeNumber,
-        /// The status, 200 to 999.
+        /// The HTTP status of the response, 200 to 999.
         status: u16,
-        /// The gRPC status in its trailers, or in its head if it has nothing else.
+        /// The gRPC status in the trailers of the response, or in its head if it has nothing else.
         grpc_status: Option<u16>,
-        /// Length of the whole content in bytes, without framing.
+        /// The length of the whole content in bytes, without framing.
         body_bytes: u64,
         /// The last piece of the response.
         piece: Piece<'a>,
-        /// Number of bytes at the end of the piece that do not belong to the response.
+        /// The number of bytes at the end of the piece that do not belong to the response.
         surplus: usize,
     },
     /// An exchange has failed.
     Failed {
         /// The exchange that failed.
         exchange: ExchangeNumber,
-        /// Why the exchange failed.
+        /// The reason why the exchange failed.
         error: ExchangeError,
         /// The last received piece of the response.
         piece: Piece<'a>,
     },
-    /// The server has not processed an exchange's request: it can be sent again on another
-    /// connection.
+    /// The server has not processed an exchange's request, so the request can be sent again on
+    /// another connection.
     Refused {
         /// The exchange that was not processed.
         exchange: ExchangeNumber,
-        /// The error, unless the exchange is sent again.
+        /// The error of the exchange if its request is not sent again.
         error: ExchangeError,
     },
-    /// The server will end the connection: exchanges in flight may complete, and no new one can
-    /// start.
+    /// The server sent GOAWAY: exchanges in flight may complete, and no new exchange can start.
     Leaves {
         /// The error code of the GOAWAY frame.
         error: H2Error,
@@ -104,10 +106,11 @@ pub enum Fact<'a> {
     /// must wait for the client.
     WindowEmpty,
     /// There are bytes to send that no request caused, such as an acknowledgement.
-    Owes,
-    /// The peer has properly ended its TLS stream. [`Conn::end`](crate::Conn::end) returns what
-    /// follows.
+    HasBytesToSend,
+    /// The peer has properly ended its TLS stream. [`Conn::end`](crate::Conn::end) returns the
+    /// effect on exchanges.
     Ended,
-    /// TLS has failed. The bytes to send now are the alert for the peer. The connection is over.
+    /// The TLS layer has failed, so the connection is over. The bytes to send now are the alert for
+    /// the peer.
     TlsFailed(TlsFailure),
 }

@@ -1,13 +1,12 @@
-//! Protocols: requests become bytes, and bytes become responses.
+//! Implements the protocols: encodes requests as bytes, and parses responses from bytes.
 //!
-//! Everything here is a pure state machine: bytes go in, facts come out. A connection is a
-//! [`Conn`], whatever its protocol. A protocol is a separate module ([`h1`], [`h2`]; below it
-//! [`tls`] if wanted) and a variant of `Conn`.
+//! Every connection is a pure state machine: it receives bytes and returns facts. [`Conn`] is a
+//! connection of any protocol. Each protocol is a separate module ([`h1`], [`h2`]) and a variant of
+//! `Conn`. [`tls`] is a layer below the protocol.
 //!
-//! This crate has no sockets, clocks, threads, schedules or histograms. It reads no file, never
-//! asks for the time and never blocks. So the same bytes always give the same result, however they
-//! are split. (TLS draws random numbers, and its library asks for the date when it verifies a
-//! certificate.)
+//! This crate has no sockets, clocks, threads, schedules or histograms. It reads no file and never
+//! blocks. So the same bytes always give the same result, however they are split. (Only TLS draws
+//! random numbers, and its library reads the date to verify a certificate.)
 
 #![forbid(unsafe_code)]
 
@@ -21,7 +20,9 @@ pub mod redirect;
 mod request;
 pub mod tls;
 
-pub use author::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
+pub use author::{
+    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+};
 pub use conn::{Conn, ReceivedBytes};
 pub use error::{EndError, ExchangeError, ProtocolError};
 pub use fact::{ExchangeNumber, Fact, Piece};

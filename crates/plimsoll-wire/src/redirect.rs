@@ -1,11 +1,12 @@
-//! The target of a redirect.
+//! Computes the target of a redirect.
 //!
-//! Only redirects within the origin are followed: another host would be another load, without
-//! permission. Not here: whether redirects are followed, and the requests themselves.
+//! Only redirects within the origin (scheme, host and port) are followed, because the user gave no
+//! permission to load another host. Not here: deciding whether redirects are followed, and sending
+//! the requests.
 
 use plimsoll_model::Origin;
 
-/// Why a redirect is not followed.
+/// The reason why a redirect is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RedirectRefusal {
     /// The redirect leads to another scheme, host or port.
@@ -15,28 +16,31 @@ pub enum RedirectRefusal {
 }
 
 impl RedirectRefusal {
-    /// The reason for the refusal in words, without secrets.
+    /// Returns the reason in words, without secrets.
     pub fn reason(self) -> &'static str {
         match self {
-            RedirectRefusal::Elsewhere => "it redirects to another origin, and plimsoll does not follow it",
-            RedirectRefusal::TooOften => "it redirects more often than the limit",
+            RedirectRefusal::Elsewhere => {
+                "the response redirects to another origin, and plimsoll does not follow this redirect"
+            }
+            RedirectRefusal::TooOften => "the response redirects more often than the limit",
         }
     }
 }
 
-/// Whether a status redirects.
+/// Returns whether an HTTP status is a redirect.
 pub fn is_redirect(status: u16) -> bool {
     matches!(status, 301 | 302 | 303 | 307 | 308)
 }
 
-/// Whether the request that follows a redirect uses GET. As is common, methods with side effects
-/// turn into GET for some statuses.
+/// Returns whether the request that follows a redirect uses GET. As in other clients, methods with
+/// side effects become GET for some statuses.
 pub fn turns_into_get(status: u16, method: &str) -> bool {
     matches!(status, 301..=303) && !matches!(method, "GET" | "HEAD")
 }
 
-/// Returns the path and query that a `Location` field of `target` at `origin` leads to.
-pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String, RedirectRefusal> {
+/// Returns the path and query to which a `Location` field redirects. `target` at `origin` is the
+/// URL of the redirected request.
+pub fn redirect_target(location: &str, target: &str, origin: &Origin) -> Result<String, RedirectRefusal> {
     let location = location.split('#').next().unwrap_or_default().trim();
     let scheme = location.find(':').filter(|at| !location[..*at].contains(['/', '?']));
     let (authority, path) = match scheme {
@@ -57,7 +61,7 @@ pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String
     let base = target.split('?').next().unwrap_or_default();
     let whole = match path.chars().next() {
         None if authority.is_some() => "/".to_owned(),
-        // An empty reference means the same target.
+        // An empty `Location` means the target of the redirected request.
         None => target.to_owned(),
         Some('/') => path.to_owned(),
         Some('?') if authority.is_some() => format!("/{path}"),
@@ -65,18 +69,18 @@ pub fn target_of(location: &str, target: &str, origin: &Origin) -> Result<String
         Some(_) => format!("{}{path}", &base[..base.rfind('/').map_or(0, |at| at + 1)]),
     };
     let (path, query) = whole.split_at(whole.find('?').unwrap_or(whole.len()));
-    let mut out = without_dots(path);
+    let mut out = resolve_dot_segments(path);
     out.push_str(query);
     Ok(encoded(&out))
 }
 
-/// Splits a URL after its scheme into host with port, and the rest.
+/// Splits the part of a URL after the scheme into the host with port, and the rest.
 fn split(rest: &str) -> (Option<&str>, &str) {
     let end = rest.find(['/', '?']).unwrap_or(rest.len());
     (Some(&rest[..end]), &rest[end..])
 }
 
-/// Whether this host and port equal those of the origin.
+/// Returns whether the host and port in `authority` equal those of the origin.
 fn is_of(authority: &str, origin: &Origin) -> bool {
     let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, rest)| rest);
     let (host, port) = match host_and_port.rsplit_once(':') {
@@ -88,7 +92,7 @@ fn is_of(authority: &str, origin: &Origin) -> bool {
 }
 
 /// Resolves the `.` and `..` segments of a path.
-fn without_dots(path: &str) -> String {
+fn resolve_dot_segments(path: &str) -> String {
     if !path.contains("/.") {
         return path.to_owned();
     }
@@ -128,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_location_leads_to_a_path_of_the_same_origin() {
+    fn a_location_gives_a_path_of_the_same_origin() {
         for (location, expect) in [
             ("/home", Some("/home")),
             ("/home?a=1#top", Some("/home?a=1")),
@@ -149,16 +153,16 @@ mod tests {
             ("//other/", None),
             ("mailto:a@b", None),
         ] {
-            let target = target_of(location, "/a/b?q=1", &origin());
+            let target = redirect_target(location, "/a/b?q=1", &origin());
             assert_eq!(target.ok().as_deref(), expect, "{location}");
         }
         let v6 = Origin { scheme: "https".into(), host: "::1".into(), port: 443 };
-        assert_eq!(target_of("https://[::1]/x", "/", &v6), Ok("/x".to_owned()));
-        assert_eq!(target_of("https://[::1]:8443/x", "/", &v6), Err(RedirectRefusal::Elsewhere));
+        assert_eq!(redirect_target("https://[::1]/x", "/", &v6), Ok("/x".to_owned()));
+        assert_eq!(redirect_target("https://[::1]:8443/x", "/", &v6), Err(RedirectRefusal::Elsewhere));
     }
 
     #[test]
-    fn methods_turn_into_get_as_in_browsers() {
+    fn redirected_methods_become_get_as_in_browsers() {
         for (status, method, expect) in
             [(302, "POST", true), (303, "PUT", true), (307, "POST", false), (308, "POST", false), (302, "HEAD", false)]
         {
@@ -169,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn any_location_leads_to_a_path_or_nowhere() {
+    fn any_location_gives_a_path_or_a_refusal() {
         const PIECES: [&str; 16] =
             ["/", "..", ".", "?", "#", ":", "//", "http:", "shop.test", "8080", "a", " ", "\u{e9}", "@", "[", "\n"];
         let mut rng = Rng::new(7);
@@ -178,7 +182,7 @@ mod tests {
         };
         for _ in 0..20_000 {
             let (location, target) = (text(9), format!("/{}", text(4)));
-            if let Ok(target) = target_of(&location, &target, &origin()) {
+            if let Ok(target) = redirect_target(&location, &target, &origin()) {
                 assert!(target.starts_with('/') && target.bytes().all(|byte| byte.is_ascii_graphic()), "{location:?}");
             }
         }

@@ -1,24 +1,24 @@
-//! A request encoded for each protocol that a connection may use, and the expectation of its
-//! response.
+//! A request that is encoded for each protocol that a connection may use, with what is expected of
+//! its response.
 
 use crate::author::Batch;
 use crate::h1::{self, CallState, Expect};
 use crate::h2::{self, H2Request};
 use std::sync::Arc;
 
-/// A request in the form that connections send.
+/// An encoded request, ready to be sent over HTTP/1.1 or HTTP/2.
 #[derive(Clone, Debug)]
 pub struct EncodedRequest {
-    /// The HTTP/1.1 bytes, with the content at the end.
+    /// The HTTP/1.1 bytes of the request, with the content at the end.
     h1: Arc<Vec<u8>>,
     body_bytes: usize,
-    /// Number of bytes after the content: the end of the chunks, if the body is chunked.
+    /// The number of bytes after the content: the end of the chunks if the body is chunked, or 0.
     after_body: usize,
-    /// The HTTP/2 form, if wanted.
+    /// The HTTP/2 form of the request; `None` if no connection uses HTTP/2.
     h2: Option<H2Head>,
     expect: Expect,
     keep_alive: bool,
-    /// For several messages, whether each is a HEAD request; otherwise empty.
+    /// For each of several messages, whether it is a HEAD request. Empty for a single message.
     heads_only: Vec<bool>,
 }
 
@@ -31,7 +31,7 @@ struct H2Head {
 }
 
 impl EncodedRequest {
-    /// Encodes a request for HTTP/1.1. Of its response only the status and the end are wanted.
+    /// Encodes a request for HTTP/1.1. The facts about its response will have no content.
     pub fn new(parts: &h1::RequestParts) -> Result<EncodedRequest, h1::RequestError> {
         let expect = Expect {
             head_request: parts.method.eq_ignore_ascii_case("HEAD"),
@@ -43,7 +43,7 @@ impl EncodedRequest {
         Ok(EncodedRequest { h1, body_bytes, after_body, h2: None, expect, keep_alive, heads_only: Vec::new() })
     }
 
-    /// Adds the HTTP/2 form, for connections that may use HTTP/2.
+    /// Adds the HTTP/2 form of the request, for connections that may use HTTP/2.
     pub fn with_h2(mut self, parts: &h1::RequestParts, is_https: bool) -> EncodedRequest {
         let mut head = Vec::new();
         h2::write(parts, is_https, &mut head);
@@ -51,29 +51,29 @@ impl EncodedRequest {
         self
     }
 
-    /// Makes the response's content part of the facts; over HTTP/2 header fields, too
-    /// ([`Conn::fields`](crate::Conn::fields)).
+    /// Sets that the facts about the response include its content. Over HTTP/2 header fields are
+    /// then available, too ([`Conn::fields`](crate::Conn::fields)).
     pub fn with_content(mut self) -> EncodedRequest {
         self.expect.content = true;
         self
     }
 
-    /// Makes each gRPC message of the content wait for another message of the response, instead of
-    /// sending all at once.
+    /// Sets that each gRPC message of the request waits for another message of the response.
+    /// Without this call all messages are sent at once.
     pub fn in_turn(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::IN_TURN);
         self
     }
 
-    /// Makes the request a gRPC call with exactly one response message. Any other number is a
-    /// failure, whatever the status.
+    /// Sets that the gRPC response must have exactly one message. A response with any other number
+    /// fails, whatever its status.
     pub fn with_one_message(mut self) -> EncodedRequest {
         self.expect.call = self.expect.call.and(CallState::ONE_MESSAGE);
         self
     }
 
-    /// Rewrites the request from `parts`, with the method and the wishes about the response of
-    /// `like`. The parts must be valid; the memory is reused.
+    /// Encodes the request again from `parts`, which must be valid. The expectations of the
+    /// response come from `like`. The memory is reused.
     pub fn rewrite(&mut self, like: &EncodedRequest, parts: &h1::RequestParts) {
         let bytes = Arc::make_mut(&mut self.h1);
         bytes.clear();
@@ -87,9 +87,9 @@ impl EncodedRequest {
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
-    /// Rewrites the request from a batch that an author wrote for HTTP/1.1. The old buffers go to
-    /// the batch for reuse. `content`: the content of the responses is wanted.
-    pub fn rewrite_as(&mut self, batch: &mut Batch, content: bool) {
+    /// Replaces the request by a batch that an author wrote for HTTP/1.1. The batch gets the old
+    /// buffers for reuse. If `content` is true, the facts about responses include their content.
+    pub fn rewrite_from_batch(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);
         self.heads_only.clear();
@@ -97,30 +97,32 @@ impl EncodedRequest {
             std::mem::swap(&mut self.heads_only, &mut batch.heads_only);
         }
         (self.h2, self.body_bytes, self.after_body) = (None, 0, 0);
-        // The server decides on keep-alive; only a single HEAD is known in advance.
+        // The server decides whether the connection is kept. Only for a single message it is known
+        // here whether it is a HEAD request.
         self.expect = Expect { head_request, content, call: CallState::NO };
     }
 
-    /// Number of messages, with a response each.
+    /// Returns the number of messages in the request. Each message has a response.
     pub fn messages(&self) -> u32 {
         self.heads_only.len().max(1) as u32
     }
 
-    /// For several messages, whether each is a HEAD request; empty for one.
+    /// Returns for each of several messages whether it is a HEAD request. Empty for a single
+    /// message.
     #[inline]
     pub(crate) fn heads_only(&self) -> &[bool] {
         &self.heads_only
     }
 
-    /// The request as HTTP/1.1 bytes.
+    /// Returns the request as HTTP/1.1 bytes.
     #[inline]
     pub fn h1(&self) -> &[u8] {
         &self.h1
     }
 
-    /// The HTTP/2 form as text for people: the fields of the head as lines as in HTTP/1.1, and the
-    /// content.
-    pub fn h2_in_lines(&self) -> Vec<u8> {
+    /// Returns the HTTP/2 form as readable text: the fields of the head as lines as in HTTP/1.1,
+    /// and the content.
+    pub fn h2_form_text(&self) -> Vec<u8> {
         let H2Request { head, body, .. } = self.h2();
         let mut lines = Vec::new();
         h2::read(head, |name, value| {
@@ -131,7 +133,7 @@ impl EncodedRequest {
         lines
     }
 
-    /// The request in its HTTP/2 form.
+    /// Returns the request in its HTTP/2 form.
     #[inline]
     pub(crate) fn h2(&self) -> H2Request<'_> {
         let end = self.h1.len() - self.after_body;
@@ -141,20 +143,20 @@ impl EncodedRequest {
         H2Request { head, body, expect: self.expect }
     }
 
-    /// The expectation of the request's response.
+    /// Returns what is expected of the response.
     #[inline]
     pub(crate) fn expect(&self) -> Expect {
         self.expect
     }
 
-    /// Whether the connection may be used again after the request.
+    /// Returns whether the connection may be used again after this request.
     #[inline]
     pub(crate) fn keep_alive(&self) -> bool {
         self.keep_alive
     }
 }
 
-/// The gRPC state of a request from its header fields.
+/// Returns the gRPC flags of a request with these header fields.
 fn called(headers: &[(String, String)]) -> CallState {
     let values = |of: &'static str| {
         headers.iter().filter(move |(name, _)| name.eq_ignore_ascii_case(of)).map(|(_, value)| value.as_str())
@@ -162,7 +164,7 @@ fn called(headers: &[(String, String)]) -> CallState {
     if !h2::is_call(headers) {
         return CallState::NO;
     }
-    // A client that names other codings can read them.
+    // A client that names other codings in its request can decode them.
     let is_usual = |coding: &str| matches!(coding.trim(), "" | "identity" | "gzip");
     let is_other = |value: &str| !value.split(',').all(is_usual);
     match values("grpc-accept-encoding").any(is_other) {

@@ -7,12 +7,12 @@ use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::terms::OutputTerms;
 use plimsoll_model::{ExperimentSpec, Trial};
 use plimsoll_report::event_lines;
-use plimsoll_study::output::print_as_it_is;
+use plimsoll_study::output::print_unescaped;
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyLoop, StudyState};
 
 /// An output of a study that writes JSON lines.
 struct EventStream {
-    /// Index of the current load, from 0.
+    /// The index of the current load, from 0.
     load: usize,
 }
 
@@ -25,7 +25,7 @@ pub fn follow<D: StudyDisplay, T>(study_loop: &mut StudyLoop<D>, output: &Output
 
 impl EventStream {
     fn begin(asked: &ExperimentSpec) -> EventStream {
-        print_as_it_is(&event_lines::begin(asked));
+        print_unescaped(&event_lines::begin(asked));
         EventStream { load: 0 }
     }
 }
@@ -33,7 +33,7 @@ impl EventStream {
 impl Output for EventStream {
     fn load_begins(&mut self, _: &Study, trial: &TrialPlan, state: &StudyState) {
         self.load = state.history.trials.len();
-        print_as_it_is(&event_lines::load_begins(self.load, &trial.tag, &trial.plan, state.history.elapsed_ns));
+        print_unescaped(&event_lines::load_begins(self.load, &trial.tag, &trial.plan, state.history.elapsed_ns));
     }
 
     fn tick(&mut self, tick: &Tick, server_cores: Option<f64>) {
@@ -44,10 +44,10 @@ impl Output for EventStream {
             Phase::Grace => "grace",
         };
         let times_ns = (tick.start_ns, tick.end_ns);
-        print_as_it_is(&event_lines::tick(self.load, phase, times_ns, tick.interval, server_cores));
+        print_unescaped(&event_lines::tick(self.load, phase, times_ns, tick.interval, server_cores));
     }
 
     fn load_ends(&mut self, study: &Study, trial: &Trial, state: &StudyState) {
-        print_as_it_is(&event_lines::load_ends(self.load, trial, study, state.history.elapsed_ns));
+        print_unescaped(&event_lines::load_ends(self.load, trial, study, state.history.elapsed_ns));
     }
 }

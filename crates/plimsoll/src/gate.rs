@@ -2,11 +2,11 @@
 //!
 //! Not here: parsing and evaluating conditions (`plimsoll-analysis`).
 
-use plimsoll_analysis::{Crossing, Summary};
+use plimsoll_analysis::{CrossedCondition, Summary};
 use plimsoll_model::failure::exit;
 use plimsoll_model::{OnInconclusive, Terms};
 
-/// The verdict of a gate. Of several conditions, the worst verdict counts.
+/// The verdict of a gate. If there are several conditions, the worst verdict counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Gate {
     /// The gate passes: no condition of `--fail-if` is true.
@@ -14,14 +14,14 @@ pub enum Gate {
     Passed,
     /// The gate is inconclusive: a condition may be true, but the measurements cannot decide.
     Undecided,
-    /// A condition is true.
+    /// The gate fails: a condition of `--fail-if` is true.
     Crossed,
 }
 
 impl Gate {
-    /// Judges the conditions that are true of one load. In a void load (generator limit or
-    /// interference) only conditions about errors decide. Also returns a note for each condition.
-    pub fn judge(crossed: &[Crossing], summary: &Summary) -> (Gate, Vec<String>) {
+    /// Returns the verdict for the conditions that are true of one load, and a note for each of
+    /// them. In a void load (generator limit or interference) only conditions about errors decide.
+    pub fn judge(crossed: &[CrossedCondition], summary: &Summary) -> (Gate, Vec<String>) {
         let void = if summary.generator.limited {
             Some("the generator was the limit")
         } else {

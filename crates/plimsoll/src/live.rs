@@ -7,9 +7,9 @@ use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// Interval of plain progress lines, where lines cannot be rewritten.
+/// The interval of plain progress lines, which are used if lines cannot be rewritten.
 const PLAIN_EVERY: Duration = Duration::from_secs(5);
-/// Smallest height of a terminal, in rows, on which several lines are rewritten.
+/// The smallest height of a terminal, in rows, on which several lines are rewritten.
 const ROWS_MIN: usize = 10;
 
 /// The progress display on standard error.
@@ -18,7 +18,7 @@ pub struct Live {
     terminal: bool,
     unicode: bool,
     quiet: bool,
-    /// Number of lines on the terminal that the next update rewrites.
+    /// The number of lines on the terminal that the next update rewrites.
     shown: usize,
     plain_last: Instant,
     /// The heading of the rows that were written last.
@@ -72,11 +72,11 @@ impl Live {
     }
 
     /// Whether permanent lines appear on the same terminal as the result.
-    pub fn lines_seen(&self) -> bool {
+    pub fn are_lines_on_result_terminal(&self) -> bool {
         self.terminal && !self.quiet && std::io::stdout().is_terminal()
     }
 
-    /// Width of the terminal in columns; `None` if lines may have any length.
+    /// Returns the width of the terminal in columns; `None` if lines may have any length.
     pub fn columns(&self) -> Option<usize> {
         self.terminal.then(|| plimsoll_sys::process::terminal_size().map_or(80, |size| size.0))
     }

@@ -1,5 +1,5 @@
-//! The program plimsoll: arguments, files, terminals and exit codes. The program connects engine,
-//! analysis and report, which do the arithmetic, protocols and layout.
+//! The program plimsoll: handles arguments, files, terminals and exit codes. Other crates do the
+//! load, the analysis and the layout of reports.
 
 #![forbid(unsafe_code)]
 
@@ -30,9 +30,9 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::shell;
 use plimsoll_report::text::wrap;
 use plimsoll_script::Dialect;
-use plimsoll_study::message::{SecretReplacements, presentable};
+use plimsoll_study::message::{SecretReplacements, terminal_message};
 use plimsoll_study::{build_keeper, output, part, pauser};
-use run_door::RunDoor;
+use run_door::RunVerbAdapter;
 use secrets::secrets_of;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     build_keeper::run_keeper_if_requested();
     part::run_part_if_requested();
     pauser::run_pauser_if_requested();
-    plimsoll_sys::process::raise_files_max();
+    plimsoll_sys::process::raise_open_files_limit();
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
     if let Some(result) = run_other_tool(std::env::args_os().collect()) {
@@ -79,8 +79,8 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
     }
     match (report_unwritten(), code) {
         (true, _) => exit::USAGE,
-        // A server that ran until it was told to end has succeeded, unless the signal was SIGHUP.
-        (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::hung_up() => exit::HUNG_UP,
+        // A server that ran until a signal asked it to end has succeeded, except after SIGHUP.
+        (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::is_terminal_closed() => exit::TERMINAL_CLOSED,
         (false, code) => code,
     }
 }
@@ -95,16 +95,16 @@ fn run_other_tool(words: Vec<OsString>) -> Option<Result<u8, Failure>> {
         _ => return None,
     };
     let words: Vec<String> = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-    // vegeta catches interrupts itself, only in the commands that finish after an interrupt.
+    // vegeta catches interrupts itself, but only in commands that go on after an interrupt.
     if name != "vegeta" {
         plimsoll_sys::signal::catch_interrupts();
     }
     Some(match name {
-        "wrk" => wrk::carry_out(&words, Dialect::Wrk, &RunDoor),
-        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2, &RunDoor),
-        "ab" => ab::carry_out(&words, &RunDoor),
-        "hey" => hey::carry_out(&words, &RunDoor),
-        _ => vegeta::carry_out(&words, &RunDoor),
+        "wrk" => wrk::carry_out(&words, Dialect::Wrk, &RunVerbAdapter),
+        "wrk2" => wrk::carry_out(&words, Dialect::Wrk2, &RunVerbAdapter),
+        "ab" => ab::carry_out(&words, &RunVerbAdapter),
+        "hey" => hey::carry_out(&words, &RunVerbAdapter),
+        _ => vegeta::carry_out(&words, &RunVerbAdapter),
     })
 }
 
@@ -115,7 +115,7 @@ fn is_other_tool(name: &str) -> bool {
 
 fn carry_out(cli: &Cli) -> Result<u8, Failure> {
     if cli.verbose {
-        return Err(Failure::usage("--verbose before a command needs --version: write it after the command"));
+        return Err(Failure::usage("--verbose before a command needs --version: write --verbose after the command"));
     }
     match &cli.command {
         Command::Agent(args) => commands::agent::run(args),
@@ -148,11 +148,11 @@ fn carry_out(cli: &Cli) -> Result<u8, Failure> {
         Command::Man(args) => commands::man::run(args),
         Command::Clean(args) => commands::clean::run(args),
         Command::Rerun(args) => commands::rerun::run(args),
-        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk, &RunDoor),
-        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2, &RunDoor),
-        Command::Vegeta(args) => vegeta::carry_out(&args.words, &RunDoor),
-        Command::Ab(args) => ab::carry_out(&args.words, &RunDoor),
-        Command::Hey(args) => hey::carry_out(&args.words, &RunDoor),
+        Command::Wrk(args) => wrk::carry_out(&args.words, Dialect::Wrk, &RunVerbAdapter),
+        Command::Wrk2(args) => wrk::carry_out(&args.words, Dialect::Wrk2, &RunVerbAdapter),
+        Command::Vegeta(args) => vegeta::carry_out(&args.words, &RunVerbAdapter),
+        Command::Ab(args) => ab::carry_out(&args.words, &RunVerbAdapter),
+        Command::Hey(args) => hey::carry_out(&args.words, &RunVerbAdapter),
         replay @ Command::Replay(_) => {
             // Logs are read first, which may take long. Until then, ^C simply ends the program.
             let asked = experiment::spec_from_command(replay)?;
@@ -190,14 +190,14 @@ fn parse_with_secrets(arguments: impl IntoIterator<Item = OsString>) -> Result<(
     Ok((cli, hidden))
 }
 
-/// Flags whose value may be left out, and their form with the default value.
+/// The flags whose value may be left out, each with its form that contains the default value.
 const VALUE_OPTIONAL: [(&str, &str); 2] = [("--pprof", "--pprof=auto"), ("--metrics", "--metrics=auto")];
 
-/// Parses the arguments. In `run --pprof URL`, the only URL is the target, and not the value of the
-/// flag before it.
+/// Parses the arguments. In `run --pprof URL`, the only URL is the target and not the value of
+/// `--pprof`.
 fn parse(arguments: Vec<OsString>) -> Result<ArgMatches, clap::Error> {
     let understood =
-        |arguments: &[OsString]| help::with_help(Cli::command(), arguments).try_get_matches_from(arguments);
+        |arguments: &[OsString]| help::parser_with_help(Cli::command(), arguments).try_get_matches_from(arguments);
     let first = match understood(&arguments) {
         Err(error) if error.kind() == clap::error::ErrorKind::MissingRequiredArgument => error,
         done => return done,
@@ -260,7 +260,7 @@ fn explain(error: &clap::Error) -> u8 {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
             match std::io::stdout().is_terminal() {
-                true => output::print_as_it_is(&text.ansi().to_string()),
+                true => output::print_unescaped(&text.ansi().to_string()),
                 false => output::print(&text.to_string()),
             }
             if report_unwritten() { exit::USAGE } else { exit::DONE }
@@ -273,7 +273,7 @@ fn explain(error: &clap::Error) -> u8 {
     }
 }
 
-/// Prints what could not be written. Returns whether anything could not.
+/// Prints an error for each output that could not be written. Returns whether there was one.
 fn report_unwritten() -> bool {
     let failures = output::failures();
     failures.iter().for_each(|sentence| _ = complain(&Failure::start(sentence.as_str())));
@@ -286,7 +286,7 @@ fn complain(failure: &Failure) -> u8 {
     let _ = writeln!(
         std::io::stderr(),
         "{}",
-        wrap(&format!("plimsoll: {}", presentable(&failure.to_string())), columns, 2)
+        wrap(&format!("plimsoll: {}", terminal_message(&failure.to_string())), columns, 2)
     );
     exit::USAGE
 }
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn values_that_may_be_left_out() {
+    fn optional_flag_values_are_parsed() {
         let auto = Some("auto");
         for (line, expect) in [
             ("run http://t/", Ok(("http://t/", None, None))),

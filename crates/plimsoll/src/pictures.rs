@@ -14,7 +14,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
     output_file::write(path, bytes).map_err(cannot)
 }
 
-/// Writes a file and notes that on standard error; `what` is added to the note.
+/// Writes a file and prints a note about it on standard error; the note contains `what`.
 pub fn write_and_note(path: &Path, bytes: &[u8], what: &str) -> Result<(), Failure> {
     write(path, bytes)?;
     note(&format!("wrote {}{what}", path.display()));

@@ -1,6 +1,6 @@
-//! Converts the flags that several commands share to plans (what is sent) and terms (on what
-//! conditions). Contradictions and invalid values are refused before anything is resolved or
-//! started. Only files with bodies, scripts and traffic are read.
+//! Converts the flags that several commands share to plans (the requests to send) and terms (all
+//! other settings). Contradictions and invalid values are refused before any host is resolved or
+//! any process is started. Only files with bodies, scripts and traffic are read.
 //!
 //! Not here: the load and the goal (each command's own), and whether machine and target fit the
 //! flags (`base`).
@@ -31,9 +31,9 @@ use plimsoll_traffic::target_url::Url;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Returns a plan with one user for each of several URLs, and their common terms. The first URL is
-/// in `request` or in its file. Probes, profiles, builds, conditions and output paths are not set
-/// yet. Also returns the load that a traffic file contains.
+/// Returns a plan with one user for each of several URLs, their common terms, and the load that a
+/// traffic file contains. The first URL is in `request` or in its traffic file. Probes, profiles,
+/// builds, conditions and output paths are not set yet.
 pub fn plans(
     request: &RequestArgs,
     more: &[String],
@@ -113,17 +113,17 @@ pub fn plans(
                 if origin.is_grpc() {
                     if script.is_some() {
                         return Err(Failure::usage(
-                            "--lua: scripts write HTTP/1.1, and gRPC needs HTTP/2; leave it out",
+                            "--lua: scripts write HTTP/1.1, and gRPC needs HTTP/2; leave --lua out",
                         ));
                     }
                     if request.method.is_some() {
                         return Err(Failure::usage(
                             "--method: the URL names the gRPC method, grpc://HOST:PORT/package.Service/Method; \
-                             leave it out",
+                             leave --method out",
                         ));
                     }
                     if follow > 0 {
-                        return Err(Failure::usage("--follow: gRPC has no redirects; leave it out"));
+                        return Err(Failure::usage("--follow: gRPC has no redirects; leave --follow out"));
                     }
                     route.label = route.request.target.trim_start_matches('/').to_owned();
                     make_call(&mut route, ok_grpc.unwrap_or_default(), request.in_turn, "--header")?;
@@ -140,7 +140,7 @@ pub fn plans(
         }
     };
     if !asked.iter().any(|(traffic, _)| traffic.origin.is_grpc()) {
-        refuse_of_call(request)?;
+        refuse_grpc_flags(request)?;
     }
     let seed = generator.seed.unwrap_or_else(fresh_seed);
     let (mut plans, mut user_info) = (Vec::new(), Vec::new());
@@ -186,8 +186,8 @@ pub fn plans(
     Ok((plans, terms, file_load))
 }
 
-/// Returns an error if a flag is given that applies only to gRPC calls.
-fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
+/// Returns an error if the user gives a flag that applies only to gRPC calls.
+fn refuse_grpc_flags(request: &RequestArgs) -> Result<(), Failure> {
     for (given, flag) in [
         (request.ok_grpc.is_some(), "--ok-grpc"),
         (request.in_turn, "--in-turn"),
@@ -196,7 +196,7 @@ fn refuse_of_call(request: &RequestArgs) -> Result<(), Failure> {
     ] {
         if given {
             return Err(Failure::usage(format!(
-                "{flag}: only gRPC has a use for it; write grpc:// or grpcs:// in the URL"
+                "{flag}: only gRPC uses this flag; write grpc:// or grpcs:// in the URL"
             )));
         }
     }
@@ -273,7 +273,7 @@ fn script(file: &str, words: &[String]) -> Result<ScriptTerms<String>, Failure> 
     Ok(ScriptTerms { file: file.to_owned(), digest, args: words.to_vec() })
 }
 
-/// Sets the protocol to HTTP/1.1, which scripts write.
+/// Sets the protocol to HTTP/1.1, because scripts write requests in HTTP/1.1.
 fn speak_http1(carriage: &mut ConnectionPlan) -> Result<(), Failure> {
     if carriage.http == HttpChoice::H2 {
         return Err(Failure::usage("--http 2 and --lua: scripts write HTTP/1.1; leave one out"));
@@ -309,7 +309,7 @@ pub fn probes(args: &ProbeArgs) -> Result<ProbesTerms<String>, Failure> {
     })
 }
 
-/// Returns the terms for watching the server on another machine; `None` without --watch.
+/// Returns the terms for measuring a server on another machine; `None` without --watch.
 pub fn watch(args: &WatchArgs) -> Result<Option<WatchTerms>, Failure> {
     let Some(place) = &args.watch else { return Ok(None) };
     flag("--watch", watched_host(place))?;
@@ -337,7 +337,7 @@ pub fn fleet(args: &FleetArgs, plan: &Plan, terms: &Terms<String>) -> Result<Opt
     Ok(Some(fleet))
 }
 
-/// Returns the verdict of a gate that cannot decide, if the user set it.
+/// Returns the verdict that the user set for a gate that cannot decide; `None` if it is not set.
 pub fn on_inconclusive(args: &InconclusiveArgs) -> Option<OnInconclusive> {
     args.on_inconclusive.as_deref().map(|word| if word == "pass" { OnInconclusive::Pass } else { OnInconclusive::Fail })
 }
@@ -380,7 +380,8 @@ fn refuse_contradictions(flags: &ConnectionArgs) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Most HTTP/2 streams of a connection that a flag may ask for; no server allows as many.
+/// The largest number of HTTP/2 streams per connection that a flag may request. No server allows
+/// as many.
 const STREAMS_MAX: u32 = 1_000_000;
 
 /// Converts the connection flags to a plan. Addresses are not resolved and certificates are not

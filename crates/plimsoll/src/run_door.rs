@@ -21,10 +21,10 @@ use plimsoll_wire::AuthorFactory;
 use std::sync::Arc;
 
 /// The command `run` of this program, as `plimsoll_compat` uses it.
-pub struct RunDoor;
+pub struct RunVerbAdapter;
 
-impl RunVerb for RunDoor {
-    /// From here on, messages hide the secrets of the parsed line.
+impl RunVerb for RunVerbAdapter {
+    /// Parses arguments of `run`. From then on, messages hide the secrets of these arguments.
     fn parse(&self, words: &[String]) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
         let refused = |error: clap::Error| Failure::usage(crate::usage_error::sentence(&Cli::command(), &error));
         let line = ["plimsoll", "run"].into_iter().chain(words.iter().map(String::as_str));
@@ -41,7 +41,7 @@ impl RunVerb for RunDoor {
 
     fn script(&self, url: &str, plan: &Plan, terms: &Terms<String>) -> Result<Option<Arc<dyn WrkScript>>, Failure> {
         let scripted = ScriptRun::of_url(Some(url), plan, terms)?;
-        Ok(scripted.map(|scripted| -> Arc<dyn WrkScript> { Arc::new(DoorScript(scripted)) }))
+        Ok(scripted.map(|scripted| -> Arc<dyn WrkScript> { Arc::new(ScriptAdapter(scripted)) }))
     }
 
     fn carry_out(
@@ -78,9 +78,9 @@ impl FinishedLoad for MeasuredRun {
 }
 
 /// A wrk script of `plimsoll_study`, as `plimsoll_compat` uses it.
-struct DoorScript(ScriptRun);
+struct ScriptAdapter(ScriptRun);
 
-impl WrkScript for DoorScript {
+impl WrkScript for ScriptAdapter {
     fn announce(&self, text: String) {
         self.0.announce(text);
     }

@@ -1,7 +1,7 @@
-//! Determines which values of the command line messages must not repeat. Every flag of every
-//! command has a class, which says how much of the value may be shown. The class follows from the
-//! flag's declaration, by the name of its value that help shows (`<URL>`). A flag whose value has
-//! an unknown name is not repeated at all.
+//! Determines which command-line values must not appear in messages. Every flag of every command
+//! has a class, which says how much of its value a message may show. The class follows from the
+//! value's name in the flag's declaration, which help shows (`<URL>`). If that name is unknown,
+//! messages never show the value.
 //!
 //! Not here: how much of each class may be shown (`plimsoll_study::value_class`), and what is
 //! recorded, which is built from parsed values (`plimsoll_model::terms`).
@@ -13,16 +13,16 @@ use plimsoll_study::value_class::ValueClass;
 use std::ffi::OsStr;
 
 /// Returns the class of a value by its name in the flag's declaration; `None` for an unknown name.
-fn class_of_value_name(name: &str) -> Option<ValueClass> {
+fn value_name_class(name: &str) -> Option<ValueClass> {
     Some(match name {
-        // Numbers, times, and combinations of these.
+        // These names stand for numbers, times, and combinations of both.
         "N" | "TIME" | "RATE" | "PERCENT" | "SHARE" | "2x" | "PID" | "N|STAGES" | "LIST" | "SET" => ValueClass::Plain,
-        // Keywords of plimsoll.
+        // These names stand for keywords of plimsoll.
         "WHAT" | "WHEN" | "HOW" | "KIND" | "TYPE" | "ORDER" | "COLUMN" | "CHART" | "FORMAT" | "SHELL" | "VERSION"
         | "METHOD" | "VERDICT" | "pass|fail" | "go|stop" | "nats" => ValueClass::Plain,
-        // Conditions and patterns.
+        // These names stand for conditions and patterns.
         "CONDITION" | "SLO" | "REGEX" | "LABEL|REGEX" | "FIELD" | "NAME=.PATH,..." => ValueClass::Plain,
-        // Names of processes, runs, branches and machines.
+        // These names stand for names of processes, runs, branches and machines.
         "NAME" | "NAME|PID" | "N|NAME,..." | "N,...|NAME=N,..." | "RUN" | "BRANCH" | "KEY=VALUE" | "PLACE" => {
             ValueClass::Plain
         }
@@ -40,17 +40,17 @@ fn class_of_value_name(name: &str) -> Option<ValueClass> {
 }
 
 /// Returns the class of an argument of a command; `None` if the class is unknown.
-pub fn class_of(command: &str, arg: &Arg) -> Option<ValueClass> {
+pub fn argument_class(command: &str, arg: &Arg) -> Option<ValueClass> {
     if !arg.get_action().takes_values() {
         return Some(ValueClass::Switch);
     }
-    // The name FILE may stand for an input, an output or a script, so these are told apart by flag.
+    // The name FILE may stand for an input, an output or a script. The flag shows which.
     match (command, arg.get_id().as_str()) {
         (_, "lua") => Some(ValueClass::Program),
         ("sweep" | "serve", "name") | (_, "output" | "dir" | "store" | "spool") => Some(ValueClass::Place),
         ("diff", "a" | "b") | ("gate", "run") => Some(ValueClass::Path),
         ("profile", "diff") => Some(ValueClass::Url),
-        _ => class_of_value_name(arg.get_value_names()?.first()?.as_str()),
+        _ => value_name_class(arg.get_value_names()?.first()?.as_str()),
     }
 }
 
@@ -74,7 +74,7 @@ pub fn secrets_of(command: &Command, matches: &ArgMatches) -> SecretReplacements
 fn hidden(command: &Command, matches: &ArgMatches) -> Vec<(String, String)> {
     let mut hidden = Vec::new();
     for arg in command.get_arguments() {
-        let class = class_of(command.get_name(), arg).unwrap_or(ValueClass::Secret);
+        let class = argument_class(command.get_name(), arg).unwrap_or(ValueClass::Secret);
         for raw in argument_values(matches, arg) {
             // The path of an existing input of `import` is shown as the user typed it.
             let is_read = (command.get_name(), arg.get_id().as_str()) == ("import", "source");

@@ -9,7 +9,7 @@ use plimsoll_analysis::study::{Study, StudyFailure, TrialPlan};
 use plimsoll_engine::{Phase, Tick};
 use plimsoll_model::{Intervention, Purpose, Trial};
 use plimsoll_report::study_status::{StudyStatus, outcome_row, profile_line, study_status};
-use plimsoll_report::{Progress, broken_text};
+use plimsoll_report::{Progress, abort_reason_text};
 use plimsoll_study::study_loop::{Output, StudyDisplay, StudyState};
 
 /// The display of a study on a terminal.
@@ -20,7 +20,7 @@ pub struct StudyScreen {
     standing: String,
     /// The description of the current load.
     status: StudyStatus,
-    /// Time in seconds from the start of the experiment to the start of the current load.
+    /// The time in seconds from the start of the experiment to the start of the current load.
     began_s: f64,
     /// Whether the load is the only one of the study, so that its phases are shown.
     alone: bool,
@@ -76,7 +76,7 @@ impl Output for StudyScreen {
         });
     }
 
-    /// Shows nothing: a search reports its result as an outcome.
+    /// Shows no line, because a search reports its result as an outcome.
     fn load_ends(&mut self, _: &Study, _: &Trial, _: &StudyState) {}
 }
 
@@ -98,7 +98,7 @@ impl StudyDisplay for StudyScreen {
     }
 
     fn broken(&self, broken: &StudyFailure) -> String {
-        broken_text(broken)
+        abort_reason_text(broken)
     }
 
     fn line(&mut self, line: &str) {

@@ -1,10 +1,10 @@
-//! Explains a parse error of the command line as one sentence with one way out. The text that clap
-//! generates quotes the arguments, which may contain a misplaced secret (`-H Authorization: abc`
-//! without quotes). So this module uses only clap's reason.
+//! Explains a parse error of the command line in one sentence that also says what to change. The
+//! text that clap generates quotes the arguments, which may contain a misplaced secret (`-H
+//! Authorization: abc` without quotes). This module therefore uses only clap's reason.
 //!
 //! Not here: values that clap accepts and `plan_from_args` refuses.
 
-use crate::secrets::class_of;
+use crate::secrets::argument_class;
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, Error, ErrorKind};
 use plimsoll_model::redact;
@@ -23,11 +23,11 @@ fn words(error: &Error, kind: ContextKind) -> Vec<String> {
 }
 
 /// Returns the name of an unknown flag, without a value that may be attached.
-fn flag_shown(given: &str) -> String {
+fn unknown_flag_name(given: &str) -> String {
     let name = given.split('=').next().unwrap_or_default();
     match name.starts_with("--") {
         true => format!("--{}", redact::word(&name[2..])),
-        // Of a short flag such as `-psecret`, only the letter is shown.
+        // For a short flag such as `-psecret`, only the letter is shown.
         false => name.chars().take(2).collect(),
     }
 }
@@ -42,7 +42,7 @@ fn is_plain(cli: &Command, written: &str) -> bool {
             let long = arg.get_long().is_some_and(|long| name == format!("--{long}"));
             let short = arg.get_short().is_some_and(|short| name == format!("-{short}"));
             if long || short {
-                match class_of(command.get_name(), arg) {
+                match argument_class(command.get_name(), arg) {
                     Some(ValueClass::Plain) => plain = true,
                     _ => return false,
                 }
@@ -54,17 +54,17 @@ fn is_plain(cli: &Command, written: &str) -> bool {
 
 /// Returns the command to which an error belongs, taken from clap's usage text (`Usage: plimsoll
 /// run [OPTIONS] ...`).
-fn command_of(cli: &Command, error: &Error) -> Option<String> {
+fn command_of_usage_error(cli: &Command, error: &Error) -> Option<String> {
     let usage = words(error, ContextKind::Usage).join(" ");
     let named = usage.split_whitespace().skip_while(|word| *word != "plimsoll").nth(1)?;
     cli.get_subcommands().find(|command| command.get_name() == named).map(|command| command.get_name().to_owned())
 }
 
-/// Returns the sentence about a parse error, with its way out.
+/// Returns the sentence about a parse error, which also says what to change.
 pub fn sentence(cli: &Command, error: &Error) -> String {
     let first = |kind| words(error, kind).into_iter().next();
     let arg = first(ContextKind::InvalidArg).unwrap_or_default();
-    let see_help = match command_of(cli, error) {
+    let see_help = match command_of_usage_error(cli, error) {
         Some(command) => format!("see plimsoll {command} --help"),
         None => "see plimsoll --help".to_owned(),
     };
@@ -74,7 +74,7 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
                 Some(suggested) => format!("{suggested} is a flag"),
                 None => see_help,
             };
-            format!("there is no flag {} here: {way_out}", flag_shown(&arg))
+            format!("unknown flag {}: {way_out}", unknown_flag_name(&arg))
         }
         // The word may be the second part of a secret that lost its quotation marks, so only its
         // length is shown.
@@ -82,11 +82,11 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
             let which = match arg.contains("://") {
                 true => format!("'{}' is", redact::url(&arg, redact::Redact::All)),
                 false => match arg.chars().count() {
-                    1 => "a word of 1 character is".to_owned(),
-                    count => format!("a word of {count} characters is"),
+                    1 => "an argument of 1 character is".to_owned(),
+                    count => format!("an argument of {count} characters is"),
                 },
             };
-            format!("{which} one too many: put a value with blanks in quotation marks, and one target at the end")
+            format!("{which} unexpected: put a value with blanks in quotation marks, and give one target at the end")
         }
         ErrorKind::InvalidSubcommand => {
             let given = first(ContextKind::InvalidSubcommand).unwrap_or_default();
@@ -97,7 +97,7 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
             format!("'{}' is no command: {way_out}", redact::word(&given))
         }
         ErrorKind::InvalidValue if words(error, ContextKind::InvalidValue).iter().all(String::is_empty) => {
-            format!("{arg}: its value is missing")
+            format!("{arg}: the value is missing")
         }
         ErrorKind::InvalidValue | ErrorKind::ValueValidation => {
             let value = first(ContextKind::InvalidValue).unwrap_or_default();
@@ -112,7 +112,7 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
         }
         ErrorKind::MissingRequiredArgument => {
             let missing = words(error, ContextKind::InvalidArg).join(", ");
-            format!("something is missing: add {missing}")
+            format!("an argument is missing: add {missing}")
         }
         ErrorKind::ArgumentConflict => {
             let other = words(error, ContextKind::PriorArg).join(", ");
@@ -124,8 +124,8 @@ pub fn sentence(cli: &Command, error: &Error) -> String {
         ErrorKind::TooFewValues | ErrorKind::WrongNumberOfValues => {
             format!("{arg}: values are missing: {see_help}")
         }
-        ErrorKind::TooManyValues => format!("{arg}: it takes no value, or fewer: leave it out"),
-        ErrorKind::NoEquals => format!("{arg}: write its value behind '='"),
+        ErrorKind::TooManyValues => format!("{arg}: too many values: leave the value out"),
+        ErrorKind::NoEquals => format!("{arg}: write the value after '='"),
         ErrorKind::InvalidUtf8 => "an argument is not UTF-8: put such bytes into a file, as in -b @FILE".to_owned(),
         ErrorKind::MissingSubcommand => format!("the command is missing: {see_help}"),
         other => format!("{other}: {see_help}"),

@@ -5,11 +5,12 @@ use crate::judge::Verdict;
 use crate::server::ServerUse;
 use plimsoll_model::{Purpose, Run};
 
-/// A trial shows the server's use at the load line if its rate is at least this share of the line.
+/// A trial shows the server's use at the load line if its rate is at least this share of the load
+/// line.
 const NEAR_LINE: f64 = 0.9;
 
 /// The server's CPU and memory at the load line. The figures come from trials that met the SLO at
-/// 90 to 100 % of the line. Without such a trial, they come from the trial with the highest
+/// 90 to 100 % of the load line. Without such a trial, they come from the trial with the highest
 /// goodput.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServerUseAtLine {
@@ -20,8 +21,8 @@ pub struct ServerUseAtLine {
 }
 
 impl ServerUseAtLine {
-    /// Computes the server's use at the line. `runs`: the runs of the search's trials, in the order
-    /// of `findings.trials`.
+    /// Computes the server's use at the load line. `runs` contains the runs of the search's trials,
+    /// in the order of `findings.trials`.
     pub fn from_findings(findings: &Findings, runs: &[&Run]) -> Result<ServerUseAtLine, String> {
         let line = findings.load_line_rps.rps;
         let trials = || findings.trials.iter().zip(runs);
@@ -58,7 +59,7 @@ impl ServerUseAtLine {
         let from = match (line > 0.0 && lowest.is_finite(), counted) {
             (false, _) => "the trial with the best goodput".to_owned(),
             (true, 1) => format!("one trial at {:.0} % of the load line", lowest / line * 100.0),
-            (true, _) => format!("{counted} trials at {:.0} to {:.0} % of the line", lowest / line * 100.0, {
+            (true, _) => format!("{counted} trials at {:.0} to {:.0} % of the load line", lowest / line * 100.0, {
                 rates.fold(0.0, f64::max) / line * 100.0
             }),
         };

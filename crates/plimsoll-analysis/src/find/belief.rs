@@ -1,22 +1,23 @@
-//! The estimate of the load line from all measurements ([`Belief`]): a distribution of the highest
-//! rate that meets the SLO in steady state.
+//! The estimate of the load line from all measurements ([`LoadLineDistribution`]): a distribution
+//! of the highest rate that meets the SLO in steady state.
 //!
-//! Two models of the server, called accounts in this file, explain the same trials. Each account is
+//! Two models of the server, called accounts in the code, explain the same trials. Each model is
 //! weighted by its likelihood.
 //!
-//! *Capacity account.* A queue whose arrival rate is below its capacity C has waiting times with an
+//! *Capacity model.* A queue whose arrival rate is below its capacity C has waiting times with an
 //! exponential tail. A request waits longer than t with probability exp(-theta t), where theta = 2
 //! (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
-//! evenly spaced ones. I_s is the dispersion of the completions. So a share a of the requests is
-//! later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t) (Kingman, 1962; exact for M/M/1).
+//! evenly spaced arrivals. I_s is the dispersion of the completions. So a share a of the requests
+//! is later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). This formula of Kingman (1962) is
+//! exact for M/M/1.
 //!
 //! C and I_s are measured while the server is saturated ([`Capacity`]). This measurement takes
-//! seconds; to count the share of late requests itself would take hours. The formula holds for
-//! heavy traffic. Its error grows as t approaches a single service time.
+//! seconds; a direct count of late requests would take hours. The formula holds for heavy traffic.
+//! Its error grows as t approaches a single service time.
 //!
-//! *Direct account.* The share of bad requests grows as some power of the rate. The line and the
-//! power are unknown, and the counts of bad requests at the tried rates determine both. This
-//! account uses the capacity in one respect only: a rate with a growing backlog is above the line.
+//! *Direct model.* The share of bad requests grows as some power of the rate. The load line and the
+//! power are unknown, and the counts of bad requests at the tried rates determine both. This model
+//! uses the capacity in one respect only: a rate with a growing backlog is above the load line.
 //!
 //! Late requests come in bunches, and one bunch counts as one observation
 //! ([`BoundEvidence::bunch_size`]). Each trial may be disturbed with a small probability, so no
@@ -31,33 +32,36 @@ use crate::slo::Slo;
 use plimsoll_model::Purpose;
 
 /// The probability that the load line lies below the lower end of its 90 % interval. A search stops
-/// when its interval is short. This choice makes tails of 5 % contain the line in 6 to 7 % of the
-/// searches. With tails of 3.75 % the figure is 5 % (`truth -- find`,
+/// when the interval is short. With this stopping rule, tails of 5 % would contain the load line in
+/// 6 to 7 % of the searches. With tails of 3.75 % the figure is 5 % (`truth -- find`,
 /// docs/explanation/coverage.md).
 pub(super) const LOW: f64 = 0.0375;
 /// The probability that the load line lies below the upper end of its 90 % interval.
 pub(super) const HIGH: f64 = 1.0 - LOW;
-/// Prior probability of the account whose capacity comes from saturated trials. An account is a
-/// model of the server.
+/// Prior probability of the model of the server whose capacity comes from saturated trials.
 const PRIOR_CAPACITY: f64 = 0.7;
-/// Prior probability of the account whose capacity comes from open trials with a growing backlog.
+/// Prior probability of the model of the server whose capacity comes from open trials with a
+/// growing backlog.
 const PRIOR_OPEN: f64 = 0.15;
-/// Prior probability of the direct account: bad requests grow as a power of the rate.
+/// Prior probability of the direct model of the server: bad requests grow as a power of the rate.
 const PRIOR_DIRECT: f64 = 0.15;
 /// Prior probability that a trial is disturbed by something that no probe observed.
 const DISTURBED_PRIOR: f64 = 0.1;
-/// The likelihood of a disturbed trial, relative to the likelihood under the account (model of the
-/// server) that explains the trial best.
+/// The likelihood of a disturbed trial, relative to the likelihood under the model of the server
+/// that explains the trial best.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
-/// Number of random draws from the distribution of the capacity account's parameters.
+/// Number of random draws of the parameters of the capacity model (one of two models of the
+/// server).
 const DRAWS: usize = 1024;
-/// The grid of the direct account: number of candidate load lines, and number of candidate powers
-/// (see [`POWER_RANGE`]).
+/// The grid of the direct model of the server: number of candidate load lines, and number of
+/// candidate powers (see [`POWER_RANGE`]).
 const GRID: (usize, usize) = (64, 24);
-/// How often the grid of the direct account is refined to the region with most of the likelihood.
+/// How often the grid of the direct model of the server is refined to the region with most of the
+/// likelihood.
 const ZOOMS: usize = 4;
-/// The range of powers in the direct account: the share of bad requests grows as this power of the
-/// rate. The lowest power is a latency that hardly depends on the rate, the highest is a cliff.
+/// The range of powers in the direct model of the server: the share of bad requests grows as this
+/// power of the rate. At the lowest power, latency hardly depends on the rate. At the highest
+/// power, latency jumps at one rate.
 const POWER_RANGE: (f64, f64) = (1.5, 400.0);
 /// Each refinement of the grid keeps the points whose log likelihood is at most this much below the
 /// maximum.
@@ -65,49 +69,53 @@ const LN_LIKELIHOOD_MARGIN: f64 = 9.0;
 /// The backlog of an open trial shows that the rate exceeds the capacity if it grows by at least
 /// this share of the arrivals.
 const BACKLOG_GROWTH_SHARE_MIN: f64 = 0.03;
-/// The growth of that backlog must also exceed this number of standard deviations.
+/// The backlog of an open trial counts as growing only if its growth exceeds this number of
+/// standard deviations.
 const BACKLOG_GROWTH_DEVIATIONS_MIN: f64 = 4.0;
 /// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial, in units
-/// of sqrt(variance). It is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for a
-/// Brownian motion B.
+/// of sqrt(variance). The value is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for
+/// a Brownian motion B.
 const EMPTY_START_RISE: f64 = 0.258;
-/// Prior probability that the server has no floor: a constant share of late (or failed) requests at
-/// every rate.
+/// Prior probability that the server has no floor. A floor is a constant share of late (or failed)
+/// requests at every rate.
 const NO_FLOOR_PRIOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
-/// The largest burst of a rejecting server: the requests that it accepts at its capacity in this
-/// time, s. The smallest burst is one request. The logarithm of the burst is the square of a
-/// uniform variable, so that half of the prior probability lies at small bursts. A search at a low
-/// rate sees too few requests to rule them out.
+/// The largest burst that a server with a rate limiter may accept at once: its capacity multiplied
+/// by this time, s. The smallest burst is one request. The logarithm of the burst is the square of
+/// a uniform variable, so that half of the prior probability lies at small bursts. A search at a
+/// low rate sees too few requests to rule them out.
 const BURST_S_MAX: f64 = 10.0;
-/// The relative error of a rejecting server's room, from comparisons with simulated token buckets
-/// of 2 to 40 tokens: 10 % between the load line and the capacity.
+/// The relative error of the number of requests that may wait at a rejecting server (see
+/// [`rejected_share`]). This value of 10 % holds between the load line and the capacity. It comes
+/// from comparisons with simulated token buckets of 2 to 40 tokens.
 const FORMULA_ERROR_ROOM: f64 = 0.1;
-/// At low loads a room counts less than near the capacity: by this share for each unit of the
-/// logarithm of the headroom. From simulated token buckets of 2 to 40 tokens, random arrivals.
+/// At low loads, the number of requests that may wait counts less than near the capacity. The
+/// reduction is this share for each unit of the logarithm of the headroom. The value comes from
+/// simulated token buckets of 2 to 40 tokens with random arrivals.
 const ROOM_LOW_LOAD: f64 = 0.12;
-/// Rejections in steady state come in groups of this size.
-const REJECTED_TOGETHER: f64 = 2.0;
-/// A rejecting server is not loaded below its capacity divided by this.
+/// The number of rejections that occur together at a rejecting server in steady state.
+const REJECTION_GROUP_SIZE: f64 = 2.0;
+/// The largest headroom (capacity divided by the arrival rate) in the model of a rejecting server.
 const HEADROOM_MAX: f64 = 1e3;
 /// The lowest allowed share of bad requests. A bound without allowed violations counts as one in a
 /// million, because no test proves a share of 0.
 const SHARE_MIN: f64 = 1e-6;
-/// The expected number of late requests in one excursion of the queue is multiplied by this.
-/// Excursions of exponential length double the number, and excursions that return soon double it
-/// again.
-const BUNCH_SIZE_FACTOR: f64 = 4.0;
-/// An account (model of the server) with a smaller share of the weight than this counts as refuted.
+/// The expected number of late requests in one excursion of the queue (one period with a long
+/// queue) is multiplied by this. Excursions of exponential length double the number, and excursions
+/// that return soon double it again.
+const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
+/// A model of the server with a smaller share of the weight than this counts as refuted.
 const REFUTED_WEIGHT: f64 = 0.03;
 /// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
-/// logarithm). From comparisons with the exact formulas of M/D/1 and M/M/8.
+/// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
 const FORMULA_ERROR: f64 = 0.03;
-/// The part of that relative error that grows with the ratio of the service time to 1 / theta.
+/// The part of the heavy-traffic formula's relative error that grows with the ratio of the service
+/// time to 1 / theta.
 const FORMULA_ERROR_NEAR: f64 = 0.25;
 
-/// The figures of an open-loop trial that the accounts (models of the server) must explain.
+/// The figures of an open-loop trial that the models of the server must explain.
 #[derive(Debug, Clone)]
 struct OpenTrial {
     rate: f64,
@@ -121,17 +129,17 @@ struct OpenTrial {
 
 /// A probability distribution of the load line.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Belief {
+pub(super) struct LoadLineDistribution {
     /// Possible rates of the load line, 1/s, with their weights, in ascending order of the rate.
     draws: Vec<(f64, f64)>,
-    /// The rate of a trial that would decide between the accounts, 1/s. `None` unless several
-    /// accounts have a large weight and their lines differ.
+    /// The rate of a trial that would decide between the models of the server, 1/s. The value is
+    /// `None` unless several models have a large weight and their load lines differ.
     pub decisive_rate_rps: Option<f64>,
     /// Share of the variance of the load line that comes from the error of the capacity, 0..=1.
     pub capacity_variance_share: f64,
 }
 
-/// The data that an account needs to compute its distribution of the load line.
+/// The data that a model of the server needs to compute its distribution of the load line.
 struct AccountTerms<'a> {
     sights: &'a [OpenTrial],
     arrivals_dispersion: f64,
@@ -140,21 +148,21 @@ struct AccountTerms<'a> {
     rejects: bool,
     /// Latency bounds of the SLO: time in s, and the share of requests that may exceed the time.
     bounds: Vec<(f64, f64)>,
-    /// The share of requests that may fail.
+    /// The share of requests that may fail under the SLO, 0..=1.
     failed_share: f64,
 }
 
-impl Belief {
-    /// Computes the distribution of the load line from these trials. `arrivals_dispersion`: 1 for
-    /// random arrivals, 0 for evenly spaced ones. `service_s`: mean service time of a single user,
-    /// s.
+impl LoadLineDistribution {
+    /// Computes the distribution of the load line from these trials. `arrivals_dispersion` is 1 for
+    /// random arrivals, 0 for evenly spaced arrivals. `service_s` is the mean service time of a
+    /// single user, s.
     pub(super) fn new(
         history: &[TrialOutcome],
         capacity: Option<&Capacity>,
         slo: &Slo,
         arrivals_dispersion: f64,
         service_s: f64,
-    ) -> Belief {
+    ) -> LoadLineDistribution {
         let sights = open_trials(history);
         let mut bounds: Vec<(f64, f64)> = Vec::new();
         for allowance in slo.allowances() {
@@ -162,8 +170,8 @@ impl Belief {
             bounds.extend(bound.filter(|bound| !bounds.contains(bound)));
         }
         let rejects = capacity.is_some_and(|capacity| capacity.rejects);
-        // A server that rejects requests keeps its queue short. Its overloads show which latency
-        // bounds the queue can exceed.
+        // A server that rejects requests keeps its queue short. The trials in which it rejected
+        // requests show which latency bounds the queue can exceed.
         let overloads = history.iter().filter(|trial| is_rejecting_overload(trial));
         let slowest_s = overloads.map(|trial| trial.p99_ns as f64 / 1e9).fold(0.0, f64::max);
         bounds.retain(|(bound_s, _)| slowest_s <= 0.0 || *bound_s < slowest_s);
@@ -187,13 +195,13 @@ impl Belief {
             };
             let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
             let (evidence, draws) = terms.capacity_account(rps, error_rps, &own);
-            // The centre of this prior comes from the same trials that the account explains. The
+            // The centre of this prior comes from the same trials that the model explains. The
             // penalty for that choice is the ratio of the error to 10 % of the rate.
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
             accounts.push((PRIOR_OPEN.ln() + evidence + occam, draws));
         }
-        // Trials with an exhausted burst reject more than in steady state. Only the capacity
-        // account of a rejecting server knows that.
+        // Trials with an exhausted burst reject more than in steady state. Only the capacity model
+        // of a rejecting server describes this effect.
         let direct = !rejects || accounts.is_empty();
         if direct {
             let (evidence, draws) = terms.direct(capacity);
@@ -203,14 +211,18 @@ impl Belief {
         let weights: Vec<f64> = accounts.iter().map(|account| (account.0 - best).exp()).collect();
         let sum: f64 = weights.iter().sum();
         let direct = if direct { weights.last().copied().unwrap_or(0.0) / sum } else { 0.0 };
-        let contested = contested(&weights, &accounts);
+        let disputed_rate = disputed_rate(&weights, &accounts);
         let mut draws: Vec<(f64, f64)> = Vec::new();
         for (weight, (_, account)) in weights.iter().zip(&accounts) {
             draws.extend(account.iter().map(|(rate, own)| (*rate, own * weight / sum)));
         }
         draws.retain(|draw| draw.0.is_finite() && draw.1 > 0.0);
         draws.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Belief { draws, decisive_rate_rps: contested, capacity_variance_share: from_capacity * (1.0 - direct) }
+        LoadLineDistribution {
+            draws,
+            decisive_rate_rps: disputed_rate,
+            capacity_variance_share: from_capacity * (1.0 - direct),
+        }
     }
 
     /// Returns the rate, 1/s, that the load line is below with probability `p`. Returns 0 if
@@ -246,14 +258,15 @@ impl Capacity {
     };
 }
 
-/// Returns the median of the account with the highest load line, if the accounts disagree. They
-/// disagree if the interval of another account with a large weight lies wholly below.
-fn contested(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64> {
+/// Returns the median of the model of the server with the highest load line, if the models
+/// disagree. Models disagree if the 90 % interval of another model with a large weight lies wholly
+/// below this interval.
+fn disputed_rate(weights: &[f64], accounts: &[(f64, Vec<(f64, f64)>)]) -> Option<f64> {
     let sum: f64 = weights.iter().sum();
     let of = |draws: &Vec<(f64, f64)>| {
         let mut draws = draws.clone();
         draws.sort_by(|a, b| a.0.total_cmp(&b.0));
-        let belief = Belief { draws, ..Belief::default() };
+        let belief = LoadLineDistribution { draws, ..LoadLineDistribution::default() };
         [LOW, 0.5, HIGH].map(|p| belief.quantile(p))
     };
     let strong = weights.iter().zip(accounts).filter(|(weight, _)| **weight > REFUTED_WEIGHT * sum);
@@ -323,37 +336,38 @@ fn open_capacity(sights: &[OpenTrial], capacity: Option<&Capacity>, arrivals_dis
     Some((mean, (1.0 / weights + spread / found.len() as f64).sqrt()))
 }
 
-/// Returns the share of requests that a server rejects, 0..1. `headroom`: capacity divided by the
-/// arrival rate. `room`: number of requests that may wait, or tokens of a rate limiter.
+/// Returns the share of requests that a server rejects, 0..1. `headroom` is the capacity divided by
+/// the arrival rate. `room` is the number of requests that may wait, or tokens of a rate limiter.
 ///
-/// Formula of M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K / (1 - rho^(K+1)). For
-/// other arrivals and services K is 2 `room` / (I_a + I_s), as in heavy traffic (Kingman, 1962).
+/// The formula is that of the queue M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K
+/// / (1 - rho^(K+1)). For other arrivals and services K is 2 `room` / (I_a + I_s), as in heavy
+/// traffic (Kingman, 1962).
 fn rejected_share(headroom: f64, room: f64) -> f64 {
     let ln = headroom.max(1e-9).ln();
     let (spare, power) = (headroom - 1.0, room * ln * (1.0 - ROOM_LOW_LOAD * ln).max(0.5));
     if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
 }
 
-/// A server that rejects requests, under one assumption about its parameters.
+/// One assumption about the parameters of a server that rejects surplus requests.
 struct Rejecting {
-    /// Capacity, 1/s.
+    /// Capacity of the server, 1/s.
     capacity: f64,
     /// Sum of the dispersions of arrivals and completions.
     both: f64,
-    /// The room as in [`rejected_share`].
+    /// The number of requests that may wait, or tokens of a rate limiter, as in [`rejected_share`].
     room: f64,
     /// The number of requests that a server accepts at once after a pause.
     burst: f64,
 }
 
 impl Rejecting {
-    /// Returns the expected share of rejected requests in a trial, and how many of them make one
-    /// independent observation.
+    /// Returns the expected share of rejected requests in a trial, and how many of these requests
+    /// make one independent observation.
     ///
-    /// A trial begins with an exhausted burst. Until the burst is whole again, the rejections are
-    /// the highest excess of arrivals over the capacity: the maximum of a Brownian motion with
-    /// drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002). After that their share is
-    /// the steady one.
+    /// If the burst is exhausted when the trial begins, the number of rejections is at first the
+    /// highest excess of arrivals over the capacity. This excess is the maximum of a Brownian
+    /// motion with drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002). Later the
+    /// share of rejections is that of the steady state.
     fn share_and_bunch(&self, sight: &OpenTrial) -> (f64, f64) {
         let requests = (sight.rate * sight.seconds).max(1.0);
         let steady = rejected_share(self.capacity / sight.rate, self.room);
@@ -363,18 +377,18 @@ impl Rejecting {
         let rejected = if sight.primed {
             first.max(steady * requests)
         } else {
-            // The burst was whole at the beginning. It takes a time to use it up: the time in which
-            // the arrivals deviate from their mean by the burst.
+            // The burst was whole at the beginning. The arrivals use up the burst within the time
+            // in which they deviate from their mean by the burst.
             let used_up = (deviation / self.burst).powi(2).min(1.0);
             (first - self.burst).max(steady * requests * used_up)
         };
-        let bunch = first.min(deviation * deviation / first.max(1.0)).max(REJECTED_TOGETHER);
+        let bunch = first.min(deviation * deviation / first.max(1.0)).max(REJECTION_GROUP_SIZE);
         ((rejected / requests).clamp(1e-5, 1.0 - 1e-9), bunch)
     }
 }
 
-/// Returns the mean of the maximum of a Brownian motion that starts at 0. `drift`: its mean at the
-/// end; `deviation`: its standard deviation at the end.
+/// Returns the mean of the maximum of a Brownian motion that starts at 0. `drift` is the mean of
+/// the motion at the end, and `deviation` its standard deviation.
 fn maximum_mean(drift: f64, deviation: f64) -> f64 {
     let m = drift / deviation;
     if m.abs() < 1e-6 {
@@ -385,8 +399,9 @@ fn maximum_mean(drift: f64, deviation: f64) -> f64 {
 }
 
 /// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
-/// rejects the share `share` of the requests. `room`: as in [`rejected_share`].
-fn headroom_for(share: f64, room: f64) -> f64 {
+/// rejects the share `share` of the requests. `room` is the number of requests that may wait, as in
+/// [`rejected_share`].
+fn rejection_headroom(share: f64, room: f64) -> f64 {
     let (mut low, mut high) = (1.0, HEADROOM_MAX);
     for _ in 0..40 {
         let middle: f64 = (low * high).sqrt();
@@ -401,8 +416,8 @@ fn ln_t(z: f64) -> f64 {
     -2.5 * (1.0 + z * z / 4.0).ln()
 }
 
-/// Returns the log likelihood of a share `q` of bad requests, minus that of the observed share.
-/// `bunch`: number of bad requests that make one independent observation.
+/// Returns the log likelihood of a share `q` of bad requests, minus the log likelihood of the
+/// observed share. `bunch` is the number of bad requests that make one independent observation.
 fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
     let ln = |q: f64| {
@@ -413,7 +428,7 @@ fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
 }
 
 /// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
-fn with_chance_of_disturbance(ln_likelihood: f64) -> f64 {
+fn with_disturbance_probability(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED_PRIOR) * ln_likelihood.exp() + DISTURBED_PRIOR * DISTURBED_LIKELIHOOD).ln()
 }
 
@@ -455,8 +470,8 @@ impl AccountTerms<'_> {
         ln_t((sight.growth - drift - rise) / deviation)
     }
 
-    /// Computes the capacity account: the log of its mean likelihood, and the load lines of its
-    /// draws with their weights.
+    /// Evaluates the capacity model of the server: the log of its mean likelihood, and the load
+    /// lines of its draws with their weights.
     fn capacity_account(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
@@ -469,8 +484,8 @@ impl AccountTerms<'_> {
             let dispersion = of.dispersion / cube.max(0.2).powi(3);
             let both = (self.arrivals_dispersion + dispersion).max(1e-3);
             let (error, place) = (normal_quantile(quasirandom_coordinate(at, 2)), quasirandom_coordinate(at, 3));
-            // theta / (C - rate): how fast waiting times decay for each request/s of headroom. The
-            // second value is the part of the bound `t` that is left for waiting.
+            // The first value is theta / (C - rate): the decay of waiting times for each request/s
+            // of headroom. The second value is the part of the bound `t` that is left for waiting.
             let kappa = |t: f64, a: f64| {
                 let near = (1.0 / a).ln() / t * self.service_s;
                 let off = (error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
@@ -488,13 +503,14 @@ impl AccountTerms<'_> {
                     }
                 });
             // A server that rejects requests has room for a burst of unknown size: one request, or
-            // many. Its failures follow from that size, and not from a constant share.
+            // many. The share of rejected requests follows from the size of the burst, and is not
+            // constant.
             let burst = (BURST_S_MAX * capacity.max(1.0)).powf(quasirandom_coordinate(at, 5).powi(2));
             let room_for = 2.0 * burst / both * (error * FORMULA_ERROR_ROOM).exp();
             let failed_floor = if self.rejects { 0.0 } else { failed_floor };
             let mut line = capacity;
             if self.rejects {
-                line = line.min(capacity / headroom_for(self.failed_share, room_for));
+                line = line.min(capacity / rejection_headroom(self.failed_share, room_for));
             }
             for (t, a) in &self.bounds {
                 let floor = late_floor * *a;
@@ -529,15 +545,16 @@ impl AccountTerms<'_> {
                             let drift = (sight.rate - capacity) * half_s;
                             let far = (capacity * left - drift) / (both * capacity * half_s).sqrt();
                             let reached = (2.0 * upper_tail(far)).min(1.0);
-                            // Above the capacity, requests are late from the time on at which the
-                            // backlog is long enough.
+                            // Above the capacity, requests are late as soon as the backlog is long
+                            // enough.
                             let late_from_s = if beyond > 0.0 { left / beyond } else { f64::INFINITY };
                             let late = (1.0 - late_from_s / sight.seconds).max(0.0);
                             let queued = if room > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
                             // The mean number of late requests in one excursion of the queue beyond
                             // the bound is rate / (theta (1 - rho)). Excursions vary in length and
-                            // come in groups, hence the factor BUNCH_SIZE_FACTOR.
-                            let bunch = BUNCH_SIZE_FACTOR * sight.rate * capacity / (kappa * room * room).max(1e-9);
+                            // come in groups, hence the factor LATE_GROUP_SIZE_FACTOR.
+                            let bunch =
+                                LATE_GROUP_SIZE_FACTOR * sight.rate * capacity / (kappa * room * room).max(1e-9);
                             (floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size))
                         }
                     };
@@ -545,15 +562,15 @@ impl AccountTerms<'_> {
                     let bunch = bunch.clamp(1.0, scheduled.max(1.0));
                     worst = worst.min(ln_share(q, scheduled, bound.bad as f64, bunch));
                 }
-                ln += with_chance_of_disturbance(growth + worst);
+                ln += with_disturbance_probability(growth + worst);
             }
             logs.push((line, ln));
         }
         normalise_weights(logs, DRAWS as f64)
     }
 
-    /// Returns the index of the SLO bound that the trials violated most. The direct account models
-    /// only this bound.
+    /// Returns the index of the SLO bound that the trials violated most. The direct model of the
+    /// server uses only this bound.
     fn most_violated_bound(&self) -> usize {
         let bounds = self.sights.iter().map(|sight| sight.bounds.len()).max().unwrap_or(0);
         let excess = |at: usize| -> f64 {
@@ -568,12 +585,13 @@ impl AccountTerms<'_> {
         (0..bounds).max_by(|a, b| excess(*a).total_cmp(&excess(*b))).unwrap_or(0)
     }
 
-    /// Computes the direct account: the log of its mean likelihood over all lines and powers, and
-    /// the load lines of the grid with their weights.
+    /// Evaluates the direct model of the server: the log of its mean likelihood over all load lines
+    /// and powers. Also returns the load lines of the grid with their weights.
     fn direct(&self, capacity: Option<&Capacity>) -> (f64, Vec<(f64, f64)>) {
         let rates = || self.sights.iter().map(|sight| sight.rate);
         let known = capacity.map(|it| it.rps);
-        // No load line is above the capacity, unless trials above the measured capacity kept up.
+        // The load line is not above the measured capacity, unless the server kept up in trials
+        // above this capacity.
         let met = self
             .sights
             .iter()
@@ -595,17 +613,17 @@ impl AccountTerms<'_> {
         let ln_likelihood = |line: f64, power: f64| {
             let mut ln = 0.0;
             for sight in self.sights {
-                // If the assumed line is above the measured capacity, the line also counts as the
-                // capacity.
+                // If the assumed load line is above the measured capacity, this load line also
+                // counts as the capacity.
                 let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
                 let Some(bound) = sight.bounds.get(at) else {
-                    ln += with_chance_of_disturbance(growth);
+                    ln += with_disturbance_probability(growth);
                     continue;
                 };
                 let q = (bound.share.max(SHARE_MIN) * (sight.rate / line).powf(power)).min(0.999);
                 let scheduled = bound.scheduled as f64;
                 let bunch = bunch.clamp(1.0, scheduled.max(1.0));
-                ln += with_chance_of_disturbance(growth + ln_share(q, scheduled, bound.bad as f64, bunch));
+                ln += with_disturbance_probability(growth + ln_share(q, scheduled, bound.bad as f64, bunch));
             }
             ln
         };

@@ -3,9 +3,9 @@
 //!
 //! Completions of a saturated server resemble a renewal process. Their number in time T has mean C
 //! T and variance I C T. C is the capacity. I is the index of dispersion of the completions: 1 for
-//! exponential service times, 0 for constant ones. So N completions give C with a relative error of
-//! sqrt(I / N). If the process or machine changes, trials differ by more than this error. That
-//! variation between trials is added to the error.
+//! exponential service times, 0 for constant service times. So N completions give C with a relative
+//! error of sqrt(I / N). If the process or machine changes, trials differ by more than this error.
+//! That variation between trials is added to the error.
 //!
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
@@ -44,9 +44,9 @@ const USUAL_VARIATION: f64 = 0.01;
 /// The minimum standard error of a capacity, as a share of the capacity. In each trial, plimsoll
 /// sees the last completion of a window up to 1 ms late, so more trials do not reduce this error.
 const ERROR_SHARE_MIN: f64 = 0.0005;
-/// In an overload, a server that rejects requests rejects at least this share of them. At a smaller
-/// share the load may be below the capacity, because random arrivals come in bursts.
-const REJECTED_MANY: f64 = 0.3;
+/// In an overload, a server that rejects requests rejects at least this share of all requests. At a
+/// smaller share the load may be below the capacity, because random arrivals come in bursts.
+const OVERLOAD_REJECTED_SHARE_MIN: f64 = 0.3;
 /// Number of grid points over possible capacities.
 const GRID: usize = 801;
 /// The grid of capacities extends beyond the trials' rates by this number of standard errors of
@@ -62,7 +62,7 @@ pub struct Capacity {
     pub rps: f64,
     /// Standard error of `rps`, 1/s.
     pub error_rps: f64,
-    /// Index of dispersion of the completions (variance divided by mean of their counts). It
+    /// Index of dispersion of the completions (variance divided by mean of their counts). The index
     /// includes the variation between trials.
     pub dispersion: f64,
     /// Number of time intervals from which `dispersion` is computed.
@@ -88,9 +88,9 @@ struct SaturatedTrial {
 }
 
 impl SaturatedTrial {
-    /// Returns the likelihoods of the trial's rate if the capacity is `rps`: of an undisturbed
-    /// trial, and of a disturbed one. Each is multiplied by its prior probability. `extra`:
-    /// variance between trials.
+    /// Returns two likelihoods of the trial's rate if the capacity is `rps`: for an undisturbed
+    /// trial, and for a disturbed trial. Each likelihood is multiplied by its prior probability.
+    /// `extra` is the variance between trials.
     fn likelihoods(&self, rps: f64, extra: f64) -> (f64, f64) {
         let error = (self.error_rps.powi(2) + extra).sqrt();
         let z = |at: f64| (self.rps - at) / error;
@@ -106,14 +106,14 @@ impl SaturatedTrial {
 
 impl Capacity {
     /// Computes the capacity from the saturated trials of a search; `None` without a valid
-    /// saturated trial. If probes observed interference in at least half of the trials, the
-    /// capacity is that of the disturbed machine. `service_s`: mean service time of a single user,
-    /// s.
+    /// saturated trial. If probes observed interference in at least half of the trials, the result
+    /// is the capacity of the disturbed machine. `service_s` is the mean service time of a single
+    /// user, s.
     pub(super) fn new(history: &[TrialOutcome], service_s: f64) -> Option<Capacity> {
         let found: Vec<(Saturation, bool)> = history.iter().filter_map(saturated_block).collect();
         let mut capacity = Capacity::pool(&found)?;
-        // Constant service may keep all workers in step. Then a window contains up to one request
-        // per worker more or less, equally in each trial.
+        // Constant service times may synchronise all workers. Then a window contains up to one
+        // request per worker more or less, equally in each trial.
         let in_step = (1.0 - capacity.dispersion).clamp(0.0, 1.0);
         let each_s = capacity.seconds / found.len() as f64;
         let edge_rps = in_step * capacity.rps * service_s / each_s / 3f64.sqrt();
@@ -124,8 +124,8 @@ impl Capacity {
         Some(capacity)
     }
 
-    /// Computes the capacity from all trials together. `found`: the saturation of each trial, and
-    /// whether probes observed interference.
+    /// Computes the capacity from all trials together. `found` contains the saturation of each
+    /// trial, and whether probes observed interference.
     fn pool(found: &[(Saturation, bool)]) -> Option<Capacity> {
         let seen = found.iter().filter(|it| it.1).count();
         let usual = seen * 2 >= found.len();
@@ -144,8 +144,8 @@ impl Capacity {
             };
             found.iter().map(block).collect()
         };
-        // The median is the first estimate, because disturbed trials are slower and also more
-        // bunched.
+        // The median is the first estimate, because completions in disturbed trials are slower and
+        // come in larger bunches.
         let mut dispersions: Vec<f64> =
             found.iter().filter(|(it, _)| it.completed >= COMPLETED_MIN).map(|(it, _)| it.dispersion).collect();
         dispersions.sort_by(f64::total_cmp);
@@ -212,16 +212,16 @@ fn saturated_block(trial: &TrialOutcome) -> Option<(Saturation, bool)> {
     Some((found?, trial.interference.disturbed))
 }
 
-/// Returns whether the server rejected a large share of a closed load. Its goodput is then its
-/// capacity, although no request waits, and also if the generator was at its limit: a rejection
-/// takes no time.
+/// Returns whether the server rejected a large share of a closed load. Then the goodput of the load
+/// is the server's capacity, although no request waits. This also holds if the generator was at its
+/// limit, because a rejection takes no time.
 pub(super) fn is_rejecting_overload(trial: &TrialOutcome) -> bool {
     let closed = matches!(trial.purpose, Purpose::Peak | Purpose::Saturate);
-    closed && trial.evidence.rejecting && trial.success_rate < 1.0 - REJECTED_MANY
+    closed && trial.evidence.rejecting && trial.success_rate < 1.0 - OVERLOAD_REJECTED_SHARE_MIN
 }
 
-/// Returns whether the limit of the generator hides the server's capacity. It does not while the
-/// server rejects most requests.
+/// Returns whether the limit of the generator hides the server's capacity. While the server rejects
+/// most requests, the limit hides nothing.
 pub(super) fn is_generator_limited(trial: &TrialOutcome) -> bool {
     limited(trial) && !is_rejecting_overload(trial)
 }
@@ -242,7 +242,7 @@ fn variance_between_trials(blocks: &[SaturatedTrial]) -> f64 {
 }
 
 /// Returns the mean and the standard deviation of the capacity, 1/s, given these trials. Each trial
-/// may be disturbed. `between`: variance between trials.
+/// may be disturbed. `between` is the variance between trials.
 fn posterior(blocks: &[SaturatedTrial], between: f64) -> Option<(f64, f64)> {
     let rates = || blocks.iter().map(|block| block.rps);
     let error = blocks.iter().map(|block| (block.error_rps.powi(2) + between).sqrt()).fold(0.0, f64::max);
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn capacity_and_error_follow_from_completions() {
+    fn capacity_and_error_are_estimated_from_completions() {
         let check = |rates: &[f64], dispersion: f64, expect: (f64, f64, usize)| {
             let found: Vec<(Saturation, bool)> =
                 rates.iter().map(|rps| (saturation(*rps, 2.0, dispersion), false)).collect();

@@ -1,8 +1,8 @@
-//! Whether a trial broke the SLO by more than chance would, at a rate that meets the SLO. The
-//! answer is evidence that confirms a load line ([`confirmed`]) or contradicts it
-//! ([`breaks_beyond_chance`]).
+//! Decides whether a trial broke the SLO by more than chance would, at a rate that meets the SLO.
+//! The answer is evidence that confirms a load line ([`confirmed`]) or contradicts a load line
+//! ([`breaks_slo_beyond_noise`]).
 //!
-//! Not here: the estimate of the line ([`super::belief`]).
+//! Not here: the estimate of the load line ([`super::belief`]).
 
 use super::capacity::Capacity;
 use super::search_state::SearchState;
@@ -23,7 +23,7 @@ const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
 /// stalls, only trials of sufficient length count.
 pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = backlog_dispersion(known, capacity);
-    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.needed_confirm_ns());
+    let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
     let near = confirms.filter(|trial| trial.offered_rps().is_some_and(|rate| rate >= CONFIRMING_RATE_SHARE_MIN * low));
     let whole = near.filter(|trial| trial.planned_ns >= long_ns / 5 * 4 && !limited(trial));
@@ -33,31 +33,31 @@ pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f
 }
 
 /// Returns whether the rate of a confirming trial is at most 2 % above `low`. Only such a trial can
-/// contradict the line.
+/// contradict the load line.
 pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
 }
 
-/// Returns the sum of the dispersions of arrivals and completions. A backlog varies with it.
+/// Returns the sum of the dispersions of arrivals and completions, with which a backlog varies.
 pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)
 }
 
 /// Returns whether a load after the search broke the SLO by more than chance. A disturbed load also
-/// counts: the rate was not sustained, even if the server was not the reason. `dispersion`: from
-/// [`backlog_dispersion`] of the search.
-pub(super) fn breaks_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    trial.verdict != Verdict::Pass && !limited(trial) && !within_chance(trial, dispersion)
+/// counts: the rate was not sustained, even if the server was not the reason. `dispersion` comes
+/// from [`backlog_dispersion`] of the search.
+pub(super) fn breaks_slo_beyond_noise(trial: &TrialOutcome, dispersion: f64) -> bool {
+    trial.verdict != Verdict::Pass && !limited(trial) && !is_explained_by_chance(trial, dispersion)
 }
 
 /// Returns whether chance explains that a valid trial broke the SLO, at a rate that meets the SLO.
 pub(super) fn is_within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
-    !trial.stopped && trial.verdict != Verdict::Void && within_chance(trial, dispersion)
+    !trial.stopped && trial.verdict != Verdict::Void && is_explained_by_chance(trial, dispersion)
 }
 
 /// Returns whether chance explains the bad requests and the backlog of a trial, if the trial's rate
 /// meets the SLO. Late and failed requests are bad.
-fn within_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
+fn is_explained_by_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
     let walk = (dispersion * trial.evidence.scheduled as f64 / 2.0).sqrt();
     trial.evidence.bounds.iter().all(is_allowed) && trial.evidence.growth_requests <= CHANCE_DEVIATIONS * walk + 1.0
 }
@@ -69,7 +69,7 @@ fn is_allowed(bound: &BoundEvidence) -> bool {
 }
 
 /// Returns whether chance explains the bad requests of several trials together.
-pub(super) fn all_within_chance(trials: &[&TrialOutcome]) -> bool {
+pub(super) fn are_explained_by_chance(trials: &[&TrialOutcome]) -> bool {
     let bounds = trials.iter().map(|trial| trial.evidence.bounds.len()).min().unwrap_or(0);
     (0..bounds).all(|at| {
         let each = || trials.iter().map(|trial| &trial.evidence.bounds[at]);

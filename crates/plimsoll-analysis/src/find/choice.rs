@@ -1,11 +1,11 @@
 //! The choice of the next trial of a search ([`LoadChoice`]). The search begins with closed loads
 //! of more and more users. Saturated loads then show the capacity, and open loads try rates near
-//! the probable load line. The last load confirms the line.
+//! the probable load line. The last load confirms the load line.
 
 use super::belief::{HIGH, LOW};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
 use super::chance::{backlog_dispersion, confirmed, is_at_most, is_within_chance};
-use super::era::Era;
+use super::era::PresentCapacityTrials;
 use super::line_estimate::LineEstimate;
 use super::pace::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::peak;
@@ -26,8 +26,8 @@ const FIRST_LOAD_FACTOR: u64 = 4;
 /// After this number of consecutive trials near the load line that exceeded plimsoll's capacity,
 /// the search stops: the generator is the limit.
 const VOIDS_MAX: usize = 3;
-/// The search stops if the line is confirmed and the upper end of its 90 % interval is at most this
-/// multiple of the lower end.
+/// The search stops if the load line is confirmed and its 90 % interval is narrow. The upper end of
+/// the interval is then at most this multiple of the lower end.
 const WIDTH_GOAL: f64 = 1.02;
 /// A saturated trial has this multiple of the users at the peak.
 const SATURATING_FACTOR: u64 = 4;
@@ -35,7 +35,7 @@ const SATURATING_FACTOR: u64 = 4;
 const SATURATING_USERS_MIN: u64 = 8;
 /// The number of saturated trials before the trials near the load line.
 const SATURATED_FIRST: usize = 6;
-/// The number of these initial saturated trials in a small budget.
+/// The number of saturated trials before the trials near the load line, in a small budget.
 const SATURATED_FIRST_FEW: usize = 2;
 /// The number of completions that a saturated trial should have.
 const SATURATED_COMPLETIONS: f64 = 1000.0;
@@ -52,7 +52,8 @@ const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 /// The data for the choice of the next trial: the outcomes of all earlier trials.
 pub(super) struct LoadChoice<'a> {
     known: &'a SearchState<'a>,
-    /// The trials since the server has its present capacity, and the climb.
+    /// The trials that measured the server with its present capacity, and the trials of the climb
+    /// (closed loads of more and more users).
     history: &'a [TrialOutcome],
     /// All trials of the search, in order.
     all: &'a [TrialOutcome],
@@ -60,8 +61,8 @@ pub(super) struct LoadChoice<'a> {
 }
 
 impl<'a> LoadChoice<'a> {
-    /// Creates the choice. `known`: the trials since the server has its present capacity
-    /// ([`super::era::Era`]). `all`: all trials.
+    /// Creates the choice. `known` contains the trials that measured the server with its present
+    /// capacity ([`super::era::PresentCapacityTrials`]). `all` contains all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }
@@ -82,20 +83,21 @@ impl<'a> LoadChoice<'a> {
         }
         if self.saturations_missing() {
             let measure = self.saturated_trial();
-            if self.plans.fits_budget(&measure) {
+            if self.plans.fits_in_budget(&measure) {
                 return Ok(measure);
             }
         }
         if let Some(measure) = self.plans.drain() {
             return Ok(measure);
         }
-        if self.voids_in_a_row() >= VOIDS_MAX {
+        if self.consecutive_void_trials() >= VOIDS_MAX {
             return Err(StopReason::Client);
         }
         self.near_line()
     }
 
-    /// Returns the next closed-loop trial; `None` if the climb to the peak has ended.
+    /// Returns the next closed-loop trial; `None` if the climb to the peak (trials with more and
+    /// more users) has ended.
     fn peak(&self) -> Option<Result<Measure, StopReason>> {
         if self.all.iter().any(|t| t.purpose != Purpose::Peak && t.purpose != Purpose::Settle) {
             return None;
@@ -116,7 +118,7 @@ impl<'a> LoadChoice<'a> {
         if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
             return None;
         }
-        Some(self.affordable(self.plans.closed(Purpose::Peak, users, length_ns)))
+        Some(self.limit_to_budget(self.plans.closed(Purpose::Peak, users, length_ns)))
     }
 
     fn users_max(&self) -> u64 {
@@ -140,18 +142,18 @@ impl<'a> LoadChoice<'a> {
         if longer { Ok(measure) } else { Err(StopReason::NothingAnswered) }
     }
 
-    fn affordable(&self, measure: Measure) -> Result<Measure, StopReason> {
-        if self.plans.fits_budget(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
+    fn limit_to_budget(&self, measure: Measure) -> Result<Measure, StopReason> {
+        if self.plans.fits_in_budget(&measure) { Ok(measure) } else { Err(StopReason::Budget) }
     }
 
     /// Returns the number of most recent trials near the load line that exceeded plimsoll's
     /// capacity.
-    fn voids_in_a_row(&self) -> usize {
+    fn consecutive_void_trials(&self) -> usize {
         self.history.iter().rev().filter(|t| near_line(t)).take_while(|t| limited(t)).count()
     }
 
-    /// Returns whether saturated trials are possible. They need more users than at the peak, a
-    /// higher rate limit, a generator with spare capacity and enough completions.
+    /// Returns whether saturated trials are possible. Saturated trials need more users than at the
+    /// peak, a higher rate limit, a generator with spare capacity and enough completions.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
         let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
@@ -166,7 +168,8 @@ impl<'a> LoadChoice<'a> {
     fn saturations_missing(&self) -> bool {
         let saturated = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let made = saturated.filter(|trial| !is_generator_limited(trial)).count();
-        // The climb already overloaded a server that rejects requests.
+        // The closed loads of more and more users already overloaded a server that rejects
+        // requests.
         let few = self.known.pace.few || self.history.iter().any(is_rejecting_overload);
         let first = if few { SATURATED_FIRST_FEW } else { SATURATED_FIRST };
         made < first && self.can_saturate() && !self.history.iter().any(near_line)
@@ -177,7 +180,7 @@ impl<'a> LoadChoice<'a> {
         let rps = peak.map_or(100.0, |peak| peak.rps);
         let at_peak = peak::saturating_users(self.history);
         // If the goodput still grew with the number of users, the trial needs more users than the
-        // best trial of the climb.
+        // best closed trial so far.
         let best = peak.filter(|_| peak::is_still_growing(self.history)).map_or(1, |peak| peak.concurrency);
         let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
         // A failed request waits for its timeout at most, and for half of the timeout on average.
@@ -194,8 +197,8 @@ impl<'a> LoadChoice<'a> {
         self.plans.saturated(users, SATURATING_FACTOR, length_ns)
     }
 
-    /// Returns the trial near the load line that narrows its interval most, or a trial that
-    /// confirms the line. The error is the reason to stop.
+    /// Returns the trial near the load line that narrows the line's interval most, or a trial that
+    /// confirms the load line. The error is the reason to stop.
     fn near_line(&self) -> Result<Measure, StopReason> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
@@ -210,14 +213,14 @@ impl<'a> LoadChoice<'a> {
             }
             let rate = if lowest.is_finite() { (lowest / 4.0).max(floor) } else { (peak_rps / 2.0).max(floor) };
             let rate = rate.min(line.rate_max);
-            return self.affordable(self.line_trial(rate, self.known.pace.line_ns));
+            return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
         let narrow = high <= low * WIDTH_GOAL && low > 0.0;
         let topped = line.is_above_rate_max();
         let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.rate_max_reason } else { StopReason::Width };
-        // A trial that contradicts the line may have been disturbed. If the budget permits, more
-        // trials at that rate decide.
+        // A trial that contradicts the load line may have been disturbed. If the budget permits,
+        // more trials at that rate decide.
         let dispersion = backlog_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
             let fails = trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion);
@@ -226,7 +229,7 @@ impl<'a> LoadChoice<'a> {
         let disputed = tried().any(|trial| contradicts(&trial));
         if (narrow || topped) && is_confirmed {
             let again = self.line_trial(low, self.known.pace.line_ns);
-            return if disputed && self.plans.fits_budget(&again) { Ok(again) } else { Err(ended_by) };
+            return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
         let confirms = confirms.filter(|trial| is_at_most(trial, low)).count();
@@ -235,27 +238,27 @@ impl<'a> LoadChoice<'a> {
         if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
-        if Era::is_suspected(self.history) && self.can_saturate() {
+        if PresentCapacityTrials::is_suspected(self.history) && self.can_saturate() {
             let measure = self.saturated_trial();
-            if self.plans.fits_budget(&measure) {
+            if self.plans.fits_in_budget(&measure) {
                 return Ok(measure);
             }
         }
-        let contested = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
-        let saturate = contested.is_none()
+        let disputed_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
+        let saturate = disputed_rate.is_none()
             && line.belief.capacity_variance_share > 0.5
             && self.can_saturate()
             && tried().next().is_some();
         let next = if saturate {
             self.saturated_trial()
         } else {
-            // Half of the trials are in the middle of the possible range, and the other half at its
-            // ends. While no trial has failed, the rate increases.
+            // Half of the trials are in the middle of the possible range, and half are at the ends
+            // of the range. While no trial has failed, the rate increases.
             let failed = tried().any(|trial| trial.verdict == Verdict::Fail);
             let climbing = line.capacity.is_none() && !failed;
-            // At a lower rate, too few requests would arrive in a trial of the usual length.
+            // At a rate below this, too few requests would arrive in a trial of the usual length.
             let affordable_rps = ARRIVALS_MIN * 1e9 / self.known.pace.line_ns.max(1) as f64;
-            let rate = match (contested, tried().count() % 4) {
+            let rate = match (disputed_rate, tried().count() % 4) {
                 (Some(rate), _) => rate,
                 _ if climbing => high,
                 (None, 1) => low.max(affordable_rps.min(middle)),
@@ -275,19 +278,19 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// Returns a trial that confirms the lower end of the interval. Its length is the usual one, or
-    /// up to twice that if the budget allows. For a server that stalls, the trial is long compared
-    /// with the time between stalls. Returns `None` if the budget is too small.
+    /// Returns a trial that confirms the lower end of the interval. Its length is the usual length,
+    /// or up to twice this length if the budget allows. For a server that stalls, the trial is long
+    /// compared with the time between stalls. Returns `None` if the budget is too small.
     fn confirming_trial(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // The rate is rounded down: the reported line must not exceed the confirmed rate.
+        // The rate is rounded down: the reported load line must not exceed the confirmed rate.
         let rate = round_rate(low * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {
-            return self.plans.fits_budget(&least).then_some(least);
+            return self.plans.fits_in_budget(&least).then_some(least);
         }
         let spare_ns = self.plans.left_ns().checked_sub(cost_ns(&least.plan))?;
         let longer_ns = spare_ns.min(pace.line_ns) / Plan::TICK_NS * Plan::TICK_NS;

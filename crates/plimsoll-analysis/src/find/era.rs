@@ -1,11 +1,12 @@
-//! The period since the server has its present capacity ([`Era`]). During a search, exhausted CPU
-//! credit, added machines, a warm cache or a leak may change the capacity. Trials before such a
-//! change have no information about the load line.
+//! The latest period of a search, in which the server has its present capacity
+//! ([`PresentCapacityTrials`]). During a search, exhausted CPU credit, added machines, a warm cache
+//! or a leak may change the capacity. Trials before such a change have no information about the
+//! load line.
 //!
 //! The saturated trials are split where the capacities before and after differ most. The split
-//! counts if they differ by more than chance, and by more than one or two disturbed trials would
-//! cause. Open trials with a growing backlog are left out, because some servers complete less under
-//! more load.
+//! counts if the capacities differ by more than chance, and by more than one or two disturbed
+//! trials would cause. Open trials with a growing backlog are left out, because some servers
+//! complete less under more load.
 //!
 //! Not here: quotas per time window ([`super::quota`]). Servers that alternate between two speeds
 //! have an interval that contains both ([`super::capacity`]).
@@ -21,7 +22,7 @@ use plimsoll_model::Purpose;
 const CHANGE_MIN: f64 = 0.1;
 /// A change must exceed this number of standard errors of the difference of two medians.
 const CHANGE_ERRORS: f64 = 5.0;
-/// Ratio of the standard error of a median to that of a mean (normal distribution).
+/// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices, because a single trial is
 /// dropped but its change is not reported.
@@ -33,24 +34,24 @@ const AFTER_MIN: usize = 3;
 /// disturbed.
 const REPORTED_BEFORE_MIN: usize = 2;
 /// The minimum share of the trials before a change whose capacities lie on one side of the
-/// midpoint, and of the trials after it on the other side.
+/// midpoint. The same share of the trials after the change must lie on the other side.
 const SIDE_SHARE_MIN: f64 = 0.8;
 
 /// The trials that measured the server with its present capacity.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Era {
+pub struct PresentCapacityTrials {
     /// Index of the first trial since the last change of the capacity.
     pub first: usize,
     /// Capacity before the last change, 1/s.
     pub before_rps: f64,
     /// Capacity since the last change, 1/s.
-    pub now_rps: f64,
+    pub present_rps: f64,
     /// Total length of the trials since the last change, s.
     pub seconds: f64,
     /// Number of trials before the last change.
     pub trials_before: usize,
-    /// Number of consecutive changes in one direction, at least 1. Two or more form a trend, which
-    /// may continue.
+    /// Number of consecutive changes in one direction, at least 1. Two or more changes form a
+    /// trend, which may continue.
     pub changes: usize,
 }
 
@@ -63,10 +64,10 @@ struct TrialCapacity {
     error: f64,
 }
 
-impl Era {
-    /// Finds the present era, the period since the last change; `None` if the capacity did not
-    /// change.
-    pub(super) fn current(history: &[TrialOutcome]) -> Option<Era> {
+impl PresentCapacityTrials {
+    /// Finds the present era, the period since the last change of the server's capacity. Returns
+    /// `None` if the capacity did not change.
+    pub(super) fn current(history: &[TrialOutcome]) -> Option<PresentCapacityTrials> {
         let shown = TrialCapacity::all(history);
         let splits = splits(&shown);
         let last = *splits.last()?;
@@ -79,27 +80,28 @@ impl Era {
         let rises: Vec<bool> = levels.windows(2).map(|pair| pair[1] > pair[0]).collect();
         let changes = rises.iter().rev().take_while(|rise| Some(*rise) == rises.last()).count();
         let first = shown[last].trial;
-        Some(Era {
+        Some(PresentCapacityTrials {
             first,
             before_rps: levels[levels.len() - 2],
-            now_rps: levels[levels.len() - 1],
+            present_rps: levels[levels.len() - 1],
             seconds: history[first..].iter().map(|trial| trial.duration_ns as f64 / 1e9).sum(),
             trials_before: last - splits.len().checked_sub(2).map_or(0, |at| splits[at]),
             changes,
         })
     }
 
-    /// Returns the trials since the last change of the capacity, and the climb. The climb shows how
-    /// many users the server handles at once, so it always counts.
-    pub(super) fn present(history: &[TrialOutcome], era: Option<Era>) -> Vec<TrialOutcome> {
+    /// Returns the trials since the last change of the capacity, and the trials of the climb
+    /// (closed loads of more and more users). The climb shows how many users the server handles at
+    /// once, so its trials always count.
+    pub(super) fn present(history: &[TrialOutcome], era: Option<PresentCapacityTrials>) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
     }
 
     /// Returns whether the last trials suggest a change of the capacity that more saturated trials
-    /// could confirm. Either the last saturated trials differ from earlier ones, or the last open
-    /// trial does.
+    /// could confirm. The last saturated trials, or the last open trial, then differ from earlier
+    /// trials.
     pub(super) fn is_suspected(history: &[TrialOutcome]) -> bool {
         let shown = TrialCapacity::all(history);
         let differ = (1..AFTER_MIN).any(|last| {
@@ -126,8 +128,8 @@ impl Era {
         differ || open
     }
 
-    /// Returns whether the change is reported. A change after a single trial is not, because that
-    /// trial may have been disturbed.
+    /// Returns whether the change is reported. A change after a single trial is not reported,
+    /// because this trial may have been disturbed.
     pub(super) fn is_reported(&self) -> bool {
         self.trials_before >= REPORTED_BEFORE_MIN
     }
@@ -139,7 +141,7 @@ impl Era {
 
     /// Returns whether the last change lowered the capacity.
     pub(super) fn falls(&self) -> bool {
-        self.now_rps < self.before_rps
+        self.present_rps < self.before_rps
     }
 
     /// Returns the doubt that describes the change and its consequence for the load line.
@@ -155,18 +157,18 @@ impl Era {
             false => "and earlier trials do not count",
         };
         let text = format!(
-            "The server's capacity {how} from {} to {} a second during the search, {like}, {then}. The line is \
+            "The server's capacity {how} from {} to {} a second during the search, {like}, {then}. The load line is \
              from the last {}. A larger ",
             format::rate(self.before_rps),
-            format::rate(self.now_rps),
+            format::rate(self.present_rps),
             format::duration(self.seconds.round() * 1e9),
         );
-        (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(" sees more of it."))
+        (DoubtKind::Server, Sentence::from(text).remedy(Remedy::Budget).words(" shows more of this change."))
     }
 }
 
 impl TrialCapacity {
-    /// Returns the capacities of all trials that show one, in order.
+    /// Returns the capacities of all trials that show a capacity, in order.
     fn all(history: &[TrialOutcome]) -> Vec<TrialCapacity> {
         history.iter().enumerate().filter_map(|(at, trial)| TrialCapacity::from_trial(at, trial)).collect()
     }
@@ -236,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn change_differs_from_chance_and_disturbance() {
+    fn a_server_change_differs_from_noise_and_interference() {
         const SAME: [f64; 6] = [1000.0; 6];
         check(&SAME, 0.02, None);
         check(&[1000.0, 1000.0, 200.0, 200.0, 200.0], 0.02, Some((2, 1000.0, 200.0)));

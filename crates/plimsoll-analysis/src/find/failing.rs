@@ -1,6 +1,6 @@
 //! Requests that fail or are late at any load ([`ConstantFailure`]). Examples: a server that never
-//! answers one request in two hundred, or a server that first calls a dead upstream for one in
-//! sixteen. No rate meets an SLO with a smaller allowance, and load is not the reason.
+//! answers one request in two hundred, or a server that first calls a dead dependency for one
+//! request in sixteen. No rate meets an SLO with a smaller allowance, and load is not the reason.
 //!
 //! Not here: a limiter, which rejects a larger share of a higher load; queues, where more requests
 //! are late the longer the queue is.
@@ -65,19 +65,19 @@ impl ConstantFailure {
     }
 
     /// Formats the failure in a few words:
-    /// `0.5 % of the requests fail at any load (at 250 a second as at 4 000)`.
+    /// `0.5 % of the requests fail at any load (both at 250 a second and at 4 000 a second)`.
     pub fn text(&self) -> String {
         let (from, to) = (format::rate(self.from_rps), format::rate(self.to_rps));
-        let share = format::rough_share(format::rounded(self.share, 2));
+        let share = format::short_percent(format::rounded(self.share, 2));
         let how = match self.how {
             SloBreakKind::Failed => "fail".to_owned(),
             SloBreakKind::Late(bound) => format!("take longer than {}", format::duration(bound.bound_ns as f64)),
         };
-        format!("{share} of the requests {how} at any load (at {from} a second as at {to})")
+        format!("{share} of the requests {how} at any load (both at {from} a second and at {to} a second)")
     }
 
-    /// Finds the constant failure in these loads. `allowed`: share of the requests that the SLO
-    /// allows to fail, 0..=1.
+    /// Finds the constant failure in these loads. `allowed` is the share of the requests that the
+    /// SLO allows to fail, 0..=1.
     fn from_loads(how: SloBreakKind, allowed: f64, mut loads: Vec<LoadFailures>) -> Option<ConstantFailure> {
         loads.sort_by(|a, b| a.rps.total_cmp(&b.rps));
         let first = loads.iter().position(|load| load.failed > 0.0)?;
@@ -94,7 +94,7 @@ impl ConstantFailure {
             (low, failed) = (low + load.requests, failed + load.failed);
         }
         let share = failed / low;
-        // Lower loads without a failure had too few requests to expect one.
+        // Lower loads without a failure had too few requests to expect a failure.
         let any = spared.iter().map(|load| load.requests * share).sum::<f64>() < SPARED_FAILURES_MAX;
         if !sure(low, failed) || share > SHARE_MAX || !any {
             return None;
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn constant_failure_is_distinct_from_a_limiter() {
-        // Each load: (rate, requests, failed requests).
+        // Each load contains (rate, requests, failed requests).
         type Loads = &'static [(f64, f64, f64)];
         const SHARE: Loads = &[(250.0, 500.0, 0.0), (500.0, 2000.0, 11.0), (1000.0, 4000.0, 19.0), (4000.0, 9e3, 50.0)];
         const SPARED: Loads =
@@ -183,7 +183,7 @@ mod tests {
     fn constant_lateness_ignores_unfinished_requests() {
         let bound = LatencyBound { measure: TimeMeasure::response(), quantile: 0.99, bound_ns: 500_000_000 };
         let slo = Slo { success_min: 0.999, latency: vec![bound], by_route: Vec::new() };
-        // Each load: (rate, seconds, whether it was stopped early, late requests, growth).
+        // Each load contains (rate, seconds, whether it was stopped early, late requests, growth).
         type Loads = &'static [(f64, f64, bool, u64, f64)];
         const ONE_OF_16: Loads = &[
             (24.0, 1.0, false, 0, 0.0),

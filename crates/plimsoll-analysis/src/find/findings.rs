@@ -4,7 +4,7 @@
 use super::belief::{HIGH, LOW};
 use super::capacity::Capacity;
 use super::chance::{backlog_dispersion, confirmed, is_within_chance};
-use super::era::Era;
+use super::era::PresentCapacityTrials;
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_estimate::LineEstimate;
 use super::log_rate::LogRate;
@@ -30,14 +30,14 @@ use plimsoll_model::{Arrivals, Purpose};
 const CONFIDENCE: f64 = 0.99;
 /// A search reports a doubt if a trial's requests in flight differ from rate x response time
 /// (Little's law) by more than this share.
-const LITTLE_MAX: f64 = 0.05;
+const LITTLES_LAW_ERROR_MAX: f64 = 0.05;
 /// A search reports a doubt if a larger share of its trials is void.
 const VOID_SHARE_MAX: f64 = 0.2;
 /// A search reports a doubt if the capacity changed by a larger share between the first and the
 /// last third of the saturated trials.
 const DRIFT_MAX: f64 = 0.05;
-/// A trial counts as a trial at the load line if its rate is at least this share of the lower end
-/// of the line's interval.
+/// A trial counts as a trial at the load line from this rate on. The rate is given as a share of
+/// the lower end of the load line's interval.
 const AT_LINE_SHARE_MIN: f64 = 0.98;
 
 /// The load line with its uncertainty. The load line is the highest mean arrival rate at which the
@@ -45,7 +45,7 @@ const AT_LINE_SHARE_MIN: f64 = 0.98;
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LoadLine {
     /// The estimate of the load line, 1/s. If the interval is too wide for an estimate, it is the
-    /// lower end of the interval. It is 0 without a line.
+    /// lower end of the interval. The value is 0 without a load line.
     pub rps: f64,
     /// Lower end of the 90 % interval, 1/s.
     pub lower: f64,
@@ -58,17 +58,18 @@ pub struct LoadLine {
 }
 
 impl LoadLine {
-    /// Probability that the interval contains the line.
+    /// Probability that the interval contains the load line.
     pub const CONFIDENCE: f64 = 0.9;
     /// The value for a search without a load line.
     pub const NONE: LoadLine = LoadLine { rps: 0.0, lower: 0.0, upper: None, provable: false, confirmed: false };
     /// An estimate is stated if it is at most this multiple of the lower end of the interval. Then
-    /// it exceeds the true line by more than 3 % in at most one case of twenty.
-    const PROVABLE: f64 = 1.03;
+    /// the estimate exceeds the true load line by more than 3 % in at most one case of twenty.
+    const STATED_ESTIMATE_FACTOR_MAX: f64 = 1.03;
 
-    /// Creates the line from the lower end, the median and the upper end of its distribution, 1/s.
+    /// Creates the load line from the lower end, the median and the upper end of its distribution,
+    /// 1/s.
     fn new(lower: f64, middle: f64, upper: f64) -> LoadLine {
-        let provable = lower > 0.0 && middle <= LoadLine::PROVABLE * lower;
+        let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower;
         let rps = if provable { middle } else { lower };
         LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
     }
@@ -90,8 +91,8 @@ pub struct Findings {
     pub capacity: Option<Capacity>,
     /// The spacing of arrivals in the open trials, such as random or even.
     pub arrivals: Arrivals,
-    /// The highest goodput of the closed-loop climb; `None` if no request succeeded or the climb
-    /// did not reach the peak.
+    /// The highest goodput of the closed-loop climb (trials with more and more users). The value is
+    /// `None` if no request succeeded, or if these trials did not reach the peak.
     pub peak: Option<Peak>,
     /// The lowest number of users whose goodput reaches 95 % of the peak.
     pub knee: Option<Knee>,
@@ -109,8 +110,8 @@ pub struct Findings {
     pub target_loss: Option<TargetLoss>,
     /// The length of the longest trial that met the SLO at the load line or above, s.
     pub longest_pass_at_line_s: f64,
-    /// The budget that would probably make the interval narrow enough for an estimate, s. `None` if
-    /// the present interval is.
+    /// The budget that would probably make the interval narrow enough for an estimate, s. The value
+    /// is `None` if the interval is narrow enough already.
     pub provable_in_s: Option<f64>,
     /// Length of the search, s.
     pub elapsed_s: f64,
@@ -123,15 +124,15 @@ pub struct Findings {
 /// The precision of the load line that a budget can give.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Forecast {
-    /// Expected width of the 90 % interval, as a share of the line, for a line of 1 000 requests a
-    /// second.
+    /// Expected width of the 90 % interval, as a share of the load line, for a load line of 1 000
+    /// requests a second.
     pub width: f64,
-    /// Number of trials near the line that fit into the budget.
+    /// Number of trials near the load line that fit into the budget.
     pub line_trials: u32,
-    /// Length of a trial near the line, s.
+    /// Length of a trial near the load line, s.
     pub line_trial_s: f64,
-    /// The lowest rate, 1/s, at which a single trial near the line can prove the success bound.
-    /// `None` if no rate can.
+    /// The lowest rate, 1/s, at which a single trial near the load line can prove the success
+    /// bound. The value is `None` if no rate can.
     pub provable_rps: Option<f64>,
     /// The forecast in sentences for the user.
     pub sentences: Vec<String>,
@@ -153,8 +154,9 @@ pub fn forecast(settings: &Settings) -> Forecast {
     let provable_rps = needed.map(|n| n / line_trial_s);
     let budget = format::duration(settings.budget_ns as f64);
     let mut sentences = vec![format!(
-        "Within {budget} a line of 1 000 requests/s is precise to about {}; a line below about {}/s may not be provable.",
-        format::rough_share(width),
+        "Within {budget}, a load line of 1 000 requests/s is precise to about {}; a load line below about {}/s may \
+         not be provable.",
+        format::short_percent(width),
         format::rate(provable_from_rps.ceil())
     )];
     let answer_ns = settings.first_answer_ns;
@@ -165,15 +167,19 @@ pub fn forecast(settings: &Settings) -> Forecast {
             format_number(line_trial_s)
         ));
     } else if settings.budget_ns < 60 * SECOND {
-        sentences.push("Trials near the line are shorter than 5 s in this budget; 60 s give whole ones.".to_owned());
+        sentences.push(
+            "With this budget, trials near the load line are shorter than 5 s; a budget of 60 s gives \
+            trials of full length."
+                .to_owned(),
+        );
     }
     match provable_rps {
         Some(rps) => sentences.push(format!(
-            "A trial can prove success>={} from about {} requests a second on.",
+            "A trial can prove success>={} at about {} requests/s or more.",
             share_syntax(settings.slo.success_min),
             format::rate(rps.ceil())
         )),
-        None => sentences.push("No number of requests can prove that none will ever fail.".to_owned()),
+        None => sentences.push("No number of requests can prove that no request will ever fail.".to_owned()),
     }
     Forecast { width, line_trials, line_trial_s, provable_rps, sentences }
 }
@@ -186,8 +192,8 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
         .then(|| if success_min <= 0.0 { 1.0 } else { ((1.0 - CONFIDENCE).ln() / success_min.ln()).ceil() })
 }
 
-/// Computes the result of a search from its trials. `history`: all trials in order. `elapsed_ns`:
-/// length of the search.
+/// Computes the result of a search from its trials. `history` contains all trials in order.
+/// `elapsed_ns` is the length of the search.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
     let (recorded, history) = (history, &sound(history)[..]);
     // Trials after the loss of the server carry no information.
@@ -203,26 +209,26 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         other => other,
     };
     let all = history;
-    let era = Era::current(all);
-    let present = Era::present(all, era);
+    let era = PresentCapacityTrials::current(all);
+    let present = PresentCapacityTrials::present(all, era);
     let history = &present[..];
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
-    // A search that ended before its first trial near the line knows no rate.
+    // A search that ended before its first trial near the load line knows no rate.
     let tried = history.iter().any(near_line);
-    // If no trial near the line met the SLO, no rate is proven. A trial also confirms a rate if it
-    // broke the SLO by no more than chance.
+    // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
+    // if it broke the SLO by no more than chance.
     let met = load_line.confirmed
         || history.iter().any(|t| t.verdict == Verdict::Pass && t.offered_rps().is_some() && near_line(t));
-    // A single trial that met no stall by chance does not outweigh frequent stalls.
+    // A single trial in which by chance no stall occurred does not outweigh frequent stalls.
     let stalling = known
         .stalls
         .as_ref()
         .is_some_and(|s| s.impossible_bound.is_some() || s.too_many || s.recur && !load_line.confirmed);
     let quota = QuotaEstimate::from_history(all).quota();
-    // A trial that met no failure by chance is no evidence for a line.
+    // A trial in which by chance no request failed is no evidence for a load line.
     let failing = ConstantFailure::detect(&settings.slo, history).filter(|_| quota.is_none());
     let hopeless = matches!(
         stopped_by,
@@ -233,7 +239,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     }
     // If the capacity falls continually, no rate lasts.
     if let Some(era) = era.filter(|era| era.is_trend() && era.falls()) {
-        load_line = LoadLine { upper: Some(era.now_rps), ..LoadLine::NONE };
+        load_line = LoadLine { upper: Some(era.present_rps), ..LoadLine::NONE };
     }
     if let Some(quota) = quota {
         load_line = match quota.line(&settings.slo, settings.arrivals) {
@@ -241,7 +247,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
             None => LoadLine { upper: quota.rps_max, ..LoadLine::NONE },
         };
     }
-    // The budget ran out, and the line is above the highest rate that can be tried.
+    // The budget ran out, and the load line is above the highest rate that can be tried.
     let is_topped = load_line.rps > 0.0 && quota.is_none() && line.is_above_rate_max();
     let stopped_by = match stopped_by {
         StopReason::Budget if is_topped => line.rate_max_reason,
@@ -283,8 +289,10 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     doubts.extend(end_doubts(&findings));
     if lower > 0.0 && !findings.load_line_rps.confirmed {
         let seen = match findings.longest_pass_at_line_s {
-            s if s > 0.0 => format!("the longest trial there took {} s", format_number((s * 10.0).round() / 10.0)),
-            _ => "no trial at that rate met the SLO".to_owned(),
+            s if s > 0.0 => {
+                format!("the longest trial at this rate took {} s", format_number((s * 10.0).round() / 10.0))
+            }
+            _ => "no trial at this rate met the SLO".to_owned(),
         };
         doubts.add(DoubtKind::Unconfirmed, format!("not confirmed: {seen}"));
     }
@@ -295,14 +303,14 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
 
 impl Findings {
     /// Returns the trials before the server stopped accepting connections.
-    fn trials_before_loss(&self) -> &[TrialOutcome] {
+    fn trials_before_server_loss(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
 }
 
 /// Returns the largest share of failed requests in a trial whose backlog did not grow. Also returns
-/// whether another load had a smaller share: at least five failures were expected there, and less
-/// than half of them occurred.
+/// whether another load had a smaller share. In that load at least five failures were expected, and
+/// less than half of the expected failures occurred.
 fn rejected(trials: &[TrialOutcome]) -> Option<(f64, bool)> {
     let failed = |t: &TrialOutcome| t.evidence.failed_count() as f64;
     let share = rejections(trials).map(|t| failed(t) / t.evidence.scheduled.max(1) as f64).reduce(f64::max)?;
@@ -318,16 +326,13 @@ fn end_doubts(findings: &Findings) -> Doubts {
     let mut doubts = Doubts::default();
     match findings.stopped_by {
         StopReason::Client => {
-            let text = "plimsoll itself was the limit: the server's line is higher than plimsoll could measure from \
-                 here.";
+            let text = "plimsoll itself was the limit: the server's load line is higher than plimsoll could measure \
+                from this machine.";
             doubts.add(DoubtKind::Beyond, text);
         }
         StopReason::MaxRate => {
             let text = Sentence::from("The highest load allowed (").remedy(Remedy::MaxRate);
-            doubts.add(
-                DoubtKind::Beyond,
-                text.words(") still meets the SLO: the line is higher than the highest trial."),
-            );
+            doubts.add(DoubtKind::Beyond, text.words(") still meets the SLO: the load line is higher than this load."));
         }
         StopReason::LowestFails => {
             let lowest = findings
@@ -336,31 +341,31 @@ fn end_doubts(findings: &Findings) -> Doubts {
                 .filter(|t| near_line(t))
                 .filter_map(TrialOutcome::offered_rps)
                 .fold(f64::INFINITY, f64::min);
-            let text = format!("Even the lowest load tried, {} a second, fails.", format::rate(lowest));
+            let text = format!("Even the lowest load tried, {} a second, violates the SLO.", format::rate(lowest));
             doubts.add(DoubtKind::Beyond, text);
         }
         StopReason::NothingSucceeds => {
-            doubts.add(DoubtKind::Nothing, "Not a single request succeeded, so there is no line.");
+            doubts.add(DoubtKind::Nothing, "No request succeeded, so there is no load line.");
         }
         StopReason::NothingAnswered => {
             let waited = findings.trials.iter().map(|t| t.duration_ns).max().unwrap_or(0);
             let waited = format::duration(waited as f64);
-            let text = format!("No response arrived within {waited}, so there is no line; a larger ");
+            let text = format!("No response arrived within {waited}, so there is no load line; a larger ");
             doubts.add(DoubtKind::Nothing, Sentence::from(text).remedy(Remedy::Budget).words(" allows more time."));
         }
         StopReason::Gone => {
-            // Without a line, the loss of the server is itself the result, and no doubt about
-            // figures.
+            // Without a load line, the loss of the server is the result itself, and no doubt about
+            // a figure.
             if let Some(gone) = findings.target_loss.filter(|_| findings.load_line_rps.rps > 0.0) {
-                doubts.add(DoubtKind::Ended, format!("The results are from before this: {}.", gone.text()));
+                doubts.add(DoubtKind::Ended, format!("The results are from before this event: {}.", gone.text()));
             }
         }
         StopReason::Interrupted => {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
         StopReason::Disturbed => {
-            let text = "Other processes disturbed most of the trials; the line is the highest load that met the SLO \
-                 nevertheless. Stop other programs, and search again.";
+            let text = "Other processes disturbed most of the trials; the load line is the highest load that met \
+                the SLO despite the disturbance. Stop other programs, and search again.";
             doubts.add(DoubtKind::Others, text);
         }
         StopReason::Budget | StopReason::Width | StopReason::Stalls => {}
@@ -385,15 +390,22 @@ fn end_doubts(findings: &Findings) -> Doubts {
 
 /// Collects the doubts that follow from the trials: stalls, void trials, rejections, drift and
 /// unproven bounds.
-fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, era: Option<Era>) -> Doubts {
+fn trial_doubts(
+    settings: &Settings,
+    findings: &Findings,
+    quota: Option<Quota>,
+    era: Option<PresentCapacityTrials>,
+) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &sound(findings.trials_before_loss());
+    let trials = &sound(findings.trials_before_server_loss());
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.impossible_bound, findings.load_line_rps.rps > 0.0) {
             (Some(bound), _) => format!("no rate meets {bound}"),
-            (None, true) => "the line includes them".to_owned(),
+            (None, true) => "the load line includes the stalls".to_owned(),
             (None, false) => {
-                "no trial of this budget was long enough to find a rate that meets the SLO nevertheless".to_owned()
+                "no trial within this budget was long enough to find a rate that meets the SLO despite the \
+                 stalls"
+                    .to_owned()
             }
         };
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
@@ -414,7 +426,7 @@ fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, 
     if quota.is_none() && trials.iter().any(|t| t.purpose == Purpose::Settle && t.verdict == Verdict::Fail) {
         doubts.add(
             DoubtKind::Server,
-            "After an overload the server's backlog did not drain; it may have disturbed the next trials.",
+            "After an overload the server's backlog did not drain; the backlog may have disturbed the next trials.",
         );
     }
     if let Some(failing) = findings.constant_failure {
@@ -433,7 +445,8 @@ fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, 
     {
         Some((_, true)) => doubts.add(
             DoubtKind::Server,
-            "The server rejects excess load; its burst allowance was exhausted before each trial near the line.",
+            "The server rejects excess load; plimsoll exhausted the server's burst allowance before each trial near \
+             the load line.",
         ),
         Some((share, false)) if findings.load_line_rps.rps <= 0.0 => doubts.add(
             DoubtKind::Server,
@@ -444,16 +457,17 @@ fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, 
     if quota.is_none() && peak::is_still_growing(trials) {
         doubts.add(
             DoubtKind::Beyond,
-            "Goodput was still growing with the number of users when the climb ended; the peak is higher.",
+            "Goodput was still growing with the number of users when the search for the peak ended; the peak is \
+             higher.",
         );
     }
-    let gap = measured.iter().filter_map(|t| t.evidence.little_gap).fold(0.0, f64::max);
-    if gap > LITTLE_MAX {
+    let gap = measured.iter().filter_map(|t| t.evidence.littles_law_gap).fold(0.0, f64::max);
+    if gap > LITTLES_LAW_ERROR_MAX {
         doubts.add(
             DoubtKind::Accounts,
             format!(
-                "Little's law is violated: the number in flight and rate x response time differ by {}.",
-                format::rough_share(gap)
+                "Little's law is violated: requests in flight and rate x response time differ by {}.",
+                format::short_percent(gap)
             ),
         );
     }
@@ -463,7 +477,7 @@ fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, 
     } else if let Some(drift) = capacity_drift(trials) {
         doubts.add(
             DoubtKind::Server,
-            format!("The server's capacity drifted by {} during the search.", format::rough_share(drift)),
+            format!("The server's capacity drifted by {} during the search.", format::short_percent(drift)),
         );
     }
     let line = findings.load_line_rps.lower;
@@ -477,7 +491,7 @@ fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, 
             DoubtKind::Promise,
             format!(
                 "Success>={} is not proven: the proof takes {} requests without a failure, and the trials at the \
-             line made {}.",
+                 load line sent {}.",
                 share_syntax(settings.slo.success_min),
                 format::count(needed as u64),
                 format::count(made.round() as u64)
@@ -487,17 +501,18 @@ fn trial_doubts(settings: &Settings, findings: &Findings, quota: Option<Quota>, 
     doubts
 }
 
-/// Returns the budget that would probably make the line's interval narrow enough for an estimate,
-/// s. The interval narrows with the square root of the time. Returns `None` if it is narrow enough.
+/// Returns the budget that would probably make the load line's interval narrow enough for an
+/// estimate, s. The interval narrows with the square root of the time. Returns `None` if the
+/// interval is narrow enough.
 fn provable_in_s(line: &LoadLine, elapsed_ns: u64) -> Option<f64> {
     let upper = line.upper.filter(|upper| !line.provable && line.lower > 0.0 && *upper > line.lower)?;
     let wide = (upper / line.lower).ln() / 2.0;
-    let times = (wide / LoadLine::PROVABLE.ln()).powi(2) * PROVABLE_MARGIN;
+    let times = (wide / LoadLine::STATED_ESTIMATE_FACTOR_MAX.ln()).powi(2) * PROPOSED_BUDGET_MARGIN;
     Some(elapsed_ns as f64 / 1e9 * times.max(1.2))
 }
 
 /// The proposed budget exceeds the square-root rule by this factor, as a margin.
-const PROVABLE_MARGIN: f64 = 1.3;
+const PROPOSED_BUDGET_MARGIN: f64 = 1.3;
 
 /// Returns the relative change of the capacity from the first to the last third of the saturated
 /// trials. Returns `None` if the capacities of the two thirds overlap.

@@ -38,13 +38,13 @@ pub struct Demand {
 pub struct UndecidedDemand {
     /// The reason, as a sentence without a full stop.
     pub why: String,
-    /// The budget of a search that would probably decide the demand, ns. `None`: it exceeds an
-    /// hour, or more time does not help.
+    /// The budget of a search that would probably decide the demand, ns. `None` means that the
+    /// budget exceeds an hour, or that more time does not help.
     pub budget_ns: Option<u64>,
 }
 
-/// The maximum proposed budget, ns. Rather than wait longer than an hour, a user would change the
-/// bound.
+/// The maximum proposed budget, ns: one hour. A user would rather change the bound than wait
+/// longer.
 const DECIDING_BUDGET_NS_MAX: f64 = 3600e9;
 
 /// Why the text of a demand could not be parsed.
@@ -108,12 +108,12 @@ impl Demand {
 
     /// Returns the reason why the search cannot decide the demand; `None` if it can. The load line
     /// is known as an interval. A demand whose value lies inside the interval is undecided,
-    /// wherever the estimate lies. `budget_ns`: the budget of the search.
+    /// wherever the estimate lies. `budget_ns` is the budget of the search.
     pub fn undecided(&self, findings: &Findings, cpu_ns: Option<f64>, budget_ns: u64) -> Option<UndecidedDemand> {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
         let unit = match self.figure {
-            // Without a line, a demand on the line is known to be unmet.
+            // Without a load line, a demand on the load line is known to be unmet.
             DemandFigure::Line | DemandFigure::Scale if line.rps <= 0.0 => return None,
             DemandFigure::Line => 1.0,
             DemandFigure::Scale => match findings.log {
@@ -131,7 +131,7 @@ impl Demand {
         }
         let upper_text = upper.map_or_else(|| "no rate above the load line was tried".to_owned(), format::rate);
         let (from, value) = (format::rate(lower), format::rate(self.value));
-        let why = format!("the line lies between {from} and {upper_text}, with {value} inside");
+        let why = format!("the load line lies between {from} and {upper_text}, and {value} is inside this interval");
         // The interval narrows with the square root of the time.
         let needed = upper.map(|upper| {
             let distance = (self.value - (lower + upper) / 2.0).abs().max((upper - lower) / 100.0);
@@ -143,7 +143,7 @@ impl Demand {
 
     /// Returns the measured figure in words if the demand's condition is true, so that the gate
     /// fails. A missing figure also fails the gate: without evidence, a gate must not pass.
-    /// `cpu_ns`: the server's CPU time for each request at the load line, ns, if it was observed.
+    /// `cpu_ns` is the server's CPU time for each request at the load line, ns, if it was observed.
     pub fn failure_text(&self, findings: &Findings, cpu_ns: Option<f64>) -> Option<String> {
         let figure = match self.figure {
             DemandFigure::Line => Some(findings.load_line_rps.rps).filter(|line| *line > 0.0),
@@ -158,9 +158,9 @@ impl Demand {
         match figure {
             None => Some("nothing was measured".to_owned()),
             Some(figure) if self.op.holds(figure, self.value) => Some(match self.figure {
-                DemandFigure::Line => format!("the line was {} {}/s", format::rate(figure), findings.counted),
+                DemandFigure::Line => format!("the load line was {} {}/s", format::rate(figure), findings.counted),
                 DemandFigure::Peak => format!("the peak was {} {}/s", format::rate(figure), findings.counted),
-                DemandFigure::Scale => format!("the line was {} times the log", format::times(figure)),
+                DemandFigure::Scale => format!("the load line was {} times the log", format::times(figure)),
                 DemandFigure::Knee => format!("the knee was at {} users", format::count(figure as u64)),
                 DemandFigure::Cpu => format!("the value was {} at the load line", format::duration(figure)),
             }),
@@ -189,7 +189,7 @@ mod tests {
     use plimsoll_model::{Arrivals, Curve, LoadShape, Plan};
 
     #[test]
-    fn demands_are_parsed_and_evaluated() {
+    fn gate_demands_are_parsed_and_evaluated() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         let slo = crate::Slo::default();
         let (arrivals, first_answer_ns) = (Arrivals::Constant, 0);
@@ -197,10 +197,10 @@ mod tests {
         let mut found = findings::compute(&settings, &[], 1, StopReason::Budget);
         found.load_line_rps.rps = 4000.0;
         for (text, expect) in [
-            ("line<5000", Ok(Some("the line was 4 000 requests/s"))),
-            ("rate<5k", Ok(Some("the line was 4 000 requests/s"))),
+            ("line<5000", Ok(Some("the load line was 4 000 requests/s"))),
+            ("rate<5k", Ok(Some("the load line was 4 000 requests/s"))),
             ("line<4000", Ok(None)),
-            ("line<=4000", Ok(Some("the line was 4 000 requests/s"))),
+            ("line<=4000", Ok(Some("the load line was 4 000 requests/s"))),
             ("goodput<1", Ok(Some("nothing was measured"))),
             ("knee>1", Ok(Some("nothing was measured"))),
             ("CPU > 1.5ms", Ok(Some("the value was 2.00 ms at the load line"))),
@@ -222,7 +222,7 @@ mod tests {
         let (busiest_minute_rps, busiest_second_rps) = (None, None);
         let log = LogRate { requests, sessions, span_ns, mean_rps, busiest_minute_rps, busiest_second_rps };
         found.log = Some(log);
-        for (text, expect) in [("scale<5x", Some("the line was 4.00 times the log")), ("scale<4", None)] {
+        for (text, expect) in [("scale<5x", Some("the load line was 4.00 times the log")), ("scale<4", None)] {
             let demand = Demand::parse(text).expect("read");
             assert_eq!(
                 (demand.failure_text(&found, None).as_deref(), demand.compares_with_log()),

@@ -3,26 +3,26 @@
 //!
 //! Not here: the choice of the next trial ([`super::choice`]).
 
-use super::belief::{Belief, LOW};
+use super::belief::{LOW, LoadLineDistribution};
 use super::capacity::Capacity;
 use super::plans::round_rate;
 use super::search_state::SearchState;
 use super::terms::{RATE_MIN, StopReason, limited};
 use crate::judge::TrialOutcome;
 
-/// The highest rate that can be tried, as a share of the lowest rate that exceeded plimsoll's
+/// The highest rate that a search tries, as a share of the lowest rate that exceeded plimsoll's
 /// capacity.
 const CEILING_STEP: f64 = 0.93;
 
-/// The estimate of the load line from all trials, and the highest rate that can be tried.
+/// The estimate of the load line from all trials, and the highest rate that the search can try.
 #[derive(Debug)]
 pub(super) struct LineEstimate {
     pub capacity: Option<Capacity>,
     /// The probability distribution of the load line.
-    pub belief: Belief,
-    /// The highest rate that can be tried, 1/s: the allowed rate, or the limit of plimsoll.
+    pub belief: LoadLineDistribution,
+    /// The highest rate that the search can try, 1/s: the allowed rate, or the limit of plimsoll.
     pub rate_max: f64,
-    /// The stop reason of a search whose server meets the SLO at `rate_max`.
+    /// Why the search stops if the server meets the SLO at `rate_max`.
     pub rate_max_reason: StopReason,
 }
 
@@ -30,7 +30,7 @@ impl LineEstimate {
     pub(super) fn new(known: &SearchState) -> LineEstimate {
         let history = known.history;
         let capacity = known.capacity();
-        let belief = Belief::new(
+        let belief = LoadLineDistribution::new(
             history,
             capacity.as_ref(),
             &known.settings.slo,
@@ -41,7 +41,7 @@ impl LineEstimate {
         if let Some(most) = known.settings.max_rate {
             line.rate_max = most;
         }
-        // The rates that plimsoll could not generate limit the rates that can be tried.
+        // The lowest rate that plimsoll could not generate limits the rates that can be tried.
         let void = history.iter().filter(|trial| limited(trial)).filter_map(TrialOutcome::offered_rps);
         let lowest = void.fold(f64::INFINITY, f64::min) * CEILING_STEP;
         let closed_limited = history.iter().any(|trial| trial.concurrency().is_some() && limited(trial));

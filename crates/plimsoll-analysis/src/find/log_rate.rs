@@ -6,7 +6,7 @@
 use plimsoll_model::PlanRecord;
 use plimsoll_model::units::SECOND;
 
-/// A log shorter than this has no busiest minute.
+/// A log shorter than this, ns, has no busiest minute.
 const MINUTE_NS: u64 = 60 * SECOND;
 
 /// The traffic of the access log from which loads are drawn.
@@ -55,7 +55,7 @@ mod tests {
     use plimsoll_model::{Curve, LoadShape, Plan, ReplayFacts, RequestListRecord, SessionsFacts};
 
     #[test]
-    fn rate_as_multiple_of_log_rate() {
+    fn load_line_is_a_multiple_of_the_log_rate() {
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         assert_eq!(LogRate::from_plan(&plan), None);
         for (span_s, busiest_minute_rps) in [(600, Some(5.0)), (30, None)] {

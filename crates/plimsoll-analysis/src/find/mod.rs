@@ -5,14 +5,14 @@
 //! and the knee. *Saturate*: closed loads with more users than the server can handle at once show
 //! its capacity ([`Capacity`]), because its queue is never empty.
 //!
-//! *Line*: open trials try rates near the probable line. All trials together give a distribution of
-//! the line ([`belief`]). The next trial is the one that narrows this distribution most. *Confirm*:
-//! a longer trial runs at the lower end of the line's interval. After the search, the study may run
-//! a soak, a long load at the line ([`soak`]).
+//! *Line*: open trials try rates near the probable load line. All trials together give a
+//! distribution of the load line ([`belief`]). The next trial is the trial that narrows this
+//! distribution most. *Confirm*: a longer trial runs at the lower end of the load line's interval.
+//! After the search, the study may run a soak, a long load at the load line ([`soak`]).
 //!
 //! A server that keeps state between trials is first brought into a known state. A server that fell
-//! behind drains its backlog. A server with a rate limiter may have saved-up tokens: a load before
-//! each trial uses them up.
+//! behind drains its backlog. A server with a rate limiter may have saved-up tokens, which a load
+//! before each trial uses up.
 //!
 //! Not here: executing plans, and the reason *why* a server has its limit.
 
@@ -41,7 +41,7 @@ mod terms;
 
 pub use at_line::ServerUseAtLine;
 pub use capacity::Capacity;
-pub use era::Era;
+pub use era::PresentCapacityTrials;
 pub use failing::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError, UndecidedDemand};
@@ -70,22 +70,27 @@ pub enum SearchStep {
 /// Equal arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
     let all = sound(history);
-    let present = Era::present(&all, Era::current(&all));
+    let present = PresentCapacityTrials::present(&all, PresentCapacityTrials::current(&all));
     match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).step() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => SearchStep::Stop(Box::new(findings::compute(settings, history, elapsed_ns, stopped_by))),
     }
 }
 
-/// Returns whether `later`, a steady load at the lower end of the stated line or below, broke the
-/// SLO by more than chance. If so, the stated line is wrong.
-pub fn refutes(settings: &Settings, history: &[TrialOutcome], later: &TrialOutcome, line: LoadLine) -> bool {
+/// Returns whether `later`, a steady load at the lower end of the load line or below, broke the SLO
+/// by more than chance. If so, the load line in `line` is wrong.
+pub fn contradicts_load_line(
+    settings: &Settings,
+    history: &[TrialOutcome],
+    later: &TrialOutcome,
+    line: LoadLine,
+) -> bool {
     let all = sound(history);
-    let present = Era::present(&all, Era::current(&all));
+    let present = PresentCapacityTrials::present(&all, PresentCapacityTrials::current(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
     let dispersion = chance::backlog_dispersion(&known, known.capacity().as_ref());
-    line.lower > 0.0 && at_most && chance::breaks_beyond_chance(later, dispersion)
+    line.lower > 0.0 && at_most && chance::breaks_slo_beyond_noise(later, dispersion)
 }
 
 /// Computes the result of a recorded or interrupted search from its trials, without a further

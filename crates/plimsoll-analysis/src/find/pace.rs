@@ -1,5 +1,5 @@
-//! The division of a search's budget ([`Pace`]): the lengths of its trials, and the growth of the
-//! number of users.
+//! The division of a search's budget ([`Pace`]): the lengths of trials, and the growth of the
+//! number of users from trial to trial.
 
 use super::peak;
 use super::stalls::Stalls;
@@ -11,15 +11,15 @@ use plimsoll_model::units::{MS, SECOND};
 /// The division of a search's budget into trials.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Length of a closed-loop trial of the climb, ns.
+    /// Length of a closed-loop trial of the climb (trials with more and more users), ns.
     pub(super) peak_ns: u64,
-    /// Latest end of the climb to the peak, ns since the start of the search.
+    /// Latest end of the climb (trials with more and more users), ns since the start of the search.
     pub(super) peak_until_ns: u64,
     /// Factor between the numbers of users of two successive closed-loop trials.
     pub(super) users_factor: u64,
     /// Minimum length of a saturated trial, ns.
     pub(super) block_ns: u64,
-    /// Length of an open trial near the line, ns.
+    /// Length of an open trial near the load line, ns.
     pub(super) line_ns: u64,
     /// Whether the budget allows only few trials, so that some parts of the search are shortened.
     pub(super) few: bool,

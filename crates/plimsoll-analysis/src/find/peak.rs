@@ -1,5 +1,5 @@
-//! The closed-loop climb: trials with more and more users, until the goodput no longer grows. They
-//! give the server's highest goodput (the peak) and the number of users there.
+//! The closed-loop climb: trials with more and more users, until the goodput no longer grows. These
+//! trials give the server's highest goodput (the peak) and the number of users there.
 
 use super::capacity::Capacity;
 use crate::judge::TrialOutcome;
@@ -9,13 +9,13 @@ use plimsoll_model::Purpose;
 const GROWTH_FACTOR_MIN: f64 = 1.03;
 /// The knee is the lowest number of users whose goodput is at least this share of the peak.
 const KNEE_SHARE: f64 = 0.95;
-/// The search tries more numbers of users around the knee until neighbours differ by at most this
-/// factor.
+/// The search tries more numbers of users around the knee until neighbouring numbers differ by at
+/// most this factor.
 const KNEE_FACTOR: f64 = 1.3;
 /// Maximum number of trials that narrow down the knee.
 const REFINE_MAX: usize = 3;
 
-/// The peak: the highest goodput of the closed-loop climb, which tries more and more users.
+/// The peak: the highest goodput of the closed-loop climb (trials with more and more users).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Peak {
     /// Successes a second at the peak.
@@ -78,12 +78,13 @@ pub fn nothing_succeeds(history: &[TrialOutcome]) -> bool {
     closed.next().is_some_and(|t| t.success_rate == 0.0)
 }
 
-/// Returns the number of users of the next trial of the climb. Returns `None` once goodput no
-/// longer grows and the knee is found.
+/// Returns the number of users of the next trial of the climb, the closed-loop trials with more and
+/// more users. Returns `None` once goodput no longer grows and the knee is found.
 pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64> {
     let points = points(history);
     let Some(&(users, _, _)) = points.last() else { return Some(1) };
-    // Two consecutive levels without growth end the climb, because one level might be chance.
+    // Two consecutive numbers of users without growth end the climb, because a single one might be
+    // chance.
     let mut best = 0.0f64;
     let mut flat = 0;
     for &(_, goodput, _) in &points {
@@ -103,8 +104,9 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
     (knee as f64 / below as f64 > KNEE_FACTOR && middle > below && middle < knee).then_some(middle)
 }
 
-/// Returns the load with the highest goodput of a climb; among equal loads, the first. `loads`: in
-/// ascending order of users. Every peak of a climb is computed by this function.
+/// Returns the load with the highest goodput of a climb (loads with more and more users); among
+/// equal loads, the first. `loads` must be in ascending order of users. Every peak of a climb is
+/// computed by this function.
 pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }
@@ -122,8 +124,8 @@ pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
 const PEAK_RESPONSES_MIN: f64 = 30.0;
 
 /// Returns the minimum number of users that saturate the server: the lowest number whose goodput
-/// equals the peak within chance. If the peak has few responses, it is the number of users at the
-/// peak.
+/// equals the peak within chance. If the peak has few responses, the result is the number of users
+/// at the peak.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let points = points(history);
     let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
@@ -136,8 +138,8 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     points.iter().find(|p| p.1 >= least).map_or(users, |p| p.0)
 }
 
-/// Returns the peak with the capacity from saturated trials as its rate, if there is one. The
-/// maximum of several short trials is too high by chance.
+/// Returns the peak, with the capacity from saturated trials as its rate if this capacity is known.
+/// The maximum of several short trials is too high by chance.
 pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = highest(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
@@ -151,7 +153,8 @@ pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
 }
 
-/// Returns whether goodput still grew by more than 10 % in the last step of the climb.
+/// Returns whether goodput still grew by more than 10 % in the last step of the climb, the
+/// closed-loop trials with more and more users.
 pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
     let points = points(history);
     match points.as_slice() {

@@ -1,4 +1,4 @@
-//! Plans of a search's trials: each fits the budget, and meets the server in a known state.
+//! Plans of a search's trials: each trial fits the budget, and finds the server in a known state.
 
 use super::peak;
 use super::rejecting::rejecting_rps;
@@ -12,30 +12,31 @@ use plimsoll_model::{Arrivals, Curve, Load, LoadShape, Plan, PlanRecord, Purpose
 
 /// The time that a trial takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
-/// Length of the load on new connections before the judged window of a trial near the line, ns.
-/// Other trials have none: an overload would leave a backlog.
+/// Length of the load on new connections before the judged window of a trial near the load line,
+/// ns. Other trials have no such load, because an overload would leave a backlog.
 const WARMUP_LINE_NS: u64 = 200 * MS;
 /// The warm-up before an open trial of a slow server, as a multiple of its response time.
 const WARMUP_ANSWERS: u64 = 2;
 /// The load that empties a rate limiter's token bucket has this multiple of the limiter's rate.
 const PRIME_FACTOR: f64 = 3.0;
-/// Maximum length of a load that empties a rate limiter's token bucket, ns. It is shorter in a
-/// small budget.
+/// Maximum length of a load that empties a rate limiter's token bucket, ns. The load is shorter in
+/// a small budget.
 const PRIME_NS: u64 = 4 * SECOND;
 /// Maximum number of consecutive loads that empty a rate limiter's token bucket.
 const PRIMES_MAX: usize = 3;
 /// Length of a trial's first stage, ns. Its high rate keeps the token bucket of a rate limiter
 /// empty before the stage at the trial's own rate.
 const PRIMED_STAGE_NS: u64 = 500 * MS;
-/// The rate of that first stage, as a multiple of the limiter's rate or of the trial's rate,
-/// whichever is higher.
+/// The rate of a trial's first stage (see [`PRIMED_STAGE_NS`]), as a multiple of the limiter's rate
+/// or of the trial's rate, whichever is higher.
 const PRIMED_STAGE_FACTOR: f64 = 2.0;
 /// Length of the stage between the first stage and the judged window, ns, at the trial's own
 /// rate.
 const PRIMED_LEVEL_NS: u64 = 300 * MS;
 /// A trial at this share of a limiter's rate or above leaves the token bucket nearly empty.
 const NEAR_LIMIT: f64 = 0.95;
-/// If the server processes its backlog within this time, s, no drain is needed.
+/// If the server processes its backlog within this time, s, no drain (a low load until the backlog
+/// is processed) is needed.
 const DRAIN_MIN_S: f64 = 0.03;
 /// Maximum number of consecutive drains: low loads that wait until the server has processed a
 /// backlog.
@@ -59,25 +60,26 @@ pub(super) struct Planner<'a> {
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
     /// Number of all trials of the search, including trials before a change of the capacity
-    /// ([`super::era::Era`]).
-    pub trials_made: usize,
+    /// ([`super::era::PresentCapacityTrials`]).
+    pub trial_count: usize,
 }
 
 impl<'a> Planner<'a> {
-    pub(super) fn new(known: &'a SearchState<'a>, trials_made: usize, elapsed_ns: u64) -> Planner<'a> {
-        Planner { settings: known.settings, history: known.history, elapsed_ns, trials_made }
+    pub(super) fn new(known: &'a SearchState<'a>, trial_count: usize, elapsed_ns: u64) -> Planner<'a> {
+        Planner { settings: known.settings, history: known.history, elapsed_ns, trial_count }
     }
 
     /// Creates a closed-loop trial with `users` users.
     pub fn closed(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
-        let load = LoadShape::Closed { users: Curve::constant_for(users as f64, length_ns) };
+        let load = LoadShape::Closed { users: Curve::constant_for_duration(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
     }
 
     /// Creates a closed-loop trial that keeps the server saturated. Users start one after another.
-    /// If all users started at once, the server would serve them in step, and a count over a short
-    /// interval would depend on its start. `ramp_answers`: length of the ramp, in response times.
+    /// If all users started at once, their requests would stay synchronised, and a count over a
+    /// short interval would depend on its start. `ramp_answers` is the length of the ramp, in
+    /// response times.
     pub fn saturated(&self, users: u64, ramp_answers: u64, length_ns: u64) -> Measure {
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
         let ramp_ns = (ramp_answers * answer_ns).next_multiple_of(Plan::TICK_NS).max(Plan::TICK_NS);
@@ -95,19 +97,19 @@ impl<'a> Planner<'a> {
         let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
             * Plan::TICK_NS;
         let mut measure = self.closed(Purpose::Peak, 1, length_ns.min(room_ns));
-        measure.watch = Watch::until_answered(&measure.plan, &self.settings.slo, shown_ns);
+        measure.watch = Watch::end_after_responses(&measure.plan, &self.settings.slo, shown_ns);
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
 
     /// Creates an open trial of this length, or longer if few requests would arrive. If the server
-    /// rejects surplus requests, the limiter's token bucket must be empty. If it is not, the
-    /// returned trial is a load that empties it, with the purpose `Settle`.
+    /// rejects surplus requests, the limiter's token bucket must be empty. If the bucket is not
+    /// empty, the returned trial is a load that empties the bucket, with the purpose `Settle`.
     pub fn open(&self, purpose: Purpose, rate: f64, length_ns: u64) -> Measure {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
         let Some(limit) = rejecting_rps(self.history) else {
             let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS }.max(self.filling_warmup_ns());
-            let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, warmup_ns, ready);
+            let plan = self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, warmup_ns, ready);
             return self.measure(purpose, plan);
         };
         if !self.bucket_empty(limit) {
@@ -149,30 +151,32 @@ impl<'a> Planner<'a> {
         let calm_s = (3.0 * answer_s + 3.0 / rate).max(1.5);
         let length_s = (2.0 * drain_s + calm_s).min(15f64.max(2.0 * calm_s)).min((left_s - 1.0).max(0.3));
         let length_ns = ((length_s * 10.0).ceil() * 1e8) as u64;
-        let mut plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
+        let mut plan =
+            self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, 0, self.ready(rate));
         plan.load.grace_ns = plan.load.grace_ns.min(100 * MS);
-        let watch = Watch::until_calm(&plan, &self.settings.slo, self.recovered_response_ns());
+        let watch = Watch::end_when_drained(&plan, &self.settings.slo, self.recovered_response_ns());
         let measure = Measure { purpose: Purpose::Settle, plan, watch };
-        self.fits_budget(&measure).then_some(measure)
+        self.fits_in_budget(&measure).then_some(measure)
     }
 
     /// Creates a low load that lasts until one request succeeds, or until the budget ends. Returns
     /// `None` if less than a second is left.
-    pub fn load_until_served(&self) -> Option<Measure> {
+    pub fn low_load_until_success(&self) -> Option<Measure> {
         let rate = self.capped(UNTIL_SERVED_RPS);
         let plan = |length_ns| {
-            // Evenly spaced requests locate the moment best at which the server serves again.
-            let shape = LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: Arrivals::Constant };
+            // Evenly spaced requests show best when the server serves again.
+            let shape =
+                LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals: Arrivals::Constant };
             self.plan(shape, length_ns, 0, self.ready(rate))
         };
         let room_ns = self.left_ns().checked_sub(cost_ns(&plan(0)))? / Plan::TICK_NS * Plan::TICK_NS;
         let plan = (room_ns >= SECOND).then(|| plan(room_ns))?;
-        let watch = Watch::until_served(&plan, &self.settings.slo);
+        let watch = Watch::end_after_first_success(&plan, &self.settings.slo);
         Some(Measure { purpose: Purpose::Settle, plan, watch })
     }
 
     /// Returns whether a trial fits into the rest of the budget even if it takes its maximum time.
-    pub fn fits_budget(&self, measure: &Measure) -> bool {
+    pub fn fits_in_budget(&self, measure: &Measure) -> bool {
         self.elapsed_ns.saturating_add(cost_ns(&measure.plan)) <= self.settings.budget_ns
     }
 
@@ -184,8 +188,8 @@ impl<'a> Planner<'a> {
     fn token_emptying_load(&self, limit: f64) -> Measure {
         let rate = self.capped(round_rate(limit * PRIME_FACTOR));
         let length_ns = (self.settings.budget_ns / 12 / (100 * MS) * (100 * MS)).clamp(SECOND, PRIME_NS);
-        let plan = self.plan(self.rate(Curve::constant_for(rate, length_ns)), length_ns, 0, self.ready(rate));
-        let watch = Watch::until_rejecting(&plan, &self.settings.slo);
+        let plan = self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, 0, self.ready(rate));
+        let watch = Watch::end_when_rejecting(&plan, &self.settings.slo);
         Measure { purpose: Purpose::Settle, plan, watch }
     }
 
@@ -222,7 +226,7 @@ impl<'a> Planner<'a> {
         let bound_ns = self.settings.slo.bound_max_ns().unwrap_or(base.load.grace_ns);
         let load = Load {
             // Every trial has a different seed, and so different arrivals.
-            seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.trials_made as u64)),
+            seed: plimsoll_model::rng::mix(base.load.seed.wrapping_add(self.trial_count as u64)),
             shape,
             requests_max: None,
             duration_ns: Some(length_ns),
@@ -238,8 +242,8 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the number of connections that plimsoll opens before a load: twice the requests in
-    /// flight by Little's law, plus a margin. Near the load line it is at least twice the users at
-    /// the peak.
+    /// flight by Little's law, plus a margin. Near the load line the result is at least twice the
+    /// users at the peak.
     fn ready(&self, rate: f64) -> u32 {
         let low_s = self.low_load().map_or(0.0, |t| t.evidence.service_mean_ns / 1e9);
         let in_flight = (rate * low_s).ceil() as u64;
@@ -259,18 +263,18 @@ impl<'a> Planner<'a> {
     }
 
     /// Returns the warm-up in which the number in flight reaches its level, ns. Without this
-    /// warm-up a slow server would seem to fall behind. For a fast server it is 0.
+    /// warm-up a slow server would seem to fall behind. For a fast server the result is 0.
     fn filling_warmup_ns(&self) -> u64 {
         let filling_ns = WARMUP_ANSWERS * peak::single_user_response_ns(self.history).unwrap_or(0);
         if filling_ns < WARMUP_LINE_NS { 0 } else { filling_ns.next_multiple_of(Plan::TICK_NS) }
     }
 
-    /// Returns the time in which a few requests arrive at this rate and the last one gets its
-    /// response, ns.
+    /// Returns the time in which a few requests arrive at this rate and the last of these requests
+    /// gets its response, ns.
     fn arrivals_ns(&self, rate: f64) -> u64 {
         let few_s = ARRIVALS_MIN / rate.max(1e-9);
         let answer_ns = peak::single_user_response_ns(self.history).unwrap_or(0);
-        // For a fast server at a usual rate this is less than the length of any trial.
+        // For a fast server at a usual rate, this time is less than the length of any trial.
         (((few_s * 1e9) as u64).min(TIME_MAX_NS) + answer_ns).next_multiple_of(Plan::TICK_NS)
     }
 }

@@ -23,9 +23,9 @@ const EXHAUSTED_REJECTED_SHARE_MIN: f64 = 0.9;
 /// only overloaded serves a low load sooner.
 const EXHAUSTED_NS_MIN: u64 = SECOND;
 /// Number of users of the load that uses up a quota.
-const SPENDING_USERS: u64 = 8;
+const QUOTA_EXHAUSTION_USERS: u64 = 8;
 /// Maximum length of the load that uses up a quota, ns.
-const SPENDING_NS: u64 = SECOND;
+const QUOTA_EXHAUSTION_NS: u64 = SECOND;
 /// After a window has opened, a trial with this share of rejected responses found the quota
 /// exhausted. A smaller share of requests may fail for other reasons.
 const EXHAUSTED_AGAIN_SHARE_MIN: f64 = 0.2;
@@ -47,15 +47,15 @@ pub struct Quota {
     /// Number of successes in a window. Without a complete window, the successes until all requests
     /// were rejected.
     pub granted: f64,
-    /// How long a low load was rejected until the next window, s; the maximum.
+    /// The longest time for which a low load was rejected until the next window, s.
     pub rejected_s: f64,
-    /// Length of a window: time from one opening to the next, s. `None`: no complete window was
-    /// observed.
+    /// Length of a window: time from one opening to the next, s. `None` means that no complete
+    /// window was observed.
     pub window_s: Option<f64>,
     /// Number of complete windows that the search observed.
     pub windows: usize,
-    /// An upper bound of the granted rate, 1/s. `None`: no window has opened yet. Requests before
-    /// the search may have used part of the first quota.
+    /// An upper bound of the granted rate, 1/s. `None` means that no window has opened yet.
+    /// Requests before the search may have used part of the first quota.
     pub rps_max: Option<f64>,
 }
 
@@ -117,18 +117,18 @@ impl QuotaEstimate {
     /// Returns `None` if the trials show no quota.
     pub(super) fn next(&self, plans: &Planner) -> Option<Result<Measure, StopReason>> {
         if self.is_exhausted {
-            return Some(plans.load_until_served().ok_or(StopReason::Budget));
+            return Some(plans.low_load_until_success().ok_or(StopReason::Budget));
         }
         match self.openings.len() {
             0 => None,
             1 => {
-                let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
-                Some(if plans.fits_budget(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
+                let spend = plans.closed(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
+                Some(if plans.fits_in_budget(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
             }
             _ if self.is_known() => Some(Err(StopReason::Width)),
             _ => {
                 // Another observed window makes the mean length of a window more exact.
-                let spend = plans.closed(Purpose::Peak, SPENDING_USERS, SPENDING_NS);
+                let spend = plans.closed(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
                 let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
                 Some(if plans.left_ns() > takes_ns { Ok(spend) } else { Err(StopReason::Budget) })
@@ -179,7 +179,8 @@ impl Quota {
         let granted = format::count(self.granted.round() as u64);
         match self.window_s {
             Some(window_s) => Sentence::from(format!(
-                "The server allows {granted} requests in {} and refuses the rest: the line is this quota.",
+                "The server allows {granted} requests in {} and refuses all further requests: the load line equals \
+                 this quota.",
                 format::duration((window_s * 10.0).round() * 1e8)
             )),
             None => Sentence::from(format!(
@@ -188,7 +189,7 @@ impl Quota {
                 format::duration(self.rejected_s * 1e9)
             ))
             .remedy(Remedy::Budget)
-            .words(" shows one."),
+            .words(" shows a whole window."),
         }
     }
 
@@ -209,7 +210,7 @@ impl Quota {
 }
 
 /// Returns the mean number of Poisson arrivals in a window of which the share `allowed` exceeds
-/// `granted`. It follows from the loss function of the normal distribution, and is at most
+/// `granted`. The result follows from the loss function of the normal distribution, and is at most
 /// `granted`.
 fn arrivals_mean_within_quota(granted: f64, allowed: f64) -> f64 {
     let exceeding = |mean: f64| {
@@ -231,7 +232,7 @@ mod tests {
     use crate::judge::{Evidence, OfferedLoad, Verdict};
     use plimsoll_model::units::MS;
 
-    /// Each trial: purpose, start in ms, length in ms, successes a second, success rate.
+    /// Each trial has a purpose, start in ms, length in ms, successes a second, and success rate.
     type TrialRow = (Purpose, u64, u64, f64, f64);
 
     fn check(rows: &[TrialRow], expect: Option<(f64, Option<f64>)>) {
@@ -267,7 +268,7 @@ mod tests {
         check(&[SPENT, SHUT, OPENS], Some((3000.0, None)));
         check(&[SPENT, SHUT, (Purpose::Settle, 1000, 9000, 0.0, 0.0)], Some((3000.0, None)));
         check(&[SPENT, SHUT, OPENS, SPENT_AGAIN, OPENS_AGAIN], Some((3000.0, Some(10.0))));
-        // The server served the next low load at once.
+        // The server was overloaded, and served the next low load at once.
         check(&[SPENT, SHUT, (Purpose::Settle, 1000, 200, 5.0, 1.0)], None);
         // The server was unavailable, and then served every request.
         check(&[SPENT, SHUT, OPENS, (Purpose::Peak, 10_000, 2000, 6000.0, 1.0)], None);

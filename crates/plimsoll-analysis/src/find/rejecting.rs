@@ -7,30 +7,30 @@ use super::capacity::is_rejecting_overload;
 use crate::judge::{GROWTH_MAX, TrialOutcome, Verdict};
 use plimsoll_model::Purpose;
 
-/// A smaller share of failures may have another reason, such as idle connections that the server
-/// closed.
-const REJECTED_FEW: f64 = 0.05;
-/// Ratio of a higher rate to a rate with rejections: at the higher rate, a limiter would certainly
-/// reject requests.
-const REJECTED_ABOVE: f64 = 1.05;
-/// If a larger share of an emptying load's requests is unanswered, the server queues requests
-/// instead of rejecting them. An emptying load uses up a limiter's saved-up tokens.
-const WAITING_MANY: f64 = 0.05;
+/// A smaller share of failed requests may have another reason than rejection, such as idle
+/// connections that the server closed.
+const REJECTED_SHARE_MIN: f64 = 0.05;
+/// Factor between two rates: if a limiter rejects requests at one rate, it certainly rejects
+/// requests at this multiple of the rate.
+const HIGHER_RATE_FACTOR: f64 = 1.05;
+/// If more than this share of a load's requests is unanswered, the server queues requests instead
+/// of rejecting them. The load is one that uses up a limiter's saved-up tokens.
+const UNANSWERED_SHARE_MAX: f64 = 0.05;
 
 /// Returns the open trials in which the server rejected surplus requests. A trial with few failures
 /// does not count if the server queued requests at a higher rate without any failure.
 pub fn rejections(history: &[TrialOutcome]) -> impl Iterator<Item = &TrialOutcome> {
     let lets_wait = |t: &TrialOutcome, rate: f64| {
         let waits = match t.purpose {
-            Purpose::Settle => t.evidence.unanswered as f64 > WAITING_MANY * t.evidence.scheduled as f64,
+            Purpose::Settle => t.evidence.unanswered as f64 > UNANSWERED_SHARE_MAX * t.evidence.scheduled as f64,
             _ => t.evidence.growth > GROWTH_MAX,
         };
-        let higher = t.offered_rps().is_some_and(|it| it >= REJECTED_ABOVE * rate);
+        let higher = t.offered_rps().is_some_and(|it| it >= HIGHER_RATE_FACTOR * rate);
         higher && t.verdict == Verdict::Fail && waits && t.evidence.failed_count() == 0
     };
     history.iter().filter(move |t| {
         let Some(rate) = t.offered_rps().filter(|_| t.evidence.rejecting) else { return false };
-        let many = t.evidence.failed_count() as f64 >= REJECTED_FEW * t.evidence.scheduled as f64;
+        let many = t.evidence.failed_count() as f64 >= REJECTED_SHARE_MIN * t.evidence.scheduled as f64;
         many || !history.iter().any(|other| lets_wait(other, rate))
     })
 }
@@ -53,12 +53,12 @@ mod tests {
     use crate::judge::{Evidence, OfferedLoad};
     use plimsoll_model::RequestFailure;
 
-    /// Each trial: purpose, rate, failed of 1000, unanswered of 1000, growth, and whether the
-    /// server rejects.
+    /// Each trial has a purpose, a rate, failed of 1000, unanswered of 1000, growth, and whether
+    /// the server rejects.
     type TrialCase = (Purpose, f64, u64, u64, f64, bool);
 
     #[test]
-    fn queueing_at_a_higher_rate_is_no_rejection() {
+    fn queueing_at_a_higher_rate_is_not_a_rejection() {
         const MANY: TrialCase = (Purpose::Line, 1000.0, 80, 0, 0.0, true);
         const FEW: TrialCase = (Purpose::Line, 1000.0, 3, 0, 0.0, true);
         let cases: [(&str, &[TrialCase], usize); 7] = [

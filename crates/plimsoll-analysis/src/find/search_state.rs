@@ -1,10 +1,10 @@
 //! The state of a search before its next step ([`SearchState`]): the settings, the trials, and the
-//! stalls and the pace that follow from them. Its computation reads every trial, so it happens once
-//! a step.
+//! stalls and the pace that follow from them. The state is computed once a step, because the
+//! computation reads every trial.
 
 use super::capacity::Capacity;
 use super::pace::Pace;
-use super::stalls::{Silences, Stalls};
+use super::stalls::{NoResponsePeriods, Stalls};
 use super::terms::Settings;
 use crate::judge::TrialOutcome;
 
@@ -14,8 +14,8 @@ pub(super) struct SearchState<'a> {
     pub(super) settings: &'a Settings,
     /// The trials until now, in order.
     pub(super) history: &'a [TrialOutcome],
-    /// The stalls in these trials: periods in which the server answered no request. `None` without
-    /// stalls.
+    /// The stalls in these trials: periods in which the server answered no request. The value is
+    /// `None` without stalls.
     pub(super) stalls: Option<Stalls>,
     /// The division of the budget into trials.
     pub(super) pace: Pace,
@@ -24,8 +24,8 @@ pub(super) struct SearchState<'a> {
 impl<'a> SearchState<'a> {
     pub(super) fn new(settings: &'a Settings, history: &'a [TrialOutcome]) -> SearchState<'a> {
         let stalls = match Stalls::detect(settings, history) {
-            Silences::Stalls(stalls) => Some(stalls),
-            Silences::None | Silences::WhenFull => None,
+            NoResponsePeriods::Stalls(stalls) => Some(stalls),
+            NoResponsePeriods::None | NoResponsePeriods::WhenFull => None,
         };
         let pace = Pace::after(settings, history, stalls.as_ref());
         SearchState { settings, history, stalls, pace }

@@ -1,15 +1,15 @@
-//! A soak: a long load at the load line after a search ([`Soak`]). Its result says how long the
-//! server met the SLO, and how it broke the SLO. A search of a minute does not show a CPU credit
-//! that lasts ten minutes, a leak, or a growing table.
+//! A soak ([`Soak`]) is a long load at the load line after a search. Its result says how long the
+//! server met the SLO, and how the server broke the SLO. A search of a minute does not show a CPU
+//! credit that lasts ten minutes, a leak, or a growing table.
 //!
 //! The soak consists of consecutive segments (pieces in the code). Each segment is judged like a
-//! trial near the line. The SLO is broken if two consecutive segments break it by more than chance,
-//! or if all segments together do.
+//! trial near the load line. The SLO is broken if two consecutive segments break it by more than
+//! chance, or if all segments together do.
 //!
 //! Not here: the rate and the plans of the segments ([`crate::study::search`]); whether a single
 //! trial breaks the SLO ([`super::chance`]).
 
-use super::chance::{all_within_chance, backlog_dispersion, breaks_beyond_chance};
+use super::chance::{are_explained_by_chance, backlog_dispersion, breaks_slo_beyond_noise};
 use super::search_state::SearchState;
 use super::terms::{Settings, limited, sound};
 use crate::format;
@@ -17,22 +17,23 @@ use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
 use plimsoll_model::units::SECOND;
 
-/// A segment is the soak divided by this number, within the limits of [`SEGMENT_NS`].
+/// A soak consists of this number of segments, within the limits of a segment's length
+/// ([`SEGMENT_NS`]).
 const SEGMENTS: u64 = 30;
 /// Limits of a segment's length, ns. A segment is long enough for a p99 at 20 requests a second,
 /// and short enough to locate the time of a violation.
 const SEGMENT_NS: std::ops::RangeInclusive<u64> = 10 * SECOND..=60 * SECOND;
 /// This number of consecutive segments that break the SLO cannot be chance or a single disturbance.
-const BREAKS_IN_A_ROW: usize = 2;
+const CONSECUTIVE_BREAKS_MIN: usize = 2;
 /// Maximum number of additional segments if, of all segments, only the last one broke the SLO.
-const LONE_BREAK_PIECES_MAX: usize = 2;
+const LAST_BREAK_SEGMENTS_MAX: usize = 2;
 /// Response times rose gradually if the median grew by at least this factor before the violation.
 const RISE_FACTOR_MIN: f64 = 1.2;
-/// A gradual rise also needs at least this share of segments whose median exceeds that of the
+/// A gradual rise also needs at least this share of segments whose median exceeds the median of the
 /// segment before.
-const ROSE_STEPS: f64 = 0.75;
-/// The server completes less than is sent if a segment's backlog grows by more than this share of
-/// its arrivals.
+const RISING_SEGMENTS_SHARE_MIN: f64 = 0.75;
+/// The server completes fewer requests than are sent if a segment's backlog grows by more than this
+/// share of the segment's arrivals.
 const BACKLOG_GROWTH_MAX: f64 = 0.02;
 
 /// Returns the length of a segment of a soak of `soak_ns`, ns, and the number of segments.
@@ -48,12 +49,12 @@ pub struct Soak {
     pub rate_rps: f64,
     /// The requested length of the soak, s.
     pub asked_s: f64,
-    /// How long the server met the SLO until the violation, s. It is 0 if only all segments
+    /// How long the server met the SLO until the violation, s. The value is 0 if only all segments
     /// together broke the SLO.
     pub met_s: f64,
     /// Total length of the valid segments, s.
     pub seconds: f64,
-    /// How the server broke the SLO; `None`: it met the SLO.
+    /// How the server broke the SLO; `None` means that the server met the SLO.
     pub broke: Option<SoakBreak>,
     /// Number of void segments, in which plimsoll or other processes were the limit.
     pub void_pieces: usize,
@@ -64,8 +65,8 @@ pub struct Soak {
 /// The violation of the SLO in a soak.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SoakBreak {
-    /// Successful requests a second at the end of the soak; over all segments if only their sum
-    /// broke the SLO.
+    /// Successful requests a second at the end of the soak, or over all segments if only all
+    /// segments together broke the SLO.
     pub goodput_rps: f64,
     /// The way in which the server broke the SLO.
     pub manner: SoakBreakManner,
@@ -88,31 +89,31 @@ pub enum SoakBreakManner {
     /// More requests are late than the SLO allows, without a growing backlog.
     Late,
     /// No two consecutive segments broke the SLO, but all segments together did.
-    Altogether,
+    InTotal,
 }
 
 impl Soak {
-    /// Computes the result of these segments. `history`: the trials of the search before.
-    /// `asked_ns`: requested length of the soak. Returns `None` without a segment.
+    /// Computes the result of these segments. `history` contains the trials of the search before.
+    /// `asked_ns` is the requested length of the soak. Returns `None` without a segment.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
         let sound = sound(history);
         let known = SearchState::new(settings, &sound);
         // If a disturbed segment met the SLO, interference does not explain why another disturbed
-        // segment broke it. Otherwise interference may be the reason, and the segment is void.
+        // segment broke the SLO. Otherwise interference may be the reason, and the segment is void.
         let in_spite = pieces.iter().any(|piece| piece.interference.disturbed && piece.verdict == Verdict::Pass);
         let is_void = |piece: &TrialOutcome| {
             limited(piece) || piece.verdict == Verdict::Void && !(in_spite && piece.interference.disturbed)
         };
         let valid: Vec<&TrialOutcome> = pieces.iter().filter(|piece| !is_void(piece)).collect();
         let dispersion = backlog_dispersion(&known, known.capacity().as_ref());
-        let broken: Vec<bool> = valid.iter().map(|piece| breaks_beyond_chance(piece, dispersion)).collect();
-        let at = broken.windows(BREAKS_IN_A_ROW).position(|row| row.iter().all(|it| *it));
+        let broken: Vec<bool> = valid.iter().map(|piece| breaks_slo_beyond_noise(piece, dispersion)).collect();
+        let at = broken.windows(CONSECUTIVE_BREAKS_MIN).position(|row| row.iter().all(|it| *it));
         let planned = soak_pieces(asked_ns).1 as usize;
         let lone_break_last = broken.last() == Some(&true) && at.is_none();
-        let most = planned + LONE_BREAK_PIECES_MAX;
+        let most = planned + LAST_BREAK_SEGMENTS_MAX;
         let is_over = at.is_some() || pieces.len() >= most || pieces.len() >= planned && !lone_break_last;
-        let altogether = at.is_none() && is_over && !all_within_chance(&valid);
+        let altogether = at.is_none() && is_over && !are_explained_by_chance(&valid);
         let met = &valid[..at.unwrap_or(valid.len())];
         let broke = match at {
             Some(at) => Some(SoakBreak {
@@ -121,7 +122,7 @@ impl Soak {
             }),
             None => altogether.then(|| SoakBreak {
                 goodput_rps: valid.iter().map(|piece| piece.achieved_rps).sum::<f64>() / valid.len().max(1) as f64,
-                manner: SoakBreakManner::Altogether,
+                manner: SoakBreakManner::InTotal,
             }),
         };
         let length_s = |pieces: &[&TrialOutcome]| pieces.iter().map(|it| it.duration_ns as f64 / 1e9).sum::<f64>();
@@ -141,8 +142,8 @@ impl Soak {
         let time = |s: f64| format::duration((s * 10.0).round() * 1e8);
         let void = match self.void_pieces {
             0 => String::new(),
-            1 => "; one piece was void".to_owned(),
-            many => format!("; {many} pieces were void"),
+            1 => "; one segment was void".to_owned(),
+            many => format!("; {many} segments were void"),
         };
         let rate = format::rate(self.rate_rps);
         let Some(broke) = &self.broke else {
@@ -171,7 +172,7 @@ impl Soak {
                 "then the server completed only {goodput} a second, as with an exhausted credit or a background task"
             ),
             SoakBreakManner::Late => "then more requests were late than the SLO allows".to_owned(),
-            SoakBreakManner::Altogether => {
+            SoakBreakManner::InTotal => {
                 return format!(
                     "{rate} a second violated the SLO over {} as a whole, but in no two consecutive segments{void}",
                     time(self.seconds)
@@ -188,8 +189,8 @@ impl Soak {
     }
 }
 
-/// Returns the kind of a violation. `met`: the valid segments before the violation. `broken`: the
-/// segments since the violation.
+/// Returns the kind of a violation. `met` contains the valid segments before the violation, and
+/// `broken` the segments since the violation.
 fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let scheduled: u64 = broken.iter().map(|piece| piece.evidence.scheduled).sum();
     let failed = |kind: Option<RequestFailure>| {
@@ -208,7 +209,7 @@ fn manner(met: &[&TrialOutcome], broken: &[&TrialOutcome]) -> SoakBreakManner {
     let rises = p50s.windows(2).filter(|pair| pair[1] > pair[0]).count() as f64;
     let last = met.last().map_or(0, |piece| piece.p50_ns);
     let rose = met.len() >= 3
-        && rises >= ROSE_STEPS * (p50s.len() - 1) as f64
+        && rises >= RISING_SEGMENTS_SHARE_MIN * (p50s.len() - 1) as f64
         && last as f64 >= RISE_FACTOR_MIN * met[0].p50_ns as f64;
     if failing && refused >= all / 2.0 && refused > 0.0 {
         SoakBreakManner::Refuses(refused)
@@ -236,8 +237,8 @@ mod tests {
         Settings { base, slo, budget_ns: 60 * SECOND, max_rate: None, arrivals, first_answer_ns: 0 }
     }
 
-    /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p` and `m`: the
-    /// same, but disturbed.
+    /// Creates a segment of 10 s at 100/s. `+`: met the SLO. `-`: broke the SLO. `p` and `m` mean
+    /// the same for a disturbed segment.
     fn piece(sign: char) -> TrialOutcome {
         let (is_met, disturbed) = (matches!(sign, '+' | 'p'), matches!(sign, 'p' | 'm'));
         let verdict = match (is_met, disturbed) {
@@ -282,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_fill_the_soak() {
+    fn segments_fill_the_soak() {
         for (soak_s, piece_s, count) in
             [(1800, 60, 30), (7200, 60, 120), (60, 10, 6), (65, 10, 7), (5, 5, 1), (600, 20, 30)]
         {

@@ -12,18 +12,20 @@ use plimsoll_model::Purpose;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::{MS, SECOND};
 
-/// A silence longer than this multiple of the usual response time is a stall of the server.
+/// A time without any response is a stall of the server if it exceeds this multiple of the usual
+/// response time.
 const STALL_RESPONSE_TIMES_MIN: u64 = 3;
 /// Length of a trial that confirms the load line of a server that stalls, as a multiple of the
 /// longest gap between stalls.
-const CONFIRM_GAPS: u64 = 3;
-/// A confirming trial takes at most the budget divided by this.
-const CONFIRM_PART: u64 = 3;
-/// Minimum length of a trial near the line for a server that stalls, as a multiple of the longest
-/// gap between stalls.
-const LINE_GAPS: u64 = 2;
-/// That minimum length is at most the budget divided by this.
-const LINE_PART: u64 = 8;
+const CONFIRMING_STALL_INTERVALS: u64 = 3;
+/// A trial that confirms the load line takes at most the budget divided by this number.
+const CONFIRMING_BUDGET_DIVISOR: u64 = 3;
+/// Minimum length of a trial near the load line for a server that stalls, as a multiple of the
+/// longest gap between stalls.
+const LINE_TRIAL_STALL_INTERVALS: u64 = 2;
+/// The minimum length of a trial near the load line, for a server that stalls, is at most the
+/// budget divided by this number.
+const LINE_TRIAL_BUDGET_DIVISOR: u64 = 8;
 /// The minimum number of trials with stalls that exceed a bound, before the search concludes that
 /// no rate meets the bound.
 const FORBID_TRIALS: usize = 3;
@@ -32,19 +34,19 @@ const FORBID_TRIALS: usize = 3;
 const FORBID_TRIALS_FEW: usize = 2;
 /// The share of trials in which a disturbance may cause a stall. If stalls occur in a larger share
 /// of the trials, the server itself stalls.
-const DISTURBED_BY_STALLS: f64 = 0.06;
+const STALL_DISTURBANCE_SHARE: f64 = 0.06;
 /// Probability of error of the conclusion that the server itself stalls.
 const ERROR: f64 = 0.05;
 /// Probability of error of the conclusion that no rate meets the SLO because of stalls. The
 /// conclusion ends the search and is tested after every trial, so the probability must be small.
-const ERROR_FORBIDS: f64 = 0.01;
-/// A budget below this, ns, has too few trials to treat any of them as disturbed.
-pub const FEW_NS: u64 = 25 * SECOND;
-/// In a small budget, stalls that take at most this share of the time are ignored: they change the
-/// load line by at most this share.
-const FEW_SHARE: f64 = 0.02;
+const NO_LINE_ERROR: f64 = 0.01;
+/// A search with a smaller budget, ns, has too few trials to treat any of its trials as disturbed.
+pub const SMALL_BUDGET_NS: u64 = 25 * SECOND;
+/// In a small budget, stalls that take at most this share of the time are ignored. Such stalls
+/// change the load line by at most the same share.
+const SMALL_BUDGET_STALL_SHARE: f64 = 0.02;
 /// Minimum length of the server's own stalls in a disturbed trial, ns. Other processes on a busy
-/// machine take a core from the server for less, unless the host took the cores away.
+/// machine take a core from the server for a shorter time, unless the host took the cores away.
 const BUSY_NS_MIN: u64 = 250 * MS;
 /// A host took no cores away if the stolen share of CPU time is at most this.
 const STEAL_NONE: f64 = 0.01;
@@ -63,8 +65,8 @@ pub struct Stalls {
     pub mean_interval_ns: u64,
     /// The longest measured time without a stall, ns.
     pub gap_ns_max: u64,
-    /// The first bound of the SLO that no rate meets because of the stalls, such as `p99 <= 500
-    /// ms`.
+    /// The first bound of the SLO, such as `p99 <= 500 ms`, that no rate meets because of the
+    /// stalls.
     pub impossible_bound: Option<String>,
     /// Whether stalls alone delay more requests than the SLO allows, and more trials have stalls
     /// than a disturbance explains. In a small budget, half of the allowed requests suffice.
@@ -75,26 +77,28 @@ pub struct Stalls {
 
 /// Whether the server has periods without any response, and under which loads.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Silences {
-    /// No silence is longer than the response time explains.
+pub enum NoResponsePeriods {
+    /// The response time explains every period without responses.
     None,
-    /// The server is silent only at rates above its capacity: it admits requests periodically, or
-    /// works in batches.
+    /// Periods without responses occur only at rates above the capacity: the server admits requests
+    /// periodically, or works in batches.
     WhenFull,
-    /// The server is silent at any load, so it stalls.
+    /// Periods without responses occur at any load, so the server stalls.
     Stalls(Stalls),
 }
 
 /// Loads without a stall count as evidence only if this number of stalls was expected in their
 /// time. Then the absence of stalls is hardly chance.
 const EXPECTED_STALLS_MIN: f64 = 6.0;
-/// The minimum frequency of silences, 1/s, of a limiter that admits requests periodically.
+/// A limiter that admits requests periodically has at least this number of periods without
+/// responses a second.
 const SILENCES_RPS_MIN: f64 = 1.0;
-/// A stall is visible only if at least this number of responses is missing in it.
-const MISSED_MIN: f64 = 8.0;
+/// A stall is visible only if at least this number of responses is missing during the stall.
+const DELAYED_RESPONSES_MIN: f64 = 8.0;
 
-/// Returns whether stalls occur only above a certain rate, although the loads below it were long
-/// enough for some. `stalls`: start in measured time, ns; stall; index of its trial.
+/// Returns whether stalls occur only above a certain rate, although the loads below this rate were
+/// long enough to show stalls. `stalls` contains the start of each stall in measured time (ns), the
+/// stall, and the index of its trial.
 fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize)]) -> bool {
     let stalled_rps = stalls.iter().filter_map(|(_, _, trial)| history[*trial].offered_rps()).reduce(f64::min);
     let Some(stalled_rps) = stalled_rps else { return false };
@@ -102,13 +106,16 @@ fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize
     lengths.sort_unstable();
     let usual_s = lengths[lengths.len() / 2] as f64 / 1e9;
     let (mut below_s, mut other_s) = (0.0, 0.0);
-    // A drain ends as soon as the server responds quickly, so its time is no evidence.
+    // A load that drains a backlog ends as soon as the server responds quickly, so its time is no
+    // evidence.
     for trial in history.iter().filter(|trial| trial.purpose != Purpose::Settle) {
         let seconds = trial.duration_ns as f64 / 1e9;
         match trial.offered_rps() {
             Some(rate) if rate >= stalled_rps => other_s += seconds,
             // With fewer requests a stall is not visible.
-            Some(rate) if rate * usual_s >= MISSED_MIN && trial.verdict == Verdict::Pass => below_s += seconds,
+            Some(rate) if rate * usual_s >= DELAYED_RESPONSES_MIN && trial.verdict == Verdict::Pass => {
+                below_s += seconds
+            }
             Some(_) => {}
             None => other_s += seconds,
         }
@@ -119,40 +126,43 @@ fn is_only_above_capacity(history: &[TrialOutcome], stalls: &[(u64, Stall, usize
 
 impl Stalls {
     /// Classifies the periods without any response in these trials.
-    pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> Silences {
+    pub fn detect(settings: &Settings, history: &[TrialOutcome]) -> NoResponsePeriods {
         let traffic = &settings.base.traffic;
         let quickest_ns = queueless_response_ns(history, traffic.routes.len() > 1);
         let least_ns = quickest_ns.saturating_mul(STALL_RESPONSE_TIMES_MIN).max(service_silence_ns_max(history));
-        // Users whose sessions start together send equal requests together. They all wait at the
+        // Users whose sessions start together send equal requests together. All users wait at the
         // same time because of the load, not because of a stall.
         let in_step = |outcome: &TrialOutcome| traffic.choice == Choice::Scenarios && outcome.purpose == Purpose::Peak;
-        // Each stall: its start in measured time, the stall, and its trial.
+        // Each item contains a stall's start in measured time, the stall, and the index of its
+        // trial.
         let mut stalls: Vec<(u64, Stall, usize)> = Vec::new();
         let (mut time_ns, mut trials) = (0u64, 0);
         for (trial, outcome) in history.iter().enumerate() {
             let left_ns = trial.checked_sub(1).map_or(0, |before| drain_time_ns(&history[before]));
             let is_stall = |s: &&Stall| {
-                s.length_ns > least_ns && s.at_ns >= left_ns && is_of_server(outcome, s) && !in_step(outcome)
+                s.length_ns > least_ns && s.at_ns >= left_ns && comes_from_server(outcome, s) && !in_step(outcome)
             };
             let long = outcome.evidence.stalls.iter().filter(is_stall);
             stalls.extend(long.map(|s| (time_ns.saturating_add(s.at_ns), *s, trial)));
             time_ns = time_ns.saturating_add(outcome.duration_ns);
             trials += usize::from(outcome.purpose != Purpose::Settle);
         }
-        let Some(longest_ns) = stalls.iter().map(|s| s.1.length_ns).max() else { return Silences::None };
+        let Some(longest_ns) = stalls.iter().map(|s| s.1.length_ns).max() else { return NoResponsePeriods::None };
         if is_only_above_capacity(history, &stalls) {
-            return Silences::WhenFull;
+            return NoResponsePeriods::WhenFull;
         }
         let hit = |bound_ns: u64| {
             let mut trials: Vec<usize> = stalls.iter().filter(|s| s.1.beyond_ns(bound_ns) > 0).map(|s| s.2).collect();
             trials.dedup();
             trials.len()
         };
-        let few = settings.budget_ns < FEW_NS;
-        let own = |hits: usize| hits >= 2 && (few || exceeds_disturbances(hits, trials, DISTURBED_BY_STALLS, ERROR));
+        let few = settings.budget_ns < SMALL_BUDGET_NS;
+        let own =
+            |hits: usize| hits >= 2 && (few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, ERROR));
         let stalled_ns: u64 = stalls.iter().map(|s| s.1.length_ns).sum();
-        let recur = own(hit(0)) && (!few || stalled_ns as f64 > FEW_SHARE * time_ns as f64);
-        // The time before the first stall and after the last one is also part of a gap.
+        let recur = own(hit(0)) && (!few || stalled_ns as f64 > SMALL_BUDGET_STALL_SHARE * time_ns as f64);
+        // The time before the first stall and the time after the last stall are also parts of a
+        // gap.
         let ends = stalls.iter().map(|s| s.0.saturating_add(s.1.length_ns));
         let starts = stalls.iter().map(|s| s.0).chain([time_ns]);
         let gaps = starts.zip([0].into_iter().chain(ends)).map(|(start, end)| start.saturating_sub(end));
@@ -164,13 +174,13 @@ impl Stalls {
             let hits = hit(bound.bound_ns);
             too_many |= if few { seen > share * STALLING_PART } else { recur && seen > share };
             let enough = hits >= if few { FORBID_TRIALS_FEW } else { FORBID_TRIALS };
-            let own = few || exceeds_disturbances(hits, trials, DISTURBED_BY_STALLS, ERROR_FORBIDS);
+            let own = few || exceeds_disturbances(hits, trials, STALL_DISTURBANCE_SHARE, NO_LINE_ERROR);
             if enough && own && seen * certain_share(hits) > share && forbids.is_none() {
                 let bound_text = format::duration(bound.bound_ns as f64);
                 forbids = Some(format!("p{} <= {bound_text}", (bound.quantile * 1e6).round() / 1e4));
             }
         }
-        Silences::Stalls(Stalls {
+        NoResponsePeriods::Stalls(Stalls {
             count: stalls.len(),
             longest_ns,
             mean_interval_ns: time_ns / stalls.len() as u64,
@@ -184,26 +194,33 @@ impl Stalls {
     /// Returns the minimum length of a trial near the load line, ns; 0 if the server does not stall
     /// repeatedly.
     pub fn line_ns(&self, budget_ns: u64) -> u64 {
-        if self.recur { self.gap_ns_max.saturating_mul(LINE_GAPS).min(budget_ns / LINE_PART) } else { 0 }
+        if self.recur {
+            self.gap_ns_max.saturating_mul(LINE_TRIAL_STALL_INTERVALS).min(budget_ns / LINE_TRIAL_BUDGET_DIVISOR)
+        } else {
+            0
+        }
     }
 
     /// Returns the length of a trial that can confirm the load line of a server that stalls, ns. If
-    /// this length exceeds the budget, no line can be confirmed. It is 0 if the server does not
+    /// this length exceeds the budget, no line can be confirmed. Returns 0 if the server does not
     /// stall repeatedly.
-    pub fn needed_confirm_ns(&self) -> u64 {
-        if self.recur { self.gap_ns_max.saturating_mul(CONFIRM_GAPS) } else { 0 }
+    pub fn confirming_trial_ns(&self) -> u64 {
+        if self.recur { self.gap_ns_max.saturating_mul(CONFIRMING_STALL_INTERVALS) } else { 0 }
     }
 
     /// Returns the length of the confirming trial within this budget, ns.
     pub fn confirm_ns(&self, budget_ns: u64) -> u64 {
-        self.needed_confirm_ns().min(budget_ns / CONFIRM_PART)
+        self.confirming_trial_ns().min(budget_ns / CONFIRMING_BUDGET_DIVISOR)
     }
 
     /// Formats the stalls in a few words: `stalls of up to 1 s about every 1.2 s`.
     pub fn text(&self) -> String {
         let longest = format::duration(two_digits(self.longest_ns));
         match self.count {
-            1 => format!("a stall of {longest} in {} measured", format::duration(two_digits(self.mean_interval_ns))),
+            1 => format!(
+                "a stall of {longest} in {} of measured time",
+                format::duration(two_digits(self.mean_interval_ns))
+            ),
             _ => {
                 format!("stalls of up to {longest} about every {}", format::duration(two_digits(self.mean_interval_ns)))
             }
@@ -211,17 +228,17 @@ impl Stalls {
     }
 }
 
-/// Returns whether a stall is the server's own. A void trial may show this, too. If the generator
-/// was the limit, a request already sent must have waited. If other processes disturbed the trial,
-/// the stall must also be longer than they keep a core. In a closed-loop trial all users may wait
-/// for something else, such as the lost first packet of a connection. Then a request already sent
-/// must have been answered late.
-fn is_of_server(trial: &TrialOutcome, stall: &Stall) -> bool {
+/// Returns whether the server itself caused a stall. A void trial may also show such a stall. If
+/// the generator was the limit, a request that was already sent must have waited. If other
+/// processes disturbed the trial, the stall must also be longer than these processes keep a core.
+/// In a closed-loop trial all users may wait for something else, such as the lost first packet of a
+/// connection. Then a request already sent must have been answered late.
+fn comes_from_server(trial: &TrialOutcome, stall: &Stall) -> bool {
     let certain = stall.ended && stall.request_was_sent;
     let stolen = trial.interference.steal_share.is_none_or(|share| share > STEAL_NONE);
     match trial.verdict {
         Verdict::Pass | Verdict::Fail => trial.purpose != Purpose::Peak || certain,
-        // The first silence of a disturbed trial may come from the backlog of the trial before.
+        // The first stall of a disturbed trial may come from the backlog of the trial before.
         Verdict::Void if trial.interference.disturbed => {
             certain && stall.at_ns > 0 && stall.length_ns >= BUSY_NS_MIN && !stolen
         }
@@ -238,18 +255,19 @@ fn drain_time_ns(trial: &TrialOutcome) -> u64 {
     if answered_rps > 0.0 { (left / answered_rps) as u64 } else { 0 }
 }
 
-/// Returns the response time without a queue, ns. It is the minimum median of all trials, because
-/// the first trial may have met a stall. With several routes (`several`) it is the minimum p99,
-/// because slow requests delay other requests.
+/// Returns the response time without a queue, ns. The value is the minimum median of all trials,
+/// because the first trial may have met a stall. With several routes (`several`) the value is the
+/// minimum p99, because slow requests delay other requests.
 fn queueless_response_ns(history: &[TrialOutcome], several: bool) -> u64 {
     let of = |trial: &TrialOutcome| if several { trial.p99_ns } else { trial.p50_ns };
     history.iter().map(of).filter(|ns| *ns > 0).min().unwrap_or(0)
 }
 
-/// Returns the length up to which the variation of service times explains a silence, ns. If a
-/// single user's p99 is at most twice the mean, it is three times the p99. Otherwise it comes from
-/// an exponential tail with that mean (or through that p99). One in a hundred such searches exceeds
-/// it by chance. Fewer than fifty service times show no tail.
+/// Returns the longest time without responses that the variation of service times explains, ns. If
+/// the p99 of a single user is at most twice the mean, the result is three times the p99. Otherwise
+/// the result comes from an exponential tail with this mean (or through this p99). A server without
+/// stalls exceeds the result in one of a hundred searches. With fewer than fifty service times the
+/// tail is not known.
 fn service_silence_ns_max(history: &[TrialOutcome]) -> u64 {
     const LIGHT: f64 = 2.0;
     const TELLING: f64 = 50.0;
@@ -271,16 +289,16 @@ fn two_digits(ns: u64) -> f64 {
 }
 
 /// Returns the share of the observed frequency of `count` stalls that is certain with 80 %
-/// probability. It is the 20 % quantile of a gamma distribution with shape `count`, divided by its
-/// mean.
+/// probability. The result is the 20 % quantile of a gamma distribution with shape `count`, divided
+/// by its mean.
 fn certain_share(count: usize) -> f64 {
     const FEW: [f64; 8] = [0.0, 0.22, 0.41, 0.51, 0.57, 0.62, 0.65, 0.67];
     FEW.get(count).copied().unwrap_or_else(|| 1.0 - 0.84 / (count as f64).sqrt())
 }
 
 /// Returns whether stalls in `hits` of `trials` trials are more than chance disturbances explain.
-/// `share`: share of trials that a disturbance may hit. `error`: probability of error. The test
-/// uses the upper tail of a binomial distribution.
+/// `share` is the share of trials that a disturbance may hit, and `error` the probability of error.
+/// The test uses the upper tail of a binomial distribution.
 fn exceeds_disturbances(hits: usize, trials: usize, share: f64, error: f64) -> bool {
     let (mut term, mut below) = ((1.0 - share).powi(trials.min(10_000) as i32), 0.0);
     for k in 0..hits.min(trials) {
@@ -315,9 +333,9 @@ mod tests {
         }
     }
 
-    /// Neither sessions that begin together nor slow requests among fast ones are stalls.
+    /// Sessions that begin together, and slow requests among fast requests, are no stalls.
     #[test]
-    fn common_wait_of_sessions_is_no_stall() {
+    fn a_common_wait_of_sessions_is_not_a_stall() {
         let mut base = base();
         base.traffic.routes.push(base.traffic.routes[0].clone());
         let silent = |purpose, ms: u64| {
@@ -333,16 +351,18 @@ mod tests {
             (Choice::Scenarios, silent(Purpose::Climb, 150), false),
         ] {
             base.traffic.choice = choice;
-            let stalls = matches!(Stalls::detect(&settings(base.clone(), SECOND), &[trial]), Silences::Stalls(_));
+            let stalls =
+                matches!(Stalls::detect(&settings(base.clone(), SECOND), &[trial]), NoResponsePeriods::Stalls(_));
             assert_eq!(stalls, expect, "{choice:?}");
         }
     }
 
     /// A server that serves in order first answers the requests that the load before left waiting.
     #[test]
-    fn backlog_of_earlier_load_is_no_stall() {
+    fn backlog_of_an_earlier_load_is_not_a_stall() {
         let settings = settings(base(), SECOND);
-        // Each row: unanswered requests, their rate, and the start of the next load's silence, ms.
+        // Each row contains the unanswered requests, their rate, and the start of the time without
+        // responses in the next load, ms.
         for (left, rps, at_ms, expect) in [
             (100, 100.0, 0, false),
             (100, 100.0, 900, false),
@@ -355,17 +375,17 @@ mod tests {
             (over.evidence.unanswered, over.achieved_rps) = (left, rps);
             let stall = Stall { at_ns: at_ms * MS, length_ns: 400 * MS, ended: true, request_was_sent: true };
             next.evidence.stalls = vec![stall];
-            let stalls = matches!(Stalls::detect(&settings, &[over, next]), Silences::Stalls(_));
+            let stalls = matches!(Stalls::detect(&settings, &[over, next]), NoResponsePeriods::Stalls(_));
             assert_eq!(stalls, expect, "{left} {rps} {at_ms}");
         }
     }
 
-    /// A limiter that admits requests periodically is silent in between only while the offered rate
-    /// exceeds the limit.
+    /// A limiter that admits requests periodically sends no responses in between only while the
+    /// offered rate exceeds the limit.
     #[test]
-    fn silence_only_above_capacity_is_no_stall() {
+    fn no_responses_only_above_capacity_is_not_a_stall() {
         let settings = settings(base(), 60 * SECOND);
-        // Each load: the rate, whether it passed, and its number of stalls in a second.
+        // Each load has a rate, whether it passed, and its number of stalls in a second.
         type Loads = &'static [(f64, bool, usize)];
         const FULL: Loads = &[
             (157.0, true, 0),
@@ -396,17 +416,17 @@ mod tests {
                 trial
             };
             let trials: Vec<TrialOutcome> = loads.iter().map(of).collect();
-            assert_eq!(Stalls::detect(&settings, &trials) == Silences::WhenFull, when_full, "{name}");
+            assert_eq!(Stalls::detect(&settings, &trials) == NoResponsePeriods::WhenFull, when_full, "{name}");
         }
     }
 
     /// Checks which periods without responses count as stalls of the server.
     #[test]
-    fn silences_are_the_servers_or_not() {
+    fn pauses_are_attributed_to_server_or_generator() {
         use Purpose::{Climb, Peak};
         use Verdict::{Fail, Pass, Void};
-        // Each row: (purpose, verdict, disturbed); the silence (ended, of sent requests, ms); the
-        // expected result.
+        // Each row contains (purpose, verdict, disturbed), the stall (ended, of sent requests, ms),
+        // and the expected result.
         for (trial, silence, expect) in [
             ((Climb, Pass, false), (false, false, 600), true),
             ((Climb, Fail, false), (true, false, 600), true),
@@ -421,7 +441,7 @@ mod tests {
         ] {
             let ((purpose, verdict, disturbed), (ended, had_left, ms)) = (trial, silence);
             let stall = Stall { at_ns: 100 * MS, length_ns: ms * MS, ended, request_was_sent: had_left };
-            let seen = is_of_server(&outcome(purpose, verdict, disturbed), &stall);
+            let seen = comes_from_server(&outcome(purpose, verdict, disturbed), &stall);
             assert_eq!(seen, expect, "{purpose:?} {verdict:?} {silence:?}");
         }
     }

@@ -1,6 +1,6 @@
-//! The loss of the server during a search ([`TargetLoss`]): it responded before, and now accepts no
-//! connections. Later trials have no information about the load line. With them, the search would
-//! find a line that is far too low.
+//! The loss of the server during a search ([`TargetLoss`]): the server responded before, and now
+//! accepts no connections. Trials after the loss have no information about the load line. If they
+//! counted, the search would find a load line that is far too low.
 //!
 //! Not here: a server that never ran, and a server that is slow to accept.
 
@@ -17,7 +17,7 @@ const LOSS_NS_MIN: u64 = 5 * SECOND;
 /// The minimum share of sent requests that find no connection, in each of these loads.
 const REFUSED_SHARE_MIN: f64 = 0.98;
 
-/// The moment since which the server accepts no connections.
+/// The time since which the server accepts no connections.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TargetLoss {
     /// Number of trials before the first load without connections.
@@ -52,7 +52,7 @@ impl TargetLoss {
             OfferedLoad::Rate(rate) => format!("{} a second", format::rate(rate)),
             OfferedLoad::Users(users) => format!("{} users", format::rate(users as f64)),
         };
-        format!("the server accepts no connections since a load of {load}")
+        format!("the server has accepted no connections since a load of {load}")
     }
 }
 
@@ -63,8 +63,8 @@ mod tests {
     use plimsoll_model::Purpose;
 
     #[test]
-    fn lost_server_is_distinct_from_restarted_one() {
-        // Each load: its start in s, and of 100 requests the number of successes and of failed
+    fn a_lost_server_differs_from_a_restarted_server() {
+        // Each load has a start in s, and for 100 requests the number of successes and of failed
         // connections.
         type Loads = &'static [(u64, u64, u64)];
         const ALIVE: (u64, u64, u64) = (0, 100, 0);

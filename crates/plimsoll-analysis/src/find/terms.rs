@@ -1,5 +1,5 @@
-//! The types that the parts of a search share: the settings, the next trial, the reason to stop,
-//! and the cleaned outcomes of trials.
+//! The types that the parts of a search share: settings, the next trial, the reason to stop, and
+//! trial outcomes without invalid figures.
 
 use crate::judge::{OfferedLoad, TrialOutcome, Verdict};
 use crate::slo::Slo;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 /// The settings of a search.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
-    /// The traffic and carriage that all trials share; each trial has its own load.
+    /// The traffic and the connection options that all trials share; each trial has its own load.
     pub base: PlanRecord,
     /// The SLO that defines the load line.
     pub slo: Slo,
     /// The maximum length of the search, ns (its budget).
     pub budget_ns: u64,
-    /// The maximum rate of a trial, 1/s; `None`: unlimited.
+    /// The maximum rate of a trial, 1/s; `None` means no limit.
     pub max_rate: Option<f64>,
     /// Spacing of arrivals in the open trials.
     pub arrivals: Arrivals,
@@ -45,13 +45,13 @@ pub enum StopReason {
     Width,
     /// No further trial fits into the time budget of the search.
     Budget,
-    /// plimsoll could not generate a higher rate.
+    /// plimsoll itself was the limit: it could not generate a higher rate.
     Client,
     /// Other processes disturbed most trials.
     Disturbed,
     /// The highest allowed rate meets the SLO.
     MaxRate,
-    /// Even the lowest tried rate breaks the SLO.
+    /// Even the lowest rate that the search tried breaks the SLO.
     LowestFails,
     /// The server stalls so often that no rate meets the SLO.
     Stalls,
@@ -90,7 +90,8 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
                     *rate = 0.0;
                 }
             }
-            // A plan has at least one user. A count of 0 would stay 0 when the climb doubles it.
+            // A plan has at least one user. A count of 0 would stay 0 when the search doubles the
+            // number of users.
             OfferedLoad::Users(users) => *users = (*users).max(1),
         }
         for time_ns in [&mut trial.p50_ns, &mut trial.p99_ns, &mut trial.duration_ns, &mut trial.planned_ns] {
@@ -98,9 +99,9 @@ pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
         }
         let TrialOutcome { achieved_rps, success_rate, evidence, .. } = &mut trial;
         evidence.saturated_rps = evidence.saturated_rps.filter(|rps| meant(*rps) && *rps > 0.0);
-        evidence.little_gap = evidence.little_gap.filter(|gap| meant(*gap));
+        evidence.littles_law_gap = evidence.littles_law_gap.filter(|gap| meant(*gap));
         if !meant(evidence.saturated_error) {
-            // With an invalid error, nothing is known about the rate's precision.
+            // If the error is invalid, nothing is known about the precision of the rate.
             evidence.saturated_error = 1.0;
         }
         let evidence = [&mut evidence.excess, &mut evidence.service_mean_ns, &mut evidence.work_share];
@@ -120,7 +121,8 @@ pub(super) fn limited(trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Void && trial.evidence.generator_limited
 }
 
-/// Returns whether a trial is an open trial near the load line, not one of the climb.
+/// Returns whether a trial is an open trial near the load line, after the rate has risen towards
+/// the load line.
 pub(super) fn near_line(trial: &TrialOutcome) -> bool {
     matches!(trial.purpose, Purpose::Line | Purpose::Confirm)
 }

@@ -12,7 +12,8 @@ use plimsoll_model::{BlocksSpec, Experiment, PlanRecord, Purpose};
 pub struct MeasuredBlocks<'a> {
     /// The names of the compared arms, A first: URLs or commands.
     pub arms: Vec<String>,
-    /// The plan of the first arm; all loads share it, except for their target and load.
+    /// The plan of the first arm. The loads of all arms share this plan, except for their target
+    /// and load.
     pub plan: &'a PlanRecord,
     /// The plan of each arm's loads in the blocks, A first; empty if no block was measured.
     pub loads: Vec<&'a PlanRecord>,

@@ -1,12 +1,12 @@
-//! The finding of an explanation: the bottleneck that limits the load line. It comes from the
-//! steady loads of an explanation, or from the trials of a search alone.
+//! The finding of an explanation: the bottleneck that limits the load line. The finding comes from
+//! the steady loads of an explanation, or from the trials of a search alone.
 
 use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
-use crate::explain::interventions::worth_making;
+use crate::explain::interventions::informative_interventions;
 use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, standing};
-use crate::find::{LoadLine, refutes};
+use crate::find::{LoadLine, contradicts_load_line};
 use crate::format::{self, skip_reason};
 use crate::judge::{TrialOutcome, judge};
 use crate::sentence::Sentence;
@@ -14,7 +14,7 @@ use crate::study::explain::{changed, is_skipped, loads};
 use plimsoll_model::intervention::{varied_number, varied_tag};
 use plimsoll_model::{Experiment, ExperimentSpec, ExplainSpec, Intervention, Purpose, Remark, Tag};
 
-/// The finding of an explanation: a load line, and the bottleneck that limits it.
+/// The finding of an explanation: a load line, and the bottleneck that limits the load line.
 #[derive(Debug, Clone)]
 pub struct ExplainFinding<'a> {
     /// The search whose load line is explained.
@@ -30,7 +30,7 @@ pub struct Bottleneck {
     pub cause: Cause,
     /// The limiting resource in this case, such as `one thread of node`.
     pub subject: String,
-    /// The visible effect of the bottleneck, as a clause.
+    /// The visible effect of the bottleneck, as a part of a sentence.
     pub how: String,
 }
 
@@ -44,13 +44,18 @@ pub(super) fn conclude<'a>(
     let explained = explained(&searched, &loads, &experiments);
     let (doubts, found) = explained.doubts_and_figures();
     let (found, refuted) = withdraw_if_refuted(found.clone(), &loads);
-    let worth = worth_making(
+    let worth = informative_interventions(
         &standing(&searched.doubts_and_figures().1.findings, &loads),
         &spec.interventions,
         &spec.requested_interventions,
     );
-    let untried = untried(experiment, spec, &experiments, &worth);
-    let doubts = doubts.clone().into_iter().chain(refuted).chain(skipped_load_doubts(experiment, spec)).chain(untried);
+    let untried_experiment_doubts = untried_experiment_doubts(experiment, spec, &experiments, &worth);
+    let doubts = doubts
+        .clone()
+        .into_iter()
+        .chain(refuted)
+        .chain(skipped_load_doubts(experiment, spec))
+        .chain(untried_experiment_doubts);
     Ok(Assessment::new(doubts.collect(), found))
 }
 
@@ -59,7 +64,7 @@ pub(super) fn conclude<'a>(
 ///
 /// # Errors
 /// The recording has no finding.
-pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
+pub fn recorded_contrast(experiment: &Experiment) -> Result<Option<(Contrast, InterventionOutcomes)>, NoFinding> {
     let ExperimentSpec::Explain(spec) = &experiment.spec else { return Ok(None) };
     let searched = search::conclude(experiment, &spec.search)?;
     let found = searched.doubts_and_figures().1;
@@ -70,16 +75,17 @@ pub fn case_of(experiment: &Experiment) -> Result<Option<(Contrast, Intervention
 
 /// Withdraws the load line if a steady load at the line or below broke the SLO by more than chance.
 /// Such a load is longer than any trial of the search, so it decides. Returns the finding, and the
-/// doubt with the reason if the line was withdrawn.
+/// doubt with the reason if the load line was withdrawn.
 fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (ExplainFinding<'a>, Option<Doubt>) {
     let SearchFinding { settings, findings, .. } = &mut found.search;
     let steady = [loads.low, loads.half, loads.line].into_iter().flatten();
     let later = steady.map(|run| judge(Purpose::Line, 0, run, &settings.slo));
-    let refutes = |later: &TrialOutcome| refutes(settings, &findings.trials, later, findings.load_line_rps);
-    let Some(later) = later.into_iter().find(refutes) else { return (found, None) };
+    let contradicts_load_line =
+        |later: &TrialOutcome| contradicts_load_line(settings, &findings.trials, later, findings.load_line_rps);
+    let Some(later) = later.into_iter().find(contradicts_load_line) else { return (found, None) };
     let rate_rps = later.offered_rps().unwrap_or(0.0);
     let text = format!(
-        "withdrawn: a steady load of {} a second for {} had p99 {} and {} of success",
+        "withdrawn: in a steady load of {} a second for {}, p99 was {} and {} of the requests succeeded",
         format::rate(rate_rps),
         format::duration(later.duration_ns as f64),
         format::duration(later.p99_ns as f64),
@@ -90,9 +96,9 @@ fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (Exp
     (found, Some(Doubt { kind: DoubtKind::Contradicted, text: text.into() }))
 }
 
-/// Returns doubts that name the requested experiments that were not tried, and why. `worth`: the
-/// experiments that separate the remaining causes.
-fn untried(
+/// Returns doubts that name the requested experiments that were not tried, and the reason. `worth`
+/// contains the experiments that separate the remaining causes.
+fn untried_experiment_doubts(
     experiment: &Experiment,
     spec: &ExplainSpec,
     experiments: &ExperimentLoads,
@@ -108,7 +114,7 @@ fn untried(
     for change in spec.requested_interventions.iter().filter(|change| !was_made(**change)) {
         let why = match worth.contains(change) {
             true => "the budget left no time for the change",
-            false => "the change would not separate the possible causes",
+            false => "the change would not help to decide between the possible causes",
         };
         doubts.add(DoubtKind::Unmeasured, format!("{} was not tried: {why}", change.text()));
     }
@@ -124,7 +130,8 @@ fn untried(
     doubts
 }
 
-/// Returns doubts that name the experiments and settings whose loads could not be made, and why.
+/// Returns doubts that name the experiments and settings whose loads could not be made, and the
+/// reason.
 fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
     for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
@@ -147,7 +154,7 @@ pub fn explain_search<'a>(searched: &Assessment<SearchFinding<'a>>) -> Assessmen
 }
 
 /// Returns the bottleneck of a search's load line, from the trials of that search. Returns `None`
-/// if the trials do not show a bottleneck of the server, or without a line.
+/// if the trials do not show a bottleneck of the server, or without a load line.
 pub fn held_by(found: &SearchFinding) -> Option<Bottleneck> {
     let loads = Loads::from_search(&found.findings, &found.server.runs);
     let explained = explain(&found.findings, &loads, &ExperimentLoads::default());

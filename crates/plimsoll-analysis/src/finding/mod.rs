@@ -15,7 +15,7 @@ pub mod search;
 pub mod sweep;
 
 pub use blocks::{LadderFinding, MeasuredBlocks, ProveFinding};
-pub use explain::{Bottleneck, ExplainFinding, case_of, held_by};
+pub use explain::{Bottleneck, ExplainFinding, held_by, recorded_contrast};
 pub use overload::OverloadFinding;
 pub use recording::NoFinding;
 pub use run::RunFinding;

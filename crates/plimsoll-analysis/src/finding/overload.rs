@@ -1,6 +1,6 @@
 //! The finding of an overload: the behaviour of a server above its load line.
 
-use super::recording::{NoFinding, cut_off};
+use super::recording::{NoFinding, cut_off_doubt};
 use super::search;
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::find::StopReason;
@@ -48,7 +48,7 @@ pub(super) fn conclude<'a>(
     })?;
     let no_line = searched.filter(|findings| findings.load_line_rps.rps <= 0.0).map(|_| Doubt {
         kind: DoubtKind::Nothing,
-        text: "there is no line: steps are shares of the peak throughput".into(),
+        text: "there is no load line: the steps are shares of the peak throughput".into(),
     });
     let slo = Slo::parse(&spec.search.slo).map_err(|error| NoFinding::Promise(error.to_string()))?;
     let overloaded =
@@ -69,7 +69,7 @@ pub(super) fn conclude<'a>(
         .chain(own)
         .chain(generator)
         .chain(server.doubt())
-        .chain(cut_off(experiment))
+        .chain(cut_off_doubt(experiment))
         .chain(Doubts::noted(&experiment.start_notes.warnings))
         .collect();
     let plan = &trial.run.plan;

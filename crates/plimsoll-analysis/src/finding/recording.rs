@@ -7,19 +7,21 @@ use plimsoll_model::Experiment;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoFinding {
     /// The recording contains no load that the finding needs.
-    #[error("the run file was cut before its run began")]
+    #[error("the run file was cut off before its run began")]
     NoLoad,
     /// The SLO in the recording cannot be parsed.
     #[error("the run file's SLO: {0}")]
     Promise(String),
     /// No load of the search met the SLO, so there is no load line that the overload could exceed.
-    #[error("no load met the SLO, so there is no line to exceed: plimsoll find shows the trials")]
+    #[error("no load met the SLO, so there is no load line to exceed: plimsoll find shows the trials")]
     NoLine,
     /// The search for the load line before the overload was interrupted.
-    #[error("it was ended before its line was found: it holds nothing of what lies beyond")]
+    #[error("the run ended before a load line was found, so the run file contains no overload")]
     NoEnd,
     /// The search for the load line used all the time of the overload.
-    #[error("the search for the line used up the budget: give a longer one, or name the line")]
+    #[error(
+        "the search for the load line exhausted the budget: give a longer budget, or give the load line with --line"
+    )]
     NoTime,
     /// The recording has no arms to compare.
     #[error("the run file contains no comparison")]
@@ -27,11 +29,11 @@ pub enum NoFinding {
 }
 
 /// Returns the doubt that a recording was cut off before its end; `None` for a complete recording.
-pub(super) fn cut_off(experiment: &Experiment) -> Option<Doubt> {
+pub(super) fn cut_off_doubt(experiment: &Experiment) -> Option<Doubt> {
     let text = match (experiment.elapsed_ns, experiment.broken()) {
         (Some(_), _) => return None,
         (None, Some(reason)) => {
-            format!("the run broke off before its end ({reason}): the results cover only the recorded part")
+            format!("the run ended early ({reason}): the results cover only the recorded part")
         }
         (None, None) => "the recording was cut off before its end: the results cover only the recorded part".to_owned(),
     };

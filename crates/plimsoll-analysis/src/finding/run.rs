@@ -1,6 +1,6 @@
 //! The finding of one load: its figures, and the observations of the server.
 
-use super::recording::{NoFinding, cut_off};
+use super::recording::{NoFinding, cut_off_doubt};
 use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::server_view::ServerView;
@@ -23,7 +23,7 @@ pub struct RunFinding<'a> {
 pub(super) fn conclude(experiment: &Experiment) -> Result<Assessment<RunFinding<'_>>, NoFinding> {
     let trial = experiment.trials.first().ok_or(NoFinding::NoLoad)?;
     let (summary, server) = (Summary::from_run(&trial.run), ServerView::from_run(&trial.run));
-    let doubts = server.doubt().into_iter().chain(cut_off(experiment));
+    let doubts = server.doubt().into_iter().chain(cut_off_doubt(experiment));
     let doubts = doubts.chain(ordered_doubts(&summary, &experiment.start_notes.warnings)).collect();
     Ok(Assessment::new(doubts, RunFinding { trial, summary, routes: by_route(&trial.run), server }))
 }

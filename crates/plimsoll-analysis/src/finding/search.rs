@@ -1,6 +1,6 @@
-//! The finding of a search: the load line, and the server's CPU and memory at the line.
+//! The finding of a search: the load line, and the server's CPU and memory at the load line.
 
-use super::recording::{NoFinding, cut_off};
+use super::recording::{NoFinding, cut_off_doubt};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::{LoadSignals, Signal};
 use crate::find::ServerUseAtLine;
@@ -19,15 +19,15 @@ pub struct SearchFinding<'a> {
     pub settings: Settings,
     /// The load line, and the trials of the search.
     pub findings: Findings,
-    /// The load below the line that leaves the headroom of `--headroom`; `None` if it was not
-    /// measured.
+    /// The load below the load line that leaves the headroom of `--headroom`; `None` if the load
+    /// was not measured.
     pub planned_load: Option<PlannedLoad>,
     /// The number of server instances for the rate of `--need`; `None` without that flag or without
-    /// a line.
+    /// a load line.
     pub instance_estimate: Option<InstanceEstimate>,
-    /// The result of a soak, a long load at the line (`--soak`); `None` without a soak.
+    /// The result of a soak, a long load at the load line (`--soak`); `None` without a soak.
     pub soak: Option<Soak>,
-    /// The server's CPU and memory at the line, and the runs of all trials in order.
+    /// The server's CPU and memory at the load line, and the runs of all trials in order.
     pub server: ServerView<'a>,
 }
 
@@ -38,9 +38,9 @@ pub struct PlannedLoad {
     pub headroom: f64,
     /// The rate of the load, 1/s: the load line minus the headroom.
     pub rate_rps: f64,
-    /// Mean number of requests in flight; `None`: not known.
+    /// Mean number of requests in flight; `None` means that the value is not known.
     pub in_flight: Option<f64>,
-    /// Response time p99, ns; `None`: not known.
+    /// Response time p99, ns; `None` means that the value is not known.
     pub p99_ns: Option<f64>,
     /// Whether the server met the SLO under this load.
     pub is_sustained: bool,
@@ -51,11 +51,11 @@ pub struct PlannedLoad {
 pub struct InstanceEstimate {
     /// The rate that all instances together must sustain, 1/s.
     pub rate_rps: f64,
-    /// The number of instances (a whole number) if each sustains the lower end of the load line
-    /// minus the headroom.
+    /// The number of instances (a whole number) if each instance sustains the lower end of the load
+    /// line's interval minus the headroom.
     pub instances: f64,
-    /// The number of instances (a whole number) if each sustains the upper end of the load line
-    /// minus the headroom.
+    /// The number of instances (a whole number) if each instance sustains the upper end of the load
+    /// line's interval minus the headroom.
     pub instances_min: f64,
     /// Cores that all instances together use at `rate_rps`; `None` if the CPU time was not
     /// observed.
@@ -79,7 +79,7 @@ fn planned_load(experiment: &Experiment, spec: &FindSpec, findings: &Findings, s
 }
 
 /// Computes the number of instances for the rate of `--need`; `None` without that flag or without a
-/// line. `each_us`: CPU time of the server for one request or session, us.
+/// load line. `each_us` is the CPU time of the server for one request or session, us.
 fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>) -> Option<InstanceEstimate> {
     let (rate_rps, line) = (spec.planning.need_rps?, findings.load_line_rps);
     let each = |line_rps: f64| line_rps * (1.0 - spec.planning.headroom.unwrap_or(0.0));
@@ -92,8 +92,8 @@ fn instance_estimate(spec: &FindSpec, findings: &Findings, each_us: Option<f64>)
 }
 
 /// Applies the result of a soak (a long load at the load line) to the findings. A soak that met the
-/// SLO confirms the line. A soak that broke the SLO from the start withdraws the line. If the SLO
-/// was broken later, the line is not confirmed. Returns a doubt if the SLO was broken.
+/// SLO confirms the load line. A soak that broke the SLO from the start withdraws the load line. If
+/// the SLO was broken later, the load line is not confirmed. Returns a doubt if the SLO was broken.
 fn apply_soak(findings: &mut Findings, soak: &Soak) -> Option<Doubt> {
     if soak.broke.is_none() {
         if soak.is_over && soak.met_s > 0.0 {
@@ -142,16 +142,16 @@ pub(super) fn conclude<'a>(
     };
     let server = ServerView { usage: used, from, runs };
     let cpu_us = server.usage.as_ref().ok().and_then(|used| used.cpu_us_per_request());
-    // A session may consist of several requests, so its CPU time is that of all of them.
+    // A session may consist of several requests. Then its CPU time is the sum over these requests.
     let each = server.runs.last().map_or(1.0, |run| Summary::from_run(run).requests_each);
     let each_us = cpu_us.map(|us| us * each);
     let planned_load = planned_load(experiment, spec, &findings, &settings.slo);
     let instance_estimate = instance_estimate(spec, &findings, each_us);
     let limited = (findings.stopped_by == StopReason::Client).then(|| Doubt {
         kind: DoubtKind::Generator,
-        text: "the generator was the limit, not the server: the line is above the generator's highest rate".into(),
+        text: "the generator was the limit, not the server: the load line is above the generator's highest rate".into(),
     });
-    let doubts = server.doubt().into_iter().chain(cut_off(experiment)).chain(limited).chain(soaked);
+    let doubts = server.doubt().into_iter().chain(cut_off_doubt(experiment)).chain(limited).chain(soaked);
     let doubts = doubts.chain(Doubts::noted(&experiment.start_notes.warnings)).chain(findings.doubts.clone()).collect();
     Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned_load, instance_estimate, soak, server }))
 }

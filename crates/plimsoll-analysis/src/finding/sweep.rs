@@ -1,12 +1,12 @@
 //! The finding of a sweep: the figures of each level, the peak and the knee. A level is a load with
 //! a fixed number of users.
 
-use super::recording::cut_off;
+use super::recording::cut_off_doubt;
 use crate::by_route::{RouteSummary, by_route};
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::format;
 use crate::interference::Interference;
-use crate::levels::{ERROR_WANTED, Level, LoadUnit, MeasuredLoad, knee, peak, visits_of_level};
+use crate::levels::{LEVEL_ERROR_MAX, Level, LoadUnit, MeasuredLoad, knee, peak, visits_of_level};
 use crate::sentence::{Remedy, Sentence};
 use crate::series::{goodput_error, visits_error};
 use crate::server::ServerUse;
@@ -33,8 +33,8 @@ pub struct SweepFigures<'a> {
     pub routes: Vec<RouteSummary>,
     /// The figures in the form in which levels are compared with each other.
     pub level: Level,
-    /// The error of the goodput: half of its 95 % interval, as a share of the goodput. `None` if
-    /// too little was measured.
+    /// The error of the goodput: half of its 95 % interval, as a share of the goodput. The value is
+    /// `None` if too little was measured.
     pub error: Option<f64>,
     /// Whether `error` comes from several separate visits of the level, so that it includes the
     /// variation between visits.
@@ -112,9 +112,9 @@ impl<'a> SweepFinding<'a> {
         self.levels.iter().filter_map(SweepLevel::figures).map(|figures| figures.level.clone()).collect()
     }
 
-    /// Returns the doubts about the figures. `noted`: warnings from before the sweep. Further
-    /// doubts concern interference, levels where the generator was the limit, skipped levels and
-    /// imprecise levels.
+    /// Returns the doubts about the figures. `noted` contains the warnings from before the sweep.
+    /// Further doubts concern interference, levels where the generator was the limit, skipped
+    /// levels and imprecise levels.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
         let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::noted(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
@@ -122,8 +122,8 @@ impl<'a> SweepFinding<'a> {
         if let Some((users, first)) = limits.next() {
             let others = match limits.count() {
                 0 => String::new(),
-                1 => " (and at one level more)".to_owned(),
-                more => format!(" (and at {more} levels more)"),
+                1 => " (and at one further level)".to_owned(),
+                more => format!(" (and at {more} further levels)"),
             };
             let users = if users == 1 { "1 user".to_owned() } else { format!("{} users", format::count(users)) };
             let text = format!("with {users}{others} the generator was the limit, not the server: ");
@@ -140,7 +140,7 @@ impl<'a> SweepFinding<'a> {
         }
         let rough: Vec<(u64, f64)> = figures()
             .filter_map(|(users, figures)| Some((users, figures.error?)))
-            .filter(|(_, error)| *error > 2.0 * ERROR_WANTED)
+            .filter(|(_, error)| *error > 2.0 * LEVEL_ERROR_MAX)
             .collect();
         if let Some(worst) = rough.iter().map(|(_, error)| *error).reduce(f64::max) {
             let at: Vec<String> = rough.iter().map(|(users, _)| format::count(*users)).collect();
@@ -168,6 +168,6 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Asse
         load.or_else(unheld)
     };
     let found = SweepFinding::from_levels((0..).zip(&spec.levels).filter_map(of_turn).collect());
-    let doubts = cut_off(experiment).into_iter().chain(found.doubts(&experiment.start_notes.warnings)).collect();
+    let doubts = cut_off_doubt(experiment).into_iter().chain(found.doubts(&experiment.start_notes.warnings)).collect();
     Assessment::new(doubts, found)
 }

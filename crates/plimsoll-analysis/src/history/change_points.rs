@@ -11,11 +11,11 @@
 //! A permutation test decides whether the maximum S is chance. The runs of an unchanged build may
 //! have any order. The p-value is the share of all permutations whose maximum S is at least as
 //! large. If p is at most [`FALSE_ALARM`], the split is a change point, and both parts are searched
-//! in the same way. At the end, each change point is placed again between its neighbouring change
-//! points.
+//! in the same way. At the end, the place of each change point is computed again between its
+//! neighbouring change points.
 //!
 //! This is the divisive method of Matteson and James ("A Nonparametric Approach for Multiple Change
-//! Point Analysis of Multivariate Data", 2014), with means in place of their energy distance. The
+//! Point Analysis of Multivariate Data", 2014). Means take the place of their energy distance. The
 //! difference of means has more power for a shift, and a commit causes a shift. The values are
 //! logarithms, since a change is a ratio.
 //!
@@ -36,7 +36,8 @@ use plimsoll_model::rng::Rng;
 
 /// Probability that a series of an unchanged build contains a change point.
 pub const FALSE_ALARM: f64 = 0.003;
-/// The minimum relative change: a smaller change does not matter, as in `prove`.
+/// The minimum relative change of the level at a change point: a smaller change does not matter, as
+/// in `prove`.
 pub const CHANGE_MIN: f64 = 0.02;
 /// The minimum number of runs on each side of a change point.
 pub const RUNS_MIN: usize = 2;
@@ -62,7 +63,8 @@ pub struct ChangePoint {
     pub ratio: f64,
     /// 95 % interval of `ratio`.
     pub interval: ConfidenceInterval,
-    /// Share of all permutations whose maximum S is at least as large: the p-value of the change.
+    /// The p-value of the change: the share of random orders of the runs in which some split
+    /// separates the runs at least as strongly.
     pub p: f64,
 }
 
@@ -120,7 +122,7 @@ fn split(logs: &[f64], offset: usize, rng: &mut Rng, found: &mut Vec<(usize, f64
 }
 
 /// Returns the index of the split with the maximum S (the weighted difference of the means of both
-/// parts), and S; `None` if all values are equal.
+/// parts), and S. Returns `None` if all values are equal.
 fn best_split(logs: &[f64]) -> Option<(usize, f64)> {
     let n = logs.len();
     let total: f64 = logs.iter().sum();
@@ -215,7 +217,7 @@ mod tests {
         (0..runs).map(|at| level(at) * (1.0 + noise * normal(rng))).collect()
     }
 
-    /// Of 200 series of an unchanged build, at most 2 have change points, as the issue requires.
+    /// At most 2 of 200 series of an unchanged build have change points.
     #[test]
     fn an_unchanged_build_has_no_change_points() {
         let mut rng = Rng::new(1);
@@ -230,7 +232,7 @@ mod tests {
 
     /// A series of 200 runs of an unchanged build with occasional outliers.
     #[test]
-    fn outliers_are_no_change_points() {
+    fn outliers_are_not_change_points() {
         let mut rng = Rng::new(5);
         let mut alarms = 0;
         for seed in 0..20 {
@@ -253,8 +255,8 @@ mod tests {
         }
     }
 
-    /// Of 20 series with -5 % at a random commit among 40, the correct commit (+-1) is named in at
-    /// least 18, as the issue requires.
+    /// The correct commit (+-1) is named in at least 18 of 20 series with a fall of 5 % at a random
+    /// commit among 40.
     #[test]
     fn a_planted_regression_is_named() {
         let mut rng = Rng::new(2);
@@ -320,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn students_quantiles() {
+    fn student_t_quantiles_match_tables() {
         for (p, freedom, expect) in [(0.975, 4, 2.776), (0.975, 10, 2.228), (0.99, 5, 3.365), (0.99, 30, 2.457)] {
             let t = student_quantile(p, freedom);
             assert!((t / expect - 1.0).abs() < 0.01, "{p} {freedom}: {t}");

@@ -6,8 +6,8 @@
 //! change exceeds the margin. So at most one in a hundred commits without effect is called worse.
 //!
 //! The commit is the same if the whole interval is within the margin. Often neither verdict is
-//! possible. Then more runs help, or a comparison that runs both commits alternately (`prove`),
-//! which noise between runs does not affect.
+//! possible. Then more runs help. Noise between runs does not affect a comparison that runs both
+//! commits alternately (`prove`).
 //!
 //! Not here: exit codes, and how the result looks.
 
@@ -16,9 +16,9 @@ use super::lanes::incomparability;
 use super::run::HistoryRun;
 use crate::prove::stats::ConfidenceInterval;
 
-/// The minimum number of runs of the branch for a verdict: fewer do not show how runs scatter.
+/// The minimum number of runs of the branch for a verdict: fewer runs do not show how runs scatter.
 pub const REFERENCE_MIN: usize = 5;
-/// Differences up to this share do not matter, as in `prove`.
+/// The margin: differences up to this share do not matter, as in `prove`.
 pub const MARGIN: f64 = 0.02;
 /// Confidence level of the interval of the change, 0..1.
 const CONFIDENCE: f64 = 0.98;
@@ -59,7 +59,8 @@ pub struct GateFinding {
     pub reference: (Option<f64>, usize),
     /// The level of the new commit, 1/s, and its number of runs.
     pub candidate: (Option<f64>, usize),
-    /// Why no verdict is possible; `None` if there is a verdict, or if only noise prevents one.
+    /// Why no verdict is possible; `None` if there is a verdict, or if only noise prevents a
+    /// verdict.
     pub reason: Option<String>,
 }
 
@@ -127,7 +128,10 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
         return no_verdict(
             n,
             m,
-            format!("{branch} has {n} comparable {runs} since its last change, and the gate needs {REFERENCE_MIN}"),
+            format!(
+                "{branch} has {n} comparable {runs} since its last change in performance, and the gate needs \
+                {REFERENCE_MIN}"
+            ),
         );
     }
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
@@ -143,7 +147,7 @@ fn compare_levels(reference: &[f64], new: &[f64], branch: &str) -> GateFinding {
     let verdict = match () {
         () if interval.upper < 0.0 && shift < -margin => GateVerdict::Worse,
         () if interval.lower > 0.0 && shift > margin => GateVerdict::Better,
-        () if interval.within_ratio(margin) => GateVerdict::Same,
+        () if interval.is_within_ratio(margin) => GateVerdict::Same,
         () => GateVerdict::NotKnown,
     };
     GateFinding {

@@ -11,10 +11,10 @@ use std::collections::BTreeMap;
 /// The order of runs in a lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum LaneOrder {
-    /// By start time; each run is one point.
+    /// Runs are ordered by start time; each run is one point.
     #[default]
     Time,
-    /// By time of the commit; the runs of one commit are one point.
+    /// Runs are ordered by the time of their commit; all runs of one commit are one point.
     Commit,
 }
 
@@ -23,7 +23,7 @@ pub enum LaneOrder {
 pub fn incomparability(a: &HistoryRun, b: &HistoryRun) -> Vec<String> {
     let slo = |run: &HistoryRun| run.slo.clone().unwrap_or_else(|| "none".to_owned());
     if a.measure() != b.measure() {
-        return vec![format!("one has a {}, the other a {}", a.measure(), b.measure())];
+        return vec![format!("one run has a {}, the other run has a {}", a.measure(), b.measure())];
     }
     let reasons = [
         (a.traffic != b.traffic, "the traffic differs: other requests, connections, protocol or arrivals".to_owned()),
@@ -76,7 +76,7 @@ pub struct HistoryLane {
     pub service: String,
     /// The measure of the series: `load line` or `goodput`.
     pub measure: &'static str,
-    /// The SLO of the lane's runs; `None` for runs without one.
+    /// The SLO of the lane's runs; `None` for runs without an SLO.
     pub slo: Option<String>,
     /// The description of the machine that made the load.
     pub machine: String,
@@ -141,7 +141,7 @@ fn lane(mut runs: Vec<&HistoryRun>, order: LaneOrder) -> Option<HistoryLane> {
             (None, _, _) => Some(run.reason_without_value().to_owned()),
             (Some(_), None, LaneOrder::Commit) => Some("the run was made outside a git repository".to_owned()),
             (Some(_), Some(revision), LaneOrder::Commit) if revision.dirty == Some(true) => {
-                Some("files differed from the commit".to_owned())
+                Some("files of the repository differed from the commit".to_owned())
             }
             _ => None,
         };
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn only_runs_that_can_be_compared_share_a_lane() {
+    fn only_comparable_runs_share_a_lane() {
         let mut runs: Vec<HistoryRun> = (0..6).map(|number| run(number, 2000.0, number)).collect();
         runs[1].slo = Some("p99<=50ms".to_owned());
         runs[2].machine = "8 cores".to_owned();
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn commits_are_in_commit_order_once_each() {
+    fn commits_appear_once_in_commit_order() {
         // The later commits were measured first, each commit twice.
         let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();
         runs[3].revision.as_mut().expect("one").dirty = Some(true);

@@ -31,12 +31,12 @@ pub struct HistoryRun {
     /// The service under load, without secrets: the value of the tag `service`, if there is one.
     /// Otherwise a URL, or an address and its requests.
     pub service: String,
-    /// The address of the target.
+    /// Scheme, host and port of the target.
     pub origin: String,
     /// A digest of the traffic: requests, order, connections, protocol, arrivals. The digest does
     /// not depend on the address.
     pub traffic: String,
-    /// The SLO; `None` for a study that does not search for a line.
+    /// The SLO; `None` for a study that does not search for a load line.
     pub slo: Option<String>,
     /// The machine of the load: processor, cores, limits of its container, and whether the target
     /// is on the machine.
@@ -50,14 +50,14 @@ pub struct HistoryRun {
     pub is_pinned: bool,
     /// Whether the run is complete.
     pub state: RunState,
-    /// Length of the study, ns; `None`: not known.
+    /// Length of the study, ns; `None` means that the value is not known.
     pub elapsed_ns: Option<u64>,
     /// The summary of the finding; `None` if the file has no summary.
     pub summary: Option<StudySummary>,
 }
 
 impl HistoryRun {
-    /// Creates the list entry of the run in `file`. `end`: the end of the file of a complete run.
+    /// Creates the list entry of the run in `file`. `end` is the end of the file of a complete run.
     pub fn new(file: &str, head: &Header, end: Option<FileEnd>, state: RunState) -> HistoryRun {
         let plan = head.spec.base();
         let tags = head.terms.as_ref().map(|terms| terms.output.tags.clone()).unwrap_or_default();
@@ -95,14 +95,14 @@ impl HistoryRun {
         self
     }
 
-    /// Returns the load line of a valid run, if it has one.
+    /// Returns the load line of the run; `None` for a void run or a run without a load line.
     pub fn line(&self) -> Option<LineSummary> {
         let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
         summary.line.filter(|line| line.rps > 0.0)
     }
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
-    /// `None` for a void run.
+    /// Returns `None` for a void run.
     pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
@@ -111,13 +111,13 @@ impl HistoryRun {
         self.line().map(|line| line.rps).or_else(goodput)
     }
 
-    /// Returns the reason why the run is void, if it is.
+    /// Returns the reason why the run is void; `None` for a valid run.
     pub fn void_reason(&self) -> Option<&str> {
         match (self.state, &self.summary) {
             (RunState::UnderWay, _) => Some("the run is in progress"),
-            (RunState::BrokenOff, _) => Some("the run broke off before its end"),
+            (RunState::BrokenOff, _) => Some("the run ended early"),
             (RunState::Whole, Some(summary)) => summary.void.as_deref(),
-            (RunState::Whole, None) => Some("its file contains no summary"),
+            (RunState::Whole, None) => Some("the run file contains no summary"),
         }
     }
 

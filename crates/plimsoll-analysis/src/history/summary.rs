@@ -13,10 +13,10 @@ use crate::prove::Proof;
 use crate::summary::Summary;
 use plimsoll_model::{LineSummary, Purpose, StudySummary, SummaryValue};
 
-/// A trial counts as a trial at the load line if its rate is at least this share of the line.
+/// A trial counts as a trial at the load line if its rate is at least this share of the load line.
 const AT_LINE: f64 = 0.98;
 
-/// Summarises a finding for lists of runs.
+/// Returns the summary of a finding for lists of runs.
 pub fn study_summary(finding: &Assessment<Finding>) -> StudySummary {
     let (doubts, finding) = finding.doubts_and_figures();
     match finding {
@@ -98,7 +98,7 @@ fn search_summary(found: &SearchFinding) -> StudySummary {
     }
 }
 
-/// Returns the response time p99 of the longest trial at the line that met the SLO, ns.
+/// Returns the response time p99, ns, of the longest trial at the load line that met the SLO.
 fn p99_at_line_ns(trials: &[TrialOutcome], line_rps: f64) -> Option<f64> {
     let at_line = trials.iter().filter(|trial| {
         trial.verdict == Verdict::Pass

@@ -29,7 +29,7 @@ use std::collections::HashMap;
 use std::f64::consts::{FRAC_1_SQRT_2, PI};
 use thiserror::Error;
 
-/// A difference is a finding up to this false discovery rate.
+/// A difference counts as a finding up to this false discovery rate.
 pub const FINDING_Q: f64 = 0.05;
 
 /// A finding is at least this number of standard deviations, however few functions were tested.
@@ -56,7 +56,7 @@ impl ProfileSide<'_> {
 
 /// The divisor of costs in a comparison of profiles.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Basis {
+pub enum CostDivisor {
     /// Cost per request: the number of requests completed while each profile was taken.
     Requests {
         /// Requests completed while the first profile was taken; above 0.
@@ -73,10 +73,10 @@ pub enum Basis {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum DiffError {
     /// The two profiles measure different things.
-    #[error("count different things ({} in {} and {} in {}): give two profiles of one kind", .0.kind, .0.unit, .1.kind, .1.unit)]
+    #[error("count different things ({} in {} and {} in {}): give two profiles of the same kind", .0.kind, .0.unit, .1.kind, .1.unit)]
     Types(ValueType, ValueType),
     /// The total of one side is 0, so that no value has a share of the total.
-    #[error("cannot be compared by shares, since one holds nothing of {}: take it under load", .0.kind)]
+    #[error("cannot be compared by shares, because one profile has no {}: take this profile under load", .0.kind)]
     Nothing(ValueType),
 }
 
@@ -91,8 +91,8 @@ pub struct CostChange {
     pub events: f64,
     /// The difference in standard deviations; `None` with too few events for a test.
     pub z: Option<f64>,
-    /// The false discovery rate from which on this difference is a finding; `None` without `z`, and
-    /// for the total.
+    /// The smallest false discovery rate at which this difference counts as a finding; `None`
+    /// without `z`, and for the total.
     pub q: Option<f64>,
     variance: f64,
 }
@@ -158,7 +158,7 @@ pub struct ProfileDiff {
     /// The compared column: its kind and its unit.
     pub sample_type: ValueType,
     /// The divisor of costs.
-    pub basis: Basis,
+    pub basis: CostDivisor,
     /// The cost of all samples together, on both sides.
     pub total: CostChange,
     /// Every function of either side: findings first, then by the size of the difference.
@@ -176,7 +176,7 @@ pub struct ProfileDiff {
 pub fn diff(
     before: (&Profile, &View),
     after: (&Profile, &View),
-    basis: Basis,
+    basis: CostDivisor,
     sort: Sort,
 ) -> Result<ProfileDiff, DiffError> {
     let [first, second] = sides(before, after, basis)?;
@@ -197,8 +197,8 @@ pub struct Repetition<'a> {
     pub requests: f64,
 }
 
-/// Compares two sides with one or more profiles each. With at least two per side, the error
-/// includes the differences among the profiles of a side.
+/// Compares two sides with one or more profiles each. With at least two profiles per side, the
+/// error includes the differences among the profiles of a side.
 ///
 /// # Errors
 /// [`DiffError::Types`] if the columns are not all of one kind.
@@ -222,7 +222,7 @@ pub fn diff_repeated(before: &[Repetition], after: &[Repetition], sort: Sort) ->
         }
     }
     sums.widen_variances(&each);
-    let basis = Basis::Requests { before: requests[0], after: requests[1] };
+    let basis = CostDivisor::Requests { before: requests[0], after: requests[1] };
     let nothing = || ValueType { kind: String::new(), unit: String::new() };
     Ok(sums.tested(sample_type.unwrap_or_else(nothing), basis, sort))
 }
@@ -233,8 +233,9 @@ struct CostSums {
     total: CostChange,
     rows: Vec<DiffRow>,
     known: HashMap<String, usize>,
-    /// For caller and callee (indices of rows): the cost on the second side of samples in which the
-    /// caller calls the callee, and the number of the last such sample.
+    /// For each pair of caller and callee (indices of rows): the cost on the second side of samples
+    /// in which the caller calls the callee. The second value is the number of the last such
+    /// sample.
     calls: HashMap<(usize, usize), (f64, usize)>,
     samples: usize,
 }
@@ -266,7 +267,7 @@ impl CostSums {
             total.add(cost, events, is_after);
             *samples += 1;
             let mut leaf = None;
-            for function in sample.root_first() {
+            for function in sample.functions_from_root() {
                 let at = function as usize;
                 if let Some(caller) = leaf.filter(|caller| is_after && *caller != row_of[at]) {
                     let (handed, last) = calls.entry((caller, row_of[at])).or_default();
@@ -326,7 +327,7 @@ impl CostSums {
         self.total.variance = self.total.variance.max(total);
     }
 
-    fn tested(self, sample_type: ValueType, basis: Basis, sort: Sort) -> ProfileDiff {
+    fn tested(self, sample_type: ValueType, basis: CostDivisor, sort: Sort) -> ProfileDiff {
         let CostSums { mut total, mut rows, calls, .. } = self;
         total.test();
         for ((caller, _), (handed, _)) in calls {
@@ -349,15 +350,15 @@ impl CostSums {
 pub(super) fn sides<'a>(
     before: (&'a Profile, &'a View),
     after: (&'a Profile, &'a View),
-    basis: Basis,
+    basis: CostDivisor,
 ) -> Result<[ProfileSide<'a>; 2], DiffError> {
     let type_of = |(profile, view): (&Profile, &View)| profile.sample_types[view.sample_type].clone();
     if type_of(before) != type_of(after) {
         return Err(DiffError::Types(type_of(before), type_of(after)));
     }
     let units = match basis {
-        Basis::Requests { before, after } => [before, after],
-        Basis::Shares => [before, after].map(|(profile, view)| view.total(profile) as f64 / 100.0),
+        CostDivisor::Requests { before, after } => [before, after],
+        CostDivisor::Shares => [before, after].map(|(profile, view)| view.total(profile) as f64 / 100.0),
     };
     if units.contains(&0.0) {
         return Err(DiffError::Nothing(type_of(before)));
@@ -366,13 +367,13 @@ pub(super) fn sides<'a>(
     Ok([side(before, units[0]), side(after, units[1])])
 }
 
-/// Returns the number of events behind a sample's value, and the variance of that value for Poisson
-/// events; `None` if the profile does not contain the number of events.
+/// Returns the number of events behind a sample's value, and the variance of the value for Poisson
+/// events. Returns `None` if the profile does not contain the number of events.
 ///
-/// Go's heap profiles contain estimates. Of objects with mean size `s`, each was sampled with
-/// probability `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`), so the number of
-/// sampled objects follows from the estimate. In other profiles the first column counts events, or
-/// the column is a multiple of the period.
+/// Go's heap profiles contain estimates. Objects with mean size `s` were sampled with probability
+/// `1 - exp(-s / period)` (`runtime/pprof`, `scaleHeapSample`). So the number of sampled objects
+/// follows from the estimate. In other profiles the first column counts events, or the column is a
+/// multiple of the period.
 pub(super) fn events_variance(side: &ProfileSide, sample: &Sample) -> Option<(f64, f64)> {
     let ProfileSide { profile, view, .. } = side;
     let values = sample.values();
@@ -405,8 +406,8 @@ fn heap_events(profile: &Profile, column: usize, values: &[i64]) -> Option<f64> 
     (objects > 0.0).then(|| objects * -(-bytes / objects / profile.period as f64).exp_m1())
 }
 
-/// Tests one column of all rows, and corrects the p-values for the number of tests, which it
-/// returns.
+/// Tests one column of all rows, and corrects the p-values for the number of tests. Returns this
+/// number.
 fn correct(rows: &mut [DiffRow], mut column: impl FnMut(&mut DiffRow) -> &mut CostChange) -> usize {
     let mut by_p: Vec<(f64, usize)> = Vec::new();
     for (at, row) in rows.iter_mut().enumerate() {

@@ -10,7 +10,7 @@ use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{Profile, ProfileBuilder, ValueType};
 use std::collections::HashMap;
 
-/// Memory of a name in the table of places, in bytes. The factor 3 is there because a growing table
+/// Memory of a name in the table of places, in bytes. The factor is 3 because a growing table
 /// exists twice.
 const PLACE_BYTES: usize = 3 * (size_of::<(&str, u32)>() + 1);
 
@@ -48,12 +48,13 @@ mod tests {
     use crate::profile::read as given;
 
     #[test]
-    fn lines_become_stacks() {
+    fn folded_lines_become_stacks() {
         let profile = given(b"# made by hand\nmain;a b;c 3\r\n\nmain;;d -2\n7\n").expect("reads");
         let read: Vec<_> = profile
             .samples()
             .map(|s| {
-                let names: Vec<_> = s.root_first().map(|f| profile.functions()[f as usize].name.as_str()).collect();
+                let names: Vec<_> =
+                    s.functions_from_root().map(|f| profile.functions()[f as usize].name.as_str()).collect();
                 (names.join(">"), s.values()[0])
             })
             .collect();

@@ -23,7 +23,7 @@ mod top;
 mod tree;
 mod view;
 
-pub use diff::{Basis, CostChange, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
+pub use diff::{CostChange, CostDivisor, DiffError, DiffRow, FINDING_Q, ProfileDiff, Repetition, diff, diff_repeated};
 pub use read::{READ_BYTES_MAX, read, read_up_to};
 pub use room::ReadError;
 pub use sample_split::{SampleSplit, group_samples, has_label, label_keys};

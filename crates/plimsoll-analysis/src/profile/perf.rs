@@ -1,10 +1,10 @@
-//! The text of `perf script`. Each sample is a line with thread and event, then a line per frame
-//! from the leaf on, then an empty line.
+//! The text of `perf script`. Each sample begins with a line that has the thread and the event. One
+//! line for each frame follows, from the leaf on, and then an empty line.
 //!
 //! The profile has a column `samples`, and for each event a column with the event's periods. Clock
 //! events are in nanoseconds. The first clock event is the default column; without clock events,
-//! `samples` is. The name of the thread becomes the label `thread`. A frame without a symbol gets
-//! the name of its binary, `[libc.so.6]`.
+//! `samples` is the default column. The name of the thread becomes the label `thread`. A frame
+//! without a symbol gets the name of its binary, `[libc.so.6]`.
 //!
 //! Not here: fields beyond the default output of `perf script`, and `perf.data`.
 
@@ -17,8 +17,8 @@ struct SampleHead<'a> {
     thread: &'a str,
     period: i64,
     event: &'a str,
-    /// A frame on the same line, as `perf script` prints it for a recording without call stacks
-    /// (`-g`).
+    /// A frame on the same line as the head, as `perf script` prints it for a recording without
+    /// call stacks (`-g`).
     frame: &'a str,
 }
 
@@ -89,13 +89,13 @@ fn frame(line: &str) -> Option<String> {
 }
 
 /// Returns whether a text is output of `perf script`: whether its first line begins a sample.
-pub(super) fn looks_like(text: &str) -> bool {
+pub(super) fn is_perf_output(text: &str) -> bool {
     let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with('#'));
     first.is_some_and(|line| head(line).is_some())
 }
 
 /// Largest number of different events, each of which is a column of every sample. Real recordings
-/// have fewer.
+/// have fewer events.
 const EVENTS_MAX: usize = 64;
 
 /// A sample before all columns are known. The parser builds the columns at the end.
@@ -137,7 +137,7 @@ pub(super) fn parse(text: &str, mut room: MemoryBudget) -> Result<Profile, ReadE
         if line.trim().is_empty() {
             within = false;
         } else if line.starts_with('#') {
-            // A comment.
+            // This line is a comment.
         } else if let Some(head) = head(line) {
             let event = match events.iter().position(|event| *event == head.event) {
                 Some(event) => event,
@@ -213,7 +213,7 @@ mod tests {
 
     #[test]
     fn samples_have_frames_threads_and_events() {
-        assert!(looks_like(TEXT));
+        assert!(is_perf_output(TEXT));
         let profile = given(TEXT.as_bytes()).expect("reads");
         let types: Vec<_> = profile.sample_types.iter().map(|t| (t.kind.as_str(), t.unit.as_str())).collect();
         assert_eq!(types, [("samples", "count"), ("cpu-clock:u", "nanoseconds"), ("cycles", "count")]);
@@ -221,7 +221,8 @@ mod tests {
         let read: Vec<_> = profile
             .samples()
             .map(|s| {
-                let names: Vec<_> = s.root_first().map(|f| profile.functions()[f as usize].name.as_str()).collect();
+                let names: Vec<_> =
+                    s.functions_from_root().map(|f| profile.functions()[f as usize].name.as_str()).collect();
                 let threads: Vec<_> = s.labels().map(|l| l.value.clone()).collect();
                 (names.join(">"), s.values().to_vec(), threads)
             })
@@ -252,9 +253,9 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_not_perf() {
+    fn unrelated_text_is_not_perf_output() {
         for text in ["main;a 3\n", "hello\n", "12 13 14\n", "", "a 1.5: \n"] {
-            assert!(!looks_like(text), "{text}");
+            assert!(!is_perf_output(text), "{text}");
         }
         assert!(matches!(given(format!("{TEXT}\nwhat is this").as_bytes()), Err(ReadError::Line { line: 13, .. })));
     }

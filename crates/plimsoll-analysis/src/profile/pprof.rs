@@ -2,11 +2,11 @@
 //! The format has five small messages. The decoder reads the bytes once for the tables and once for
 //! the samples, without a copy.
 //!
-//! The decoder is strict where a figure depends on it: it refuses invalid ids, and samples whose
-//! number of values differs from the number of columns. Otherwise it is lenient: it skips unknown
-//! fields, accepts packed and single numbers, and accepts tables in any order. The decoder ignores
-//! addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no common runtime
-//! sets them).
+//! The decoder is strict where a figure depends on it. It refuses invalid ids, and samples whose
+//! number of values differs from the number of columns. Otherwise the decoder is lenient: it skips
+//! unknown fields, accepts packed and single numbers, and accepts tables in any order. The decoder
+//! ignores addresses, line numbers, build ids, comments, `drop_frames` and `keep_frames` (no common
+//! runtime sets them).
 
 use super::room::{MemoryBudget, ReadError};
 use plimsoll_model::profile::{FunctionId, Label, LabelValue, Profile, ProfileBuilder, ValueType};
@@ -36,7 +36,7 @@ impl<'a> Fields<'a> {
         Fields { input, at: 0, end: input.len() }
     }
 
-    /// Iterates over the fields of the message `part`, which must be a slice of `input`.
+    /// Returns an iterator over the fields of the message `part`, which must be a slice of `input`.
     fn within(input: &'a [u8], part: &[u8]) -> Fields<'a> {
         let at = part.as_ptr() as usize - input.as_ptr() as usize;
         Fields { input, at, end: at + part.len() }
@@ -154,9 +154,9 @@ impl Ids {
     }
 }
 
-/// Returns field 1 of a message, which is the message's id, or in a line the id of the line's
-/// function. Returns 0 if the field is absent. The last of several values counts.
-fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
+/// Returns field 1 of a message. This is the id of the message, or in a `Line` message the id of
+/// the line's function. Returns 0 if the field is absent. The last of several values counts.
+fn message_id(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
     let mut id = 0;
     let mut fields = Fields::within(input, message);
     while let Some((field, content)) = fields.next()? {
@@ -171,11 +171,11 @@ fn id_of(input: &[u8], message: &[u8]) -> Result<u64, ReadError> {
 const ID_BYTES: usize = 3 * (size_of::<(u64, u32)>() + 1);
 
 /// Creates an empty map for the ids of a table of messages.
-fn ids_for(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<Ids, ReadError> {
+fn empty_id_map(input: &[u8], messages: &[&[u8]], room: &mut MemoryBudget) -> Result<Ids, ReadError> {
     room.take(messages.len(), ID_BYTES)?;
     let mut largest = 0;
     for message in messages {
-        largest = largest.max(id_of(input, message)?);
+        largest = largest.max(message_id(input, message)?);
     }
     Ok(Ids::new(messages.len(), largest))
 }
@@ -269,7 +269,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
     let functions = read_functions(input, &parts.functions, &strings, &mut builder, room)?;
     let nameless = read_mappings(input, &parts.mappings, &strings, &mut builder, room)?;
     let unknown = builder.function("<unknown>", "");
-    let mut places = ids_for(input, &parts.locations, room)?;
+    let mut places = empty_id_map(input, &parts.locations, room)?;
     let mut inlined = Vec::new();
     for message in &parts.locations {
         let (mut id, mut mapping) = (0, 0);
@@ -280,7 +280,7 @@ pub(super) fn decode(input: &[u8], mut room: MemoryBudget) -> Result<Profile, Re
                 (1, Wire::Varint(number)) => id = number,
                 (2, Wire::Varint(number)) => mapping = number,
                 (4, Wire::Bytes(line)) => {
-                    let function = id_of(input, line)?;
+                    let function = message_id(input, line)?;
                     if function != 0 {
                         let known = functions.get(function);
                         inlined.push(known.ok_or_else(|| fault(fields.at, "a line names no function"))?);
@@ -308,7 +308,7 @@ fn read_functions(
     builder: &mut ProfileBuilder,
     room: &mut MemoryBudget,
 ) -> Result<Ids, ReadError> {
-    let mut functions = ids_for(input, messages, room)?;
+    let mut functions = empty_id_map(input, messages, room)?;
     for message in messages {
         let (mut id, mut name, mut system_name, mut file) = (0, 0, 0, 0);
         let mut fields = Fields::within(input, message);
@@ -338,7 +338,7 @@ fn read_mappings(
     builder: &mut ProfileBuilder,
     room: &mut MemoryBudget,
 ) -> Result<Ids, ReadError> {
-    let mut mappings = ids_for(input, messages, room)?;
+    let mut mappings = empty_id_map(input, messages, room)?;
     for message in messages {
         let (mut id, mut file) = (0, 0);
         let mut fields = Fields::within(input, message);

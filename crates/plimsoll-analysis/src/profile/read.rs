@@ -24,15 +24,17 @@ const MEMORY_TIMES_PACKED: usize = 64;
 /// new names takes twenty times its size.
 const MEMORY_TIMES: usize = 16;
 
-/// Number of first bytes in which control characters are sought, which distinguish pprof from text.
+/// Number of first bytes in which the reader searches for control characters, which distinguish
+/// pprof from text.
 const SNIFF_BYTES: usize = 4096;
 
 /// Reads a profile in any of the formats that plimsoll knows.
 ///
 /// # Errors
-/// [`ReadError`], whose text names the way out.
+/// [`ReadError`], whose text says what to do.
 pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
-    // A large file may be a real profile. A small file that expands this much is not.
+    // A large file may be a real profile. A small file that expands to this size is no real
+    // profile.
     let times = if is_packed(bytes) { MEMORY_TIMES_PACKED } else { MEMORY_TIMES };
     let memory_bytes_max = bytes.len().saturating_mul(times).max(MEMORY_BYTES_MAX);
     read_within(bytes, READ_BYTES_MAX.min(memory_bytes_max), memory_bytes_max)
@@ -42,7 +44,7 @@ pub fn read(bytes: &[u8]) -> Result<Profile, ReadError> {
 ///
 /// # Errors
 ///
-/// [`ReadError`], whose text names the way out.
+/// [`ReadError`], whose text says what to do.
 pub fn read_up_to(bytes: &[u8], bytes_max: usize) -> Result<Profile, ReadError> {
     read_within(bytes, bytes_max, MEMORY_BYTES_MAX)
 }
@@ -62,7 +64,7 @@ fn is_packed(bytes: &[u8]) -> bool {
 
 fn gunzip(bytes: &[u8], bytes_max: usize) -> Result<Vec<u8>, ReadError> {
     // The last four bytes hold the length of the last gzip member. Real profiles have one member,
-    // so this is their whole length. For other input it is only a hint.
+    // so this is the whole length of the profile. For other input the number is only a hint.
     let hint = bytes.last_chunk::<4>().map_or(0, |tail| u32::from_le_bytes(*tail) as usize);
     // Deflate never compresses by more than 1032 to 1.
     let mut unpacked = Vec::with_capacity(hint.min(bytes_max).min(bytes.len().saturating_mul(1032)) + 1);
@@ -79,7 +81,7 @@ fn read_unpacked(bytes: &[u8], bytes_max: usize, room: MemoryBudget) -> Result<P
     if bytes.len() > bytes_max {
         return Err(ReadError::TooLarge(bytes_max >> 20));
     }
-    if let Some(other) = known_other(bytes) {
+    if let Some(other) = foreign_format_error(bytes) {
         return Err(other);
     }
     let sniffed = &bytes[..bytes.len().min(SNIFF_BYTES)];
@@ -87,23 +89,24 @@ fn read_unpacked(bytes: &[u8], bytes_max: usize, room: MemoryBudget) -> Result<P
         return pprof::decode(bytes, room);
     }
     let text = String::from_utf8_lossy(bytes);
-    if perf::looks_like(&text) { perf::parse(&text, room) } else { folded::parse(&text, room) }
+    if perf::is_perf_output(&text) { perf::parse(&text, room) } else { folded::parse(&text, room) }
 }
 
-/// Returns the error for other known files that people pass by mistake, and for empty ones.
-fn known_other(bytes: &[u8]) -> Option<ReadError> {
+/// Returns the error for files of other known formats that people pass by mistake, and for empty
+/// files.
+fn foreign_format_error(bytes: &[u8]) -> Option<ReadError> {
     if bytes.trim_ascii().is_empty() {
         return Some(ReadError::Empty);
     }
     let kinds: [(&[u8], &'static str); 9] = [
         (b"PERFILE2", "is raw perf data: run `perf script -i FILE > FILE.txt` and give that"),
         (b"go 1.", "is an execution trace of Go, not a profile: fetch /debug/pprof/profile instead of trace"),
-        (b"FLR\0", "is a Java flight recording: convert it to pprof or collapsed stacks with jfrconv"),
-        (b"heap profile:", "is a profile in debug text: fetch it without debug="),
-        (b"goroutine profile:", "is a profile in debug text: fetch it without debug="),
-        (b"goroutine ", "is a dump of goroutines in debug text: fetch it without debug="),
-        (b"--- ", "is a profile in debug text: fetch it without debug="),
-        (b"{", "is JSON: export it as pprof or as folded (collapsed) stacks"),
+        (b"FLR\0", "is a Java flight recording: convert the recording to pprof or collapsed stacks with jfrconv"),
+        (b"heap profile:", "is a profile in debug text: fetch the profile without debug="),
+        (b"goroutine profile:", "is a profile in debug text: fetch the profile without debug="),
+        (b"goroutine ", "is a dump of goroutines in debug text: fetch the profile without debug="),
+        (b"--- ", "is a profile in debug text: fetch the profile without debug="),
+        (b"{", "is JSON: export the profile as pprof or as folded (collapsed) stacks"),
         (b"<", "is a page of HTML or XML: give the address of the profile itself, such as /debug/pprof/profile"),
     ];
     kinds.iter().find(|(start, _)| bytes.starts_with(start)).map(|(_, what)| ReadError::Other(what))

@@ -7,26 +7,27 @@ use thiserror::Error;
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum ReadError {
     /// The input is empty.
-    #[error("is empty: fetch it again")]
+    #[error("is empty: fetch the profile again")]
     Empty,
-    /// The input has another known format; the text names the format and the way out.
+    /// The input has another known format; the text names the format and says what to do.
     #[error("{0}")]
     Other(&'static str),
     /// The gzip stream ends early.
-    #[error("is cut off in the middle of its gzip data: fetch or copy it again")]
+    #[error("is cut off in the middle of its gzip data: fetch or copy the profile again")]
     GzipCut,
     /// The gzip stream is damaged.
-    #[error("has damaged gzip data: fetch or copy it again")]
+    #[error("has damaged gzip data: fetch or copy the profile again")]
     GzipDamaged,
     /// The input unpacks to more than this number of MiB.
-    #[error("unpacks to more than {0} MiB, which no profile needs: take it for a shorter time")]
+    #[error("unpacks to more than {0} MiB, which no profile needs: take the profile for a shorter time")]
     TooLarge(usize),
     /// The entries of the profile take more than this number of MiB.
-    #[error("has entries that take more than {0} MiB, which no profile needs: take it for a shorter time")]
+    #[error("has entries that take more than {0} MiB, which no profile needs: take the profile for a shorter time")]
     TooMany(usize),
     /// The input is not the protobuf of a pprof profile, or is cut off.
     #[error(
-        "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch it again, or convert it"
+        "is neither pprof, folded stacks nor 'perf script' text, or was cut off (byte {at}: {what}): fetch the \
+         profile again, or convert the profile"
     )]
     Pprof {
         /// Offset of the fault in the unpacked bytes, approximately.
@@ -52,7 +53,7 @@ pub(super) struct MemoryBudget {
 }
 
 impl MemoryBudget {
-    /// A limit of `whole` bytes, of which `taken` bytes are already in use.
+    /// Creates a limit of `whole` bytes, of which `taken` bytes are already in use.
     pub(super) fn new(whole: usize, taken: usize) -> MemoryBudget {
         MemoryBudget { whole, left: whole.saturating_sub(taken) }
     }
@@ -64,7 +65,8 @@ impl MemoryBudget {
         Ok(())
     }
 
-    /// Returns an error if the tables so far plus `more` bytes need more memory than is left.
+    /// Returns an error if the tables so far and `more` bytes together need more memory than the
+    /// limit.
     #[inline]
     pub(super) fn check_memory(&self, builder: &ProfileBuilder, more: usize) -> Result<(), ReadError> {
         match builder.memory_bytes() + more <= self.left {

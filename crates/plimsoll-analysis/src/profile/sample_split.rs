@@ -4,7 +4,7 @@
 //! A group is the value of a label; in Go only CPU and goroutine profiles have labels. Or it is the
 //! first function from the root that matches a pattern, such as the handler. The root frame makes
 //! the group a row of every table, a block of every flame graph and a line of every comparison. So
-//! no other code needs to know groups. `-tagroot` of pprof does the same.
+//! no other code needs to know groups. The flag `-tagroot` of pprof has the same effect.
 
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder, Sample};
 
@@ -29,7 +29,8 @@ impl SampleSplit<'_> {
                 })
             }
             SampleSplit::Function(meant) => {
-                let names = sample.root_first().map(|function| profile.functions()[function as usize].name.as_str());
+                let names =
+                    sample.functions_from_root().map(|function| profile.functions()[function as usize].name.as_str());
                 names.into_iter().find(|name| meant(name)).map(str::to_owned)
             }
         }
@@ -41,7 +42,7 @@ pub fn has_label(profile: &Profile, key: &str) -> bool {
     profile.samples().any(|sample| sample.labels().any(|label| label.key == key))
 }
 
-/// The keys of all labels in the profile, sorted.
+/// Returns the keys of all labels in the profile, sorted.
 pub fn label_keys(profile: &Profile) -> Vec<String> {
     let mut keys: Vec<String> =
         profile.samples().flat_map(|sample| sample.labels().map(|label| label.key.clone())).collect();
@@ -65,7 +66,7 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
     let mut stack: Vec<u32> = Vec::new();
     for sample in profile.samples() {
         stack.clear();
-        stack.extend(sample.root_first());
+        stack.extend(sample.functions_from_root());
         stack.iter().rev().for_each(|function| builder.push_place(places[*function as usize]));
         let group = by.group(profile, &sample);
         let root = builder.function(&format!("{name}: {}", group.as_deref().unwrap_or(OTHERS)), "");
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_group_too() {
+    fn samples_are_grouped_by_label() {
         let mut builder = ProfileBuilder::new(vec![ValueType::new("samples", "count")]);
         let main = builder.function("main", "main.go");
         let place = builder.place(&[main]);

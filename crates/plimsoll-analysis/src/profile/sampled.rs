@@ -1,5 +1,5 @@
 //! The kernel's samples of a load as a profile ([`SampledProfile`]). Each sample stands for the CPU
-//! time between two samples. Lost samples count like recorded ones: their time is spread over the
+//! time between two samples. Lost samples also count: the time of lost samples is spread over the
 //! recorded samples.
 //!
 //! Not here: taking samples, and the purpose of functions.
@@ -26,7 +26,7 @@ pub struct SampledProfile {
 }
 
 impl SampledProfile {
-    /// The samples in the measured window of a run; `None` if the window has no samples.
+    /// Returns the samples in the measured window of a run; `None` if the window has no samples.
     pub fn from_run(run: &Run) -> Option<SampledProfile> {
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         let stretches: Vec<&SampleInterval> = run.probes.sampled.between(from_ns, to_ns).collect();
@@ -58,13 +58,13 @@ impl SampledProfile {
     }
 }
 
-/// CPU time that one recorded sample of an interval stands for, in ns.
+/// Returns the CPU time that one recorded sample of an interval stands for, in ns.
 fn weight_ns(stretch: &SampleInterval) -> f64 {
     let count = stretch.count() as f64;
     stretch.period_ns as f64 * (count + stretch.lost as f64) / count.max(1.0)
 }
 
-/// Sums the CPU time of samples between two moments of schedule time, in ns.
+/// Sums the CPU time of samples between two times of the load's schedule, in ns.
 ///
 /// Returns the time of stacks for which `wanted` is true, and the time of all stacks. `wanted` gets
 /// the names of a stack's functions in recorded order. Returns `None` if less than half of the
@@ -97,7 +97,7 @@ mod tests {
     use plimsoll_model::{LoadShape, Plan, SampledStack};
 
     #[test]
-    fn samples_of_the_window_are_a_profile() {
+    fn samples_of_the_window_become_a_profile() {
         let plan = Plan::get("h", 80, Vec::new(), LoadShape::Closed { users: plimsoll_model::Curve::constant(1.0) });
         let mut run = Run::new(plan.record());
         run.window_ns = (1_000, 3_000);

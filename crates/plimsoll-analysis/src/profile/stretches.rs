@@ -20,22 +20,23 @@ const OTHERS_SECONDS_MAX: u32 = 5;
 /// A server sustains an offered rate if its throughput is at least this share of the rate.
 const SUSTAINED_SHARE: f64 = 0.98;
 /// Share of the server's maximum throughput at which queues stay short.
-const BELOW_LIMIT: f64 = 0.85;
+const SHORT_QUEUE_SHARE: f64 = 0.85;
 /// The low load, as a share of the load under investigation.
 const LOW_SHARE: f64 = 0.15;
 
 /// The plan of a trial with profiles, in ns of schedule time. Each interval has a start and an end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProfilingSchedule {
-    /// End of the warm-up, whose load is not measured.
+    /// End of the warm-up, whose load is not measured, in ns of schedule time.
     pub warmup_ns: u64,
-    /// The intervals without profiling, before and after the CPU profile.
+    /// The intervals without profiling, before and after the CPU profile, as start and end in ns of
+    /// schedule time.
     pub without_profiling: [(u64, u64); 2],
-    /// The interval of the CPU profile.
+    /// The interval in which the CPU profile is taken, as start and end in ns of schedule time.
     pub cpu: (u64, u64),
     /// The interval of the profiles of other kinds.
     pub other_kinds: (u64, u64),
-    /// The end of the trial.
+    /// The end of the trial, in ns of schedule time.
     pub end_ns: u64,
 }
 
@@ -63,7 +64,7 @@ impl ProfilingSchedule {
         }
     }
 
-    /// Length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`.
+    /// Returns the length of the profiles of other kinds, in s, for a CPU profile of `cpu_seconds`.
     pub fn other_kinds_seconds(cpu_seconds: u32) -> u32 {
         cpu_seconds.min(OTHERS_SECONDS_MAX)
     }
@@ -77,13 +78,13 @@ pub fn rates(level_rps: f64) -> [f64; 2] {
     [(low / unit).round() * unit, level_rps]
 }
 
-/// The rate for profiling a server in steady state, 1/s: the final offered rate if it was
+/// Returns the rate for profiling a server in steady state, 1/s: the final offered rate if it was
 /// sustained, otherwise well below the throughput.
 pub fn steady_rps(summary: &Summary, load: &LoadShape) -> f64 {
     let offered = load.rate().and_then(|rate| rate.stages.last()).map(|stage| stage.to);
     match offered {
         Some(offered) if summary.offered_unit_rps() >= offered * SUSTAINED_SHARE => offered,
-        _ => summary.offered_unit_rps() * BELOW_LIMIT,
+        _ => summary.offered_unit_rps() * SHORT_QUEUE_SHARE,
     }
 }
 
@@ -150,7 +151,7 @@ pub struct ProfiledTrial {
 }
 
 impl ProfiledTrial {
-    /// The figures of a trial with these `stretches`.
+    /// Returns the figures of a trial with these `stretches`.
     pub fn from_run(run: &Run, stretches: &ProfilingSchedule) -> ProfiledTrial {
         ProfiledTrial {
             offered_rps: run.plan.load.shape.curve().max(),
@@ -161,7 +162,7 @@ impl ProfiledTrial {
         }
     }
 
-    /// Returns whether the server sustained the rate. Only then the cost of a request does not
+    /// Returns whether the server sustained the rate. If it did, the cost of a request does not
     /// depend on when the profile was taken.
     pub fn is_steady(&self) -> bool {
         self.without_profiling.goodput_rps / self.requests_each >= self.offered_rps * SUSTAINED_SHARE
@@ -180,7 +181,7 @@ mod tests {
     use plimsoll_model::{Curve, Interval, LoadShape, Plan};
 
     #[test]
-    fn stretches_follow_each_other() {
+    fn profiled_stretches_are_consecutive() {
         for seconds in [1, 3, 10, 60] {
             let ProfilingSchedule { warmup_ns, without_profiling: [before, after], cpu, other_kinds: others, end_ns } =
                 ProfilingSchedule::new(seconds);
@@ -195,15 +196,15 @@ mod tests {
     }
 
     #[test]
-    fn the_low_rate_is_well_below() {
+    fn the_low_rate_is_well_below_the_line() {
         for (level, low) in [(10_000.0, 1500.0), (1234.5, 185.0), (5.0, 1.0), (0.5, 0.5)] {
             assert_eq!(rates(level), [low, level]);
         }
     }
 
     #[test]
-    fn only_the_stretch_counts() {
-        let rate = Curve::constant_for(20.0, 3 * SECOND);
+    fn figures_cover_only_the_profiled_stretch() {
+        let rate = Curve::constant_for_duration(20.0, 3 * SECOND);
         let plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: plimsoll_model::Arrivals::Constant });
         let mut run = Run::new(plan);
         for tick in 0..30_u64 {

@@ -1,4 +1,4 @@
-//! Sums by function: flat and cumulative, as `go tool pprof -top` states them.
+//! Sums of a profile by function: flat and cumulative, as `go tool pprof -top` states them.
 //!
 //! A sample's value counts in `cum` once for every distinct function on the sample's stack, however
 //! often the function recurs there. The value counts in `flat` for the function at the leaf, which
@@ -34,9 +34,9 @@ pub struct Row {
 /// The column by which rows are sorted, with the largest absolute value first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sort {
-    /// By the cost of a function itself.
+    /// Rows are sorted by the cost of a function itself.
     Flat,
-    /// By the cost of a function and its callees.
+    /// Rows are sorted by the cost of a function and its callees.
     Cum,
 }
 
@@ -49,7 +49,8 @@ pub fn percent(value: i64, total: i64) -> f64 {
 pub fn top(profile: &Profile, view: &View, sort: Sort) -> Top {
     let functions = profile.functions();
     let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
-    // The number of the last sample that contained each function, so that recursion counts once.
+    // The number of the last sample that contained each function, so that a recursive function
+    // counts once.
     let mut seen = vec![usize::MAX; rows.len()];
     let mut kept = 0_i64;
     for (number, sample) in profile.samples().enumerate() {
@@ -59,7 +60,7 @@ pub fn top(profile: &Profile, view: &View, sort: Sort) -> Top {
         }
         kept = kept.saturating_add(value);
         let mut leaf = None;
-        for function in sample.root_first() {
+        for function in sample.functions_from_root() {
             let at = function as usize;
             if seen[at] != number {
                 seen[at] = number;

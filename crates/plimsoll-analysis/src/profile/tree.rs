@@ -1,20 +1,20 @@
 //! Stacks merged from the root into a tree of frames, for a flame graph.
 //!
 //! Siblings are ordered by name, since a profile has no time. A tree contains at most a given
-//! number of frames, the widest ones. The cost of narrower frames appears under their caller as
-//! [`Tree::SMALLER`], so that the children of a frame never hide the frame's own cost. In a
-//! difference each frame has the cost per request of both profiles.
+//! number of frames: the widest frames. The cost of narrower frames appears under their caller as
+//! [`Tree::MERGED_FRAME_NAME`], so that the children of a frame never hide the frame's own cost. In
+//! a difference each frame has the cost per request of both profiles.
 //!
 //! The builder adds the widest frame first: a profile of 50 MB may have ten million distinct
 //! frames, of which a flame graph shows thousands. All samples of a frame are adjacent in one
-//! array. When a frame joins the tree, its part of the array is divided among its callees, which
-//! wait in a heap. The widest waiting frame is next. Frames that do not join the tree are never
-//! divided.
+//! array. When a frame joins the tree, its part of the array is divided among its callees. The
+//! callees wait in a heap. The widest waiting frame is next. Frames that do not join the tree are
+//! never divided.
 //!
 //! Not here: pixels, colours, the inverted tree (derived from this one).
 
 use super::View;
-use super::diff::{Basis, DiffError, events_variance, sides};
+use super::diff::{CostDivisor, DiffError, events_variance, sides};
 use plimsoll_model::profile::{Function, Profile};
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, HashMap};
@@ -67,7 +67,7 @@ impl SampleSums {
     }
 }
 
-/// Stands for the missing caller of the first functions of stacks.
+/// The number that stands for the missing caller of the first functions of stacks.
 const ROOT: u32 = u32::MAX;
 
 /// A frame that waits to join the tree. `start..end` is its part of the ordered samples; the
@@ -125,7 +125,7 @@ struct Builder {
 }
 
 impl Builder {
-    /// Adds a sample. A sample without a stack has no place in the picture and is dropped.
+    /// Adds a sample. A sample without a stack cannot be drawn and is dropped.
     fn add(&mut self, stack: impl Iterator<Item = u32>, sums: SampleSums) {
         let at = self.frames.len();
         self.frames.extend(stack);
@@ -140,7 +140,7 @@ impl Builder {
         let Builder { frames, mut stacks } = self;
         let mut divider = Divider {
             frames,
-            group_of: vec![ENDS; functions.len()],
+            group_of: vec![NO_GROUP; functions.len()],
             groups: Vec::new(),
             sorted: Vec::new(),
             waiting: BinaryHeap::new(),
@@ -164,8 +164,8 @@ impl Builder {
     }
 }
 
-/// Means "no group": the divider has not met the function yet, or the stack ends.
-const ENDS: u32 = u32::MAX;
+/// The number that means "no group": the divider has not met the function yet, or the stack ends.
+const NO_GROUP: u32 = u32::MAX;
 
 /// Divides the samples of a frame by the function that the frame calls.
 struct Divider {
@@ -179,18 +179,19 @@ struct Divider {
 }
 
 impl Divider {
-    /// Sorts `part` of the stacks by their next function; stacks that end come first. Each function
-    /// becomes a waiting frame. `start` is the index of the part in the array of all stacks.
+    /// Sorts `part` of the stacks by their next function; stacks that end come first. Each of these
+    /// functions becomes a waiting frame. `start` is the index of the part in the array of all
+    /// stacks.
     fn divide(&mut self, part: &mut [Stack], start: usize, depth: u32, caller: u32) {
         self.groups.clear();
         for stack in part.iter_mut() {
-            stack.group = ENDS;
+            stack.group = NO_GROUP;
             if stack.left == 0 {
                 continue;
             }
             let function = self.frames[stack.at];
             let group = &mut self.group_of[function as usize];
-            if *group == ENDS {
+            if *group == NO_GROUP {
                 *group = self.groups.len() as u32;
                 self.groups.push((function, 0, SampleSums::default()));
             }
@@ -214,14 +215,14 @@ impl Divider {
             self.sorted.clear();
             self.sorted.extend_from_slice(part);
             for stack in &self.sorted {
-                let slot = if stack.group == ENDS { &mut ending } else { &mut next[stack.group as usize] };
+                let slot = if stack.group == NO_GROUP { &mut ending } else { &mut next[stack.group as usize] };
                 part[*slot] = *stack;
                 *slot += 1;
             }
         }
         let mut at = start + part.len() - calling;
         for (function, samples, sums) in &self.groups {
-            self.group_of[*function as usize] = ENDS;
+            self.group_of[*function as usize] = NO_GROUP;
             let (start, end) = (at, at + samples);
             self.waiting.push(WaitingFrame { sums: *sums, caller, function: *function, depth, start, end });
             at = end;
@@ -229,7 +230,7 @@ impl Divider {
     }
 }
 
-/// Orders the frames of the tree for drawing: each after its caller, siblings by name.
+/// Orders the frames of the tree for drawing: each frame after its caller, siblings by name.
 fn in_order(
     kept: &[WaitingFrame],
     narrow: &HashMap<u32, SampleSums>,
@@ -254,7 +255,7 @@ fn in_order(
     let mut names: HashMap<Option<u32>, u32> = HashMap::new();
     let mut push = |tree: &mut Tree, function: Option<u32>, depth: u32, sums: &SampleSums| {
         let function = *names.entry(function).or_insert_with(|| {
-            let smaller = || Function { name: Tree::SMALLER.to_owned(), file: String::new() };
+            let smaller = || Function { name: Tree::MERGED_FRAME_NAME.to_owned(), file: String::new() };
             tree.functions.push(function.map_or_else(smaller, |function| functions[function as usize].clone()));
             tree.functions.len() as u32 - 1
         });
@@ -278,9 +279,9 @@ fn in_order(
 
 impl Tree {
     /// The name of the frame that sums up the frames that are too narrow for the picture.
-    pub const SMALLER: &'static str = "(smaller frames)";
+    pub const MERGED_FRAME_NAME: &'static str = "(smaller frames)";
 
-    /// Width of the whole picture: the sum over the first functions of stacks.
+    /// Returns the width of the whole picture: the sum over the first functions of stacks.
     pub fn width(&self) -> f64 {
         self.nodes.iter().filter(|node| node.depth == 0).map(|node| node.width).sum()
     }
@@ -295,7 +296,7 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
             continue;
         }
         let (width, value) = (value.unsigned_abs() as f64, value as f64);
-        builder.add(sample.root_first(), SampleSums { width, value, before: 0.0, variance: 0.0 });
+        builder.add(sample.functions_from_root(), SampleSums { width, value, before: 0.0, variance: 0.0 });
     }
     let functions: Vec<&Function> = profile.functions().iter().collect();
     builder.finish(&functions, frames_max, false)
@@ -309,7 +310,7 @@ pub fn tree(profile: &Profile, view: &View, frames_max: usize) -> Tree {
 pub fn diff_tree(
     before: (&Profile, &View),
     after: (&Profile, &View),
-    basis: Basis,
+    basis: CostDivisor,
     frames_max: usize,
 ) -> Result<Tree, DiffError> {
     let [before, after] = sides(before, after, basis)?;
@@ -333,7 +334,7 @@ pub fn diff_tree(
             if value == 0 || !side.view.keeps(&sample) {
                 continue;
             }
-            let stack = sample.root_first().map(|function| shared[function as usize]);
+            let stack = sample.functions_from_root().map(|function| shared[function as usize]);
             let cost = value as f64 / side.units;
             let (value, before) = if is_after { (cost, 0.0) } else { (0.0, cost) };
             let variance = events_variance(&side, &sample).map_or(0.0, |(_, v)| v / side.units / side.units);
@@ -359,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn stacks_merge_in_the_order_of_names() {
+    fn merged_stacks_are_sorted_by_name() {
         let text = "main;b;c 3\nother 1\nmain;a 2\nmain;b 1\nmain;b;c;b 5\n";
         let all = ["main 11", " a 2", " b 9", "  c 8", "   b 5", "other 1"];
         assert_eq!(lines(text, 100), all);
@@ -372,7 +373,7 @@ mod tests {
     }
 
     #[test]
-    fn negative_values_have_width() {
+    fn negative_values_have_a_width_in_the_flame_graph() {
         let profile = read(b"main;a -4\nmain;b 1\n").expect("folded stacks");
         let tree = tree(&profile, &View::all(0), 9);
         let sums: Vec<_> = tree.nodes.iter().map(|n| (n.width, n.value)).collect();

@@ -6,8 +6,8 @@
 
 use plimsoll_model::profile::{Profile, Sample};
 
-/// One column of a profile and a selection of its samples. Create it once per profile: it matches
-/// names once per function.
+/// One column of a profile and a selection of its samples. Create a view once per profile: it
+/// matches names once per function.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View {
     /// The column: an index into the profile's sample types.
@@ -17,7 +17,7 @@ pub struct View {
 }
 
 impl View {
-    /// A view of all samples of one column.
+    /// Creates a view of all samples of one column.
     pub fn all(sample_type: usize) -> View {
         View { sample_type, focus: None, ignore: None }
     }
@@ -36,11 +36,11 @@ impl View {
 
     /// Returns whether the view contains the sample.
     pub fn keeps(&self, sample: &Sample) -> bool {
-        let any = |wanted: &Vec<bool>| sample.root_first().any(|function| wanted[function as usize]);
+        let any = |wanted: &Vec<bool>| sample.functions_from_root().any(|function| wanted[function as usize]);
         self.focus.as_ref().is_none_or(any) && !self.ignore.as_ref().is_some_and(any)
     }
 
-    /// The sum of the absolute values of the column over all samples, the denominator of
+    /// Returns the sum of the absolute values of the column over all samples, the denominator of
     /// percentages. If samples have the label `pprof::base` (the base of a difference made by
     /// pprof), only these samples count.
     pub fn total(&self, profile: &Profile) -> i64 {

@@ -5,13 +5,13 @@
 //! family, and Holm's method divides the error among them.
 //!
 //! Holm's method compares the smallest p-value with the error divided by the number of tests. For
-//! the next p-value the divisor is one less, and so on. The first test that rejects nothing ends
-//! this: all later tests reject nothing either.
+//! the next p-value the divisor is smaller by one, and so on. After the first test that rejects
+//! nothing, all later tests reject nothing either.
 //!
 //! Routes never decide about the whole comparison. Not here: the measure that decides.
 
 use super::compared::{JudgementTerms, MeasureComparison, compare};
-use super::looks::{ERROR, LookNumber};
+use super::looks::{ERROR, InterimLook};
 use super::reading::{Block, RouteReading};
 use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{Quantity, Rules};
@@ -56,7 +56,7 @@ impl RouteMeasure {
 pub struct RouteComparison {
     /// The name of the route.
     pub name: String,
-    /// The route's requests in the valid blocks, by side.
+    /// Number of the route's requests in the valid blocks, by side.
     pub requests: [u64; 2],
     /// Share of the route's requests that succeeded, by side, 0..=1.
     pub success_rate: [f64; 2],
@@ -66,7 +66,7 @@ pub struct RouteComparison {
     pub measures: Vec<MeasureComparison<RouteMeasure>>,
 }
 
-/// One test of the family: its route, measure and effect, and its p-value over all looks.
+/// One test of the family: its route, measure and effect, and its p-value over all evaluations.
 struct Test {
     route: usize,
     measure: RouteMeasure,
@@ -74,17 +74,17 @@ struct Test {
     p: f64,
 }
 
-/// Returns whether this number of blocks could prove an effect of a route at this look, if all
-/// blocks agreed. A comparison does not end earlier, because the report would then say nothing
+/// Returns whether this number of blocks could prove an effect of a route at this evaluation, if
+/// all blocks agreed. A comparison does not end earlier, because the report would then say nothing
 /// about the routes.
-pub(super) fn can_prove_routes(counted: &[Block], look: LookNumber) -> bool {
+pub(super) fn can_prove_routes(counted: &[Block], look: InterimLook) -> bool {
     let routes = counted.first().and_then(|block| block.readings.first()).map_or(0, |reading| reading.routes.len());
     let error = ERROR / (routes * RouteMeasure::ALL.len()).max(1) as f64 * look.part();
     routes == 0 || 2f64.powi(1 - counted.len().min(1000) as i32) <= error
 }
 
-/// Compares all routes over the valid blocks at one look; empty for a single route.
-pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: LookNumber) -> Vec<RouteComparison> {
+/// Compares all routes over the valid blocks at one evaluation; empty for a single route.
+pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimLook) -> Vec<RouteComparison> {
     let Some(first) = counted.first().and_then(|block| block.readings.first()) else { return Vec::new() };
     let mut routes: Vec<RouteComparison> = Vec::with_capacity(first.routes.len());
     let mut tests = Vec::with_capacity(first.routes.len() * RouteMeasure::ALL.len());
@@ -154,7 +154,7 @@ pub(super) fn succeed_on_one_side(routes: &[RouteComparison]) -> Option<Doubt> {
     let letter = ["A", "B"][side];
     let other = ["A", "B"][1 - side];
     let text = format!(
-        "the targets respond differently: '{}' never succeeds on {letter}, but on {other} ({:.1} %)",
+        "the targets respond differently: '{}' never succeeds on {letter}, but succeeds on {other} ({:.1} %)",
         route.name,
         route.success_rate[1 - side] * 100.0
     );

@@ -1,10 +1,11 @@
 //! The comparison of one measure, B with A ([`MeasureComparison`]): the ratio over all blocks, its
 //! certainty, and whether B is better, worse or the same.
 //!
-//! Not here: rules that forbid a verdict (`verdict`); the list of measures, and how many share an
-//! error probability (`mod`, `by_route`); the times of the evaluations (`looks`).
+//! Not here: rules that forbid a verdict (`verdict`), and the times of the evaluations (`looks`).
+//! The list of measures, and how many of them share an error probability, are in `mod` and
+//! `by_route`.
 
-use super::looks::{Look, LookNumber, RANKS_ALARM_ERROR};
+use super::looks::{InterimLook, Look, RANKS_ALARM_ERROR};
 use super::resample::ProvedEffect;
 use super::stats::{self, ConfidenceInterval};
 use plimsoll_model::Criterion;
@@ -17,7 +18,7 @@ pub enum ProveVerdict {
     Better,
     /// B is worse: a real difference beyond the margin.
     Worse,
-    /// B is the same: any difference is inside the margin, and none was found.
+    /// B is the same: the blocks show no difference, and any difference is inside the margin.
     Same,
     /// B differs by a real difference inside the margin.
     Small,
@@ -47,14 +48,16 @@ pub struct MeasureComparison<M = Criterion> {
     /// B divided by A over all blocks together: the ratio of sums, or of the quantile of all
     /// requests.
     pub ratio: f64,
-    /// Interval of `ratio`. The interval holds simultaneously for all looks (evaluations), and for
-    /// all measures that share its error. `None`: too few blocks.
+    /// Interval of `ratio`. The interval holds simultaneously for all evaluations, and for all
+    /// measures that share its error. `None` means too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
     /// The interval of `ratio` that decides whether B is the same. The interval combines two
-    /// one-sided tests at 5 % over all looks, so its level is 90 %. `None`: too few blocks.
+    /// one-sided tests at 5 % over all evaluations, so its level is 90 %. `None` means too few
+    /// blocks.
     pub equivalence_interval: Option<ConfidenceInterval>,
-    /// The p-value of the hypothesis "no difference". For the primary measure `p` covers all looks
-    /// (Bonferroni). For other measures it is adjusted by Holm's method within their family.
+    /// The p-value of the hypothesis "no difference". For the primary measure `p` covers all
+    /// evaluations (Bonferroni). For other measures `p` is adjusted by Holm's method within their
+    /// family.
     pub p: f64,
     /// The margin as a share: smaller differences do not matter.
     pub margin: f64,
@@ -73,25 +76,24 @@ impl<M> MeasureComparison<M> {
 }
 
 /// Returns whether a difference of the primary measure is real. The test of the mean decides. If
-/// single blocks are so disturbed that this test shows nothing, the ranks of the blocks decide,
-/// provided that mean and median have the same sign. Both are sign-flip tests, each with its own
-/// error probability.
-fn is_real(seen: &Look, by_block: &[f64]) -> bool {
+/// single blocks are too disturbed for this test, the ranks of the blocks decide. Then mean and
+/// median must have the same sign. Both are sign-flip tests, each with its own error probability.
+fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
-    let middle = stats::median(by_block).unwrap_or(0.0);
-    let by_ranks = middle * seen.estimate > 0.0 && stats::sign_flip_p(by_block) <= error;
+    let middle = stats::median(ratios_by_block).unwrap_or(0.0);
+    let by_ranks = middle * seen.estimate > 0.0 && stats::sign_flip_p(ratios_by_block) <= error;
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 
-/// Judges the difference at one look (evaluation), in logarithms.
+/// Judges the difference at one evaluation, in logarithms.
 ///
-/// A real difference exceeds the margin at a planned look if the whole interval does, and at the
-/// last look if the estimate does. A difference is inside the margin if the whole equivalence
-/// interval is.
+/// A real difference exceeds the margin at a planned evaluation if the whole interval is outside
+/// the margin. At the last evaluation, the estimate alone decides. A difference is inside the
+/// margin if the whole equivalence interval is inside.
 fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVerdict {
-    let last = seen.number == LookNumber::Last;
+    let last = seen.number == InterimLook::Last;
     let Some(interval) = seen.interval else { return ProveVerdict::Inconclusive };
-    let inside = seen.equivalence.is_some_and(|interval| interval.within_ratio(margin));
+    let inside = seen.equivalence.is_some_and(|interval| interval.is_within_ratio(margin));
     let beyond = if last { seen.estimate.abs() > margin } else { interval.lower > margin || interval.upper < -margin };
     match (real, beyond, inside) {
         (true, true, _) if (seen.estimate > 0.0) == more_is_better => ProveVerdict::Better,
@@ -109,9 +111,9 @@ fn judge(seen: &Look, real: bool, margin: f64, more_is_better: bool) -> ProveVer
 pub(super) struct JudgementTerms {
     /// The margin, as a share: smaller differences do not matter.
     pub(super) margin: f64,
-    /// The look at which the measure is judged.
-    pub(super) look: LookNumber,
-    /// Number of measures that share the look's part of the error probability.
+    /// The evaluation at which the measure is judged.
+    pub(super) look: InterimLook,
+    /// Number of measures that share the evaluation's part of the error probability.
     pub(super) family: usize,
     /// Whether this is the primary measure, which decides the comparison.
     pub(super) primary: bool,
@@ -119,19 +121,20 @@ pub(super) struct JudgementTerms {
     pub(super) more_is_better: bool,
 }
 
-/// Compares one measure at one look, by its effect. The resulting p-value refers to this look
-/// alone. `by_block`: ln(B/A) of each block; needed only for the primary measure.
+/// Compares one measure at one evaluation, by its effect. The resulting p-value refers to this
+/// evaluation alone. `ratios_by_block` contains ln(B/A) of each block, and is needed only for the
+/// primary measure.
 pub(super) fn compare<M>(
     effect: &ProvedEffect,
     measure: M,
     judged: JudgementTerms,
-    by_block: &[f64],
+    ratios_by_block: &[f64],
 ) -> MeasureComparison<M> {
     let JudgementTerms { margin, look, family, primary, more_is_better } = judged;
     let seen = Look::from_effect(effect, look, family);
     // Secondary measures never decide, so their interval suffices.
     let shown = || seen.interval.is_some_and(|interval| !interval.contains(0.0));
-    let real = if primary { is_real(&seen, by_block) } else { shown() };
+    let real = if primary { is_real(&seen, ratios_by_block) } else { shown() };
     MeasureComparison {
         measure,
         primary,

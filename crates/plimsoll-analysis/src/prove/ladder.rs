@@ -1,7 +1,7 @@
 //! The result of a ladder, a measurement of several endpoints ("rungs") that differ in one step
-//! each. Each rung does one thing more than the rung before: an empty endpoint, then one with a
-//! cache look-up, then one with a query. The result is the throughput of each rung as a share of
-//! the rung before, and the added cost of a request.
+//! each. Each rung does one thing more than the rung before. For example, there is an empty
+//! endpoint, then an endpoint with a cache look-up, then an endpoint with a query. The result is
+//! the throughput of each rung as a share of the rung before, and the added cost of a request.
 //!
 //! A ladder has no verdict and no early evaluation. The budget determines the number of blocks (one
 //! load on each rung). The intervals hold simultaneously for all rungs.
@@ -17,14 +17,15 @@ use crate::doubts::{DoubtKind, Doubts};
 pub struct Rung {
     /// Goodput of the rung over all blocks, 1/s.
     pub goodput_rps: f64,
-    /// Goodput as a share of the rung before; `None` for the first.
+    /// Goodput as a share of the goodput of the rung before; `None` for the first rung.
     pub share: Option<f64>,
-    /// Interval of `share`; `None` for the first rung, or with too few blocks.
+    /// Interval of `share`, the goodput relative to the rung before; `None` for the first rung, or
+    /// with too few blocks.
     pub share_interval: Option<ConfidenceInterval>,
     /// The cost of a request added by this rung, in us of the whole server: the difference of
-    /// 1/goodput. `None` for the first rung.
+    /// 1/goodput. The value is `None` for the first rung.
     pub cost_us: Option<f64>,
-    /// Interval of `cost_us`.
+    /// Interval of `cost_us`, the cost of a request that this rung adds.
     pub cost_us_interval: Option<ConfidenceInterval>,
 }
 
@@ -41,9 +42,9 @@ pub struct Ladder {
     pub doubts: Doubts,
 }
 
-/// Computes the ladder from these blocks. `broken`: the reason if the measurement ended early.
+/// Computes the ladder from these blocks. `broken` is the reason if the measurement ended early.
 pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
-    // Without any response the cost is not known.
+    // Without any response, the cost of a request is not known.
     let known = |block: &&Block| {
         block.readings.iter().all(|reading| reading.goodput_rps().is_finite() && reading.goodput_rps() > 0.0)
     };
@@ -66,11 +67,11 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         if let Some(before) = rung.checked_sub(1).map(column) {
             let pairs: Vec<[BlockAmount; 2]> =
                 before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
-            if let Some(effect) = ProvedEffect::of_amounts(&pairs, &weights) {
+            if let Some(effect) = ProvedEffect::ratio_of_amounts(&pairs, &weights) {
                 one.share = Some(effect.estimate.exp());
                 one.share_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
             }
-            if let Some(effect) = ProvedEffect::of_costs(&pairs) {
+            if let Some(effect) = ProvedEffect::added_cost_us(&pairs) {
                 one.cost_us = Some(effect.estimate);
                 one.cost_us_interval = effect.interval(alpha);
             }
@@ -80,7 +81,7 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
     let blocks_void = blocks.len() - counted.len();
     let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(reason) = broken {
-        doubts.add(DoubtKind::Ended, format!("the measurement broke off: {reason}"));
+        doubts.add(DoubtKind::Ended, format!("the measurement ended early: {reason}"));
     }
     Ladder { rungs: out, blocks: counted.len(), blocks_void, doubts }
 }

@@ -1,95 +1,98 @@
 //! When a comparison may be evaluated, and with which error probability.
 //!
-//! A comparison that is evaluated after every block, and stops at the first p < 0.05, is wrong far
-//! more often than one time in twenty. So the evaluations ("looks") that may stop a comparison are
-//! planned: after 10, 14, 20, 28, 40, ... blocks. Each look gets its own part of the error
-//! probability. The parts sum up to the whole error probability, so that it holds over all looks
-//! together, however they correlate.
+//! If a comparison is evaluated after every block and stops at the first p < 0.05, its error rate
+//! is far higher than 5 %. So the evaluations that may stop a comparison are planned: after 10, 14,
+//! 20, 28, 40, ... blocks. In the code an evaluation is a "look". Each evaluation gets its own part
+//! of the error probability. The parts sum up to the whole error probability. So the error
+//! probability holds over all evaluations together, however they correlate.
 
 use super::resample::ProvedEffect;
 use super::stats::ConfidenceInterval;
 
-/// Probability that an interval misses the truth, over all looks of a comparison.
+/// Probability that an interval misses the truth, over all evaluations of a comparison.
 pub const ERROR: f64 = 0.05;
-/// Probability of a false difference of the primary measure, over all looks, by the test of the
-/// mean. This probability is smaller than [`ERROR`], which applies to the shown interval, because a
-/// false alarm costs more than some blocks.
+/// Probability of a false difference of the primary measure, over all evaluations, by the test of
+/// the mean. This probability is smaller than [`ERROR`], which applies to the shown interval,
+/// because a false alarm costs more than some blocks.
 pub const MEAN_ALARM_ERROR: f64 = 0.01;
-/// Probability of a false difference of the primary measure, over all looks, by the test of ranks.
+/// Probability of a false difference of the primary measure, over all evaluations, by the test of
+/// ranks.
 pub const RANKS_ALARM_ERROR: f64 = 0.005;
-/// Probability of a false fall in success, over all looks. The three probabilities sum up to 2 %,
-/// the probability of a false verdict.
+/// Probability of a false fall in success, over all evaluations. The three probabilities sum up to
+/// 2 %, the probability of a false verdict.
 pub const SUCCESS_ERROR: f64 = 0.005;
-/// The part of the error probability that is reserved for the last look.
+/// The part of the error probability that is reserved for the last evaluation.
 const LAST_PART: f64 = 0.6;
 /// The part of the error probability of the equivalence claim ("B is the same") that is reserved
-/// for the last look. Earlier looks can hardly ever prove equivalence.
+/// for the last evaluation. Earlier evaluations can hardly ever prove equivalence.
 const LAST_EQUIVALENCE_PART: f64 = 0.96;
-/// Number of blocks before the first look.
+/// Number of blocks before the first evaluation.
 const FIRST_BLOCKS: f64 = 10.0;
 
-/// The number of a look of a comparison, which determines its part of the error.
+/// The number of an evaluation of the blocks so far, which determines its part of the error
+/// probability.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LookNumber {
-    /// The n-th look that may stop the comparison, from 1.
+pub enum InterimLook {
+    /// The n-th evaluation that may stop the comparison, from 1.
     Interim(u32),
-    /// The look after the last block, or at the end of the budget.
+    /// The evaluation after the last block, or at the end of the budget.
     Last,
 }
 
-impl LookNumber {
-    /// Returns the look's part of the error probability. The last look has a fixed part. The
-    /// interim looks get 1/2, 1/6, 1/12, ... of the rest.
+impl InterimLook {
+    /// Returns the evaluation's part of the error probability. The last evaluation has a fixed
+    /// part. The interim evaluations get 1/2, 1/6, 1/12, ... of the rest.
     pub fn part(self) -> f64 {
         match self {
-            LookNumber::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
-            LookNumber::Last => LAST_PART,
+            InterimLook::Interim(n) => (1.0 - LAST_PART) / (f64::from(n) * f64::from(n + 1)),
+            InterimLook::Last => LAST_PART,
         }
     }
 
-    /// Returns the look's part of the error probability of the equivalence claim.
+    /// Returns the evaluation's part of the error probability of the equivalence claim.
     fn equivalence_part(self) -> f64 {
         match self {
-            LookNumber::Interim(_) => self.part() * (1.0 - LAST_EQUIVALENCE_PART) / (1.0 - LAST_PART),
-            LookNumber::Last => LAST_EQUIVALENCE_PART,
+            InterimLook::Interim(_) => self.part() * (1.0 - LAST_EQUIVALENCE_PART) / (1.0 - LAST_PART),
+            InterimLook::Last => LAST_EQUIVALENCE_PART,
         }
     }
 }
 
-/// Returns the look that is planned after exactly `blocks` blocks; `None` if no look is planned
-/// then.
-pub fn interim(blocks: usize) -> Option<LookNumber> {
+/// Returns the evaluation that is planned after exactly `blocks` blocks; `None` if no evaluation is
+/// planned then.
+pub fn interim(blocks: usize) -> Option<InterimLook> {
     for look in 0..64 {
         // The number of blocks is even, because the control compares blocks in pairs.
         let planned = (FIRST_BLOCKS / 2.0 * std::f64::consts::SQRT_2.powi(look as i32)).round() as usize * 2;
         if planned >= blocks {
-            return (planned == blocks).then_some(LookNumber::Interim(look + 1));
+            return (planned == blocks).then_some(InterimLook::Interim(look + 1));
         }
     }
     None
 }
 
-/// The difference of one measure at one look, in logarithms of B/A.
+/// The difference of one measure at one evaluation of the blocks so far, in logarithms of B/A.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
-    /// The number of the look.
-    pub number: LookNumber,
+    /// The number of the evaluation.
+    pub number: InterimLook,
     /// The estimate of ln(B/A), from all valid blocks.
     pub estimate: f64,
-    /// Interval of the estimate at the look's part of [`ERROR`]; `None` with too few blocks.
+    /// Interval of the estimate at the evaluation's part of [`ERROR`]; `None` with too few blocks.
     pub interval: Option<ConfidenceInterval>,
-    /// Interval of the estimate at the look's part of [`MEAN_ALARM_ERROR`].
+    /// Interval of the estimate at the evaluation's part of [`MEAN_ALARM_ERROR`].
     pub wide: Option<ConfidenceInterval>,
     /// Interval for the equivalence claim ("B is the same"). The interval combines two one-sided
-    /// tests, each at the look's part of [`ERROR`], so its own error is twice that part.
+    /// tests, each at the evaluation's part of [`ERROR`], so its own error is twice that part.
     pub equivalence: Option<ConfidenceInterval>,
-    /// Two-sided p-value of the hypothesis "no difference", for this look alone.
+    /// Two-sided p-value of the hypothesis "no difference", for this evaluation alone.
     pub p: f64,
 }
 
 impl Look {
-    /// Evaluates an effect at a look; `family` measures share the look's part of [`ERROR`].
-    pub fn from_effect(effect: &ProvedEffect, number: LookNumber, family: usize) -> Look {
+    /// Evaluates an effect at an evaluation; `family` measures share the evaluation's part of
+    /// [`ERROR`].
+    pub fn from_effect(effect: &ProvedEffect, number: InterimLook, family: usize) -> Look {
         let family = family.max(1) as f64;
         let share = ERROR / family;
         Look {
@@ -108,14 +111,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_parts_sum_up_to_the_whole() {
+    fn error_probabilities_of_looks_sum_to_the_total() {
         let looks: Vec<(usize, f64)> =
             (0..4000).filter_map(|blocks| interim(blocks).map(|look| (blocks, look.part()))).collect();
         let first: Vec<usize> = looks.iter().map(|look| look.0).take(8).collect();
         assert_eq!(first, [10, 14, 20, 28, 40, 56, 80, 114]);
-        let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + LookNumber::Last.part();
+        let spent: f64 = looks.iter().map(|look| look.1).sum::<f64>() + InterimLook::Last.part();
         assert!((0.9..=1.0).contains(&spent), "{spent}");
-        // Each early look has enough blocks to reject at its error probability. If all blocks
+        // Each early evaluation has enough blocks to reject at its error probability. If all blocks
         // favour one side, p is 2^(1-n).
         for (blocks, part) in looks {
             let least = 0.5f64.powi(blocks.min(1000) as i32 - 1);

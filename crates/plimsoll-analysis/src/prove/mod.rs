@@ -1,15 +1,15 @@
 //! Decides whether one build is better than another, from blocks of paired loads. The verdict has a
 //! known rate of false alarms.
 //!
-//! A block is one short load on each arm (A and B), one right after the other, in random order.
-//! Disturbances of the machine affect both arms equally, or either with equal probability. All
+//! A block is one short load on each arm (A and B), one right after the other, in random order. A
+//! disturbance of the machine affects both arms equally, or either arm with equal probability. All
 //! inference is over blocks, never over requests.
 //!
-//! One *primary* measure decides, together with the success rate. The p-values of all other
+//! A single *primary* measure decides, together with the success rate. The p-values of all other
 //! measures are corrected for the number of measures.
 //!
-//! Everything is a pure function of the measured blocks. Not here: carrying loads out, starting
-//! builds.
+//! Everything in this module is a pure function of the measured blocks. Not here: making loads, and
+//! starting builds.
 
 mod by_route;
 mod compared;
@@ -38,22 +38,22 @@ pub use verdict::{Reason, Success};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::interference::Interference;
 use crate::sentence::Sentence;
-use looks::{Look, LookNumber};
-use rules::{NoEffect, valid_blocks};
+use looks::{InterimLook, Look};
+use rules::{EffectUnavailable, valid_blocks};
 use verdict::{Decision, decide};
 
-/// A comparison ends after this number of void blocks, if there are more than twice as many void
-/// blocks as valid ones.
+/// A comparison ends after this number of void blocks, if it has more than twice as many void
+/// blocks as valid blocks.
 const VOIDS_MAX: usize = 6;
 
 /// Why a comparison of two builds ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ComparisonEnd {
-    /// A planned look (evaluation) had a certain verdict.
+    /// A planned evaluation of the blocks so far had a certain verdict.
     Verdict,
-    /// The requested number of blocks was reached.
+    /// The requested number of blocks was measured.
     Blocks,
-    /// The budget ended.
+    /// The time budget was used up.
     Budget,
     /// Hardly any block was valid; the last doubt gives the reason.
     Void,
@@ -62,14 +62,14 @@ pub enum ComparisonEnd {
 }
 
 /// An estimate of the primary measure after some of the blocks, with the error probability of the
-/// last look. A sequence of estimates shows how the interval narrows.
+/// last evaluation. A sequence of estimates shows how the interval narrows.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct InterimEstimate {
     /// Number of valid blocks.
     pub blocks: usize,
     /// Estimate of B/A.
     pub ratio: f64,
-    /// Interval of `ratio`; `None`: too few blocks.
+    /// Interval of `ratio`; `None` means too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
 }
 
@@ -80,14 +80,14 @@ pub struct Proof {
     pub verdict: ProveVerdict,
     /// The reason for the verdict, unless it is the primary measure alone.
     pub reason: Option<Reason>,
-    /// All compared measures, the primary one first.
+    /// All compared measures, the primary measure first.
     pub measures: Vec<MeasureComparison>,
     /// The comparison of success rates; `None` without blocks.
     pub success: Option<Success>,
     /// The comparison of each route, in the order of the plan; empty for a single route.
     pub routes: Vec<RouteComparison>,
     /// The standard deviation of a single load on each side, as a share, from neighbouring loads.
-    /// `None`: too few blocks.
+    /// `None` means too few blocks.
     pub spread: [Option<f64>; 2],
     /// Whether every load ran on a newly started build. Otherwise the verdict is about two running
     /// processes.
@@ -96,11 +96,11 @@ pub struct Proof {
     pub blocks: usize,
     /// Number of void blocks: the generator was the limit, or no response arrived in time.
     pub blocks_void: usize,
-    /// About how many more blocks would decide; `None` unless the verdict is inconclusive only
-    /// because there are too few blocks.
+    /// The approximate number of further blocks that would decide. The value is `None` unless the
+    /// verdict is inconclusive only because there are too few blocks.
     pub blocks_more: Option<usize>,
-    /// The budget for `blocks_more` blocks, ns. `conclude` leaves it empty, and the caller, which
-    /// knows the length of a block, sets it ([`budget_enough_ns`]).
+    /// The budget for `blocks_more` blocks, ns. `conclude` leaves this field empty. The caller,
+    /// which knows the length of a block, sets the field ([`budget_enough_ns`]).
     pub budget_enough_ns: Option<u64>,
     /// The reason why the comparison ended.
     pub stopped_by: ComparisonEnd,
@@ -108,11 +108,11 @@ pub struct Proof {
     pub doubts: Doubts,
 }
 
-/// Returns the look (evaluation) planned after exactly these blocks, and its decision; `None`
-/// unless the verdict is certain.
-fn certain(settings: &Rules, counted: &[Block]) -> Option<(LookNumber, Decision)> {
+/// Returns the evaluation planned after exactly these blocks, and its decision; `None` unless the
+/// verdict is certain.
+fn certain(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
     let number = looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
-    // Most looks are not certain. The primary measure and the success rate show this quickly.
+    // Most evaluations are not certain. The primary measure and the success rate show this quickly.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
     }
@@ -139,7 +139,7 @@ pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEst
 }
 
 fn estimate_from_blocks(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
-    let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, LookNumber::Last, 1);
+    let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, InterimLook::Last, 1);
     Some(InterimEstimate {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
@@ -162,19 +162,19 @@ pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
 pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -> Proof {
     let counted = valid_blocks(blocks, settings.primary);
     let early = if stopped_by == ComparisonEnd::Verdict { certain(settings, &counted) } else { None };
-    let (look, decision) = early.unwrap_or_else(|| (LookNumber::Last, decide(settings, &counted, LookNumber::Last)));
+    let (look, decision) = early.unwrap_or_else(|| (InterimLook::Last, decide(settings, &counted, InterimLook::Last)));
     let Decision { mut verdict, primary, secondary, success, mut reason } = decision;
     let mut measures: Vec<MeasureComparison> = primary.into_iter().chain(secondary).collect();
     let mut routes = by_route::compare_routes(settings, &counted, look);
     let mut doubts: Doubts = reading::void_blocks(blocks).into_iter().collect();
     if let Some(success) = success.filter(|success| success.has_fallen) {
         let [a, b] = success.rates.map(|rate| crate::format::share(1.0 - rate));
-        doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A {a}"));
+        doubts.add(DoubtKind::Unlike, format!("B fails {b} of its requests, A fails {a}"));
     }
     // A build that fails more requests also has different responses. Then one warning suffices.
     let fails = success.is_some_and(|success| success.has_fallen);
     if let Some(differing) = verdict::answers_differ(&counted).filter(|_| !fails) {
-        let text = format!("{}; they may not do the same work", differing.text);
+        let text = format!("{}; the two sides may not do the same work", differing.text);
         doubts.add(DoubtKind::Unlike, text);
     }
     doubts.extend(by_route::succeed_on_one_side(&routes));
@@ -184,8 +184,8 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
         doubts.add(DoubtKind::Others, text);
     }
     let refused = match &stopped_by {
-        ComparisonEnd::Broken(why) => Some(format!("the comparison broke off: {why}")),
-        ComparisonEnd::Void => Some("hardly a block was valid".to_owned()),
+        ComparisonEnd::Broken(why) => Some(format!("the comparison ended early: {why}")),
+        ComparisonEnd::Void => Some("too few blocks were valid".to_owned()),
         ComparisonEnd::Verdict | ComparisonEnd::Blocks | ComparisonEnd::Budget => None,
     };
     if let Some(why) = refused {
@@ -198,7 +198,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     }
     // More blocks do not remove the evidence against a verdict.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
-        && matches!(reason, None | Some(Reason::NotTaken(NoEffect::TooFew { .. })));
+        && matches!(reason, None | Some(Reason::NotTaken(EffectUnavailable::TooFew { .. })));
     let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));
     Proof {
         verdict,
@@ -224,8 +224,8 @@ fn spread(counted: &[Block], measure: Criterion, side: usize) -> Option<f64> {
         counted.iter().filter_map(|block| block.readings[side].value(measure)).map(f64::ln).collect();
     let squares: Vec<f64> =
         values.windows(2).map(|pair| (pair[1] - pair[0]).powi(2)).filter(|square| square.is_finite()).collect();
-    (squares.len() >= SPREAD_FROM).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
+    (squares.len() >= VARIATION_PAIRS_MIN).then(|| (squares.iter().sum::<f64>() / squares.len() as f64 / 2.0).sqrt())
 }
 
 /// Minimum number of pairs of neighbours for an estimate of the variation.
-const SPREAD_FROM: usize = 5;
+const VARIATION_PAIRS_MIN: usize = 5;

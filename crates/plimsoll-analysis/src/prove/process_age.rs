@@ -12,15 +12,17 @@ pub struct ProcessAge {
     pub cpu_s: f64,
 }
 
-/// Ages of two processes cause a warning if they differ by this factor, and by [`AGE_S`].
-const AGE_TIMES: f64 = 4.0;
-/// Smallest difference of ages that causes a warning, s.
-const AGE_S: f64 = 60.0;
-/// CPU times of two processes cause a warning if they differ by this factor, and by [`CPU_S`].
-const CPU_TIMES: f64 = 3.0;
+/// A comparison warns if the ages of the two processes differ by this factor, and by
+/// [`AGE_DIFFERENCE_MIN_S`].
+const AGE_RATIO_MIN: f64 = 4.0;
+/// Smallest difference of the processes' ages that causes a warning, s.
+const AGE_DIFFERENCE_MIN_S: f64 = 60.0;
+/// A comparison warns if the CPU times of the two processes differ by this factor, and by
+/// [`CPU_DIFFERENCE_MIN_S`].
+const CPU_RATIO_MIN: f64 = 3.0;
 /// Smallest difference of CPU times that causes a warning, s. So much CPU time serves some thousand
 /// requests.
-const CPU_S: f64 = 0.3;
+const CPU_DIFFERENCE_MIN_S: f64 = 0.3;
 
 fn differ(a: f64, b: f64, times: f64, by: f64) -> bool {
     a.max(b) > times * a.min(b) && (a - b).abs() > by
@@ -36,17 +38,19 @@ fn time(s: f64) -> String {
     }
 }
 
-/// Returns the warning if one side is much older or has done much more work than the other.
-pub fn pasts_differ(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
-    let age = differ(a.age_s, b.age_s, AGE_TIMES, AGE_S);
-    let cpu = differ(a.cpu_s, b.cpu_s, CPU_TIMES, CPU_S);
-    let of =
-        |past: &ProcessAge| format!("was started {} ago and has used {} of CPU", time(past.age_s), time(past.cpu_s));
+/// Returns the warning if the processes of one side are much older than the processes of the other
+/// side, or have done much more work.
+pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
+    let age = differ(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
+    let cpu = differ(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
+    let of = |past: &ProcessAge| {
+        format!("was started {} ago and has used {} of CPU time", time(past.age_s), time(past.cpu_s))
+    };
     (age || cpu).then(|| {
         let text = "the two running processes have different histories, which can differ more than the builds";
         Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
             .remedy(Remedy::Builds)
-            .words(" starts both afresh for each load")
+            .words(" starts both builds again for each load")
     })
 }
 
@@ -55,21 +59,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn different_pasts_cause_a_warning() {
+    fn unequal_process_ages_cause_a_warning() {
         for (a, b, expect) in [
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),
             // Only process A has worked.
-            ((40.0, 2.0), (41.0, 0.1), Some("A was started 40 s ago and has used 2.0 s of CPU, B")),
+            ((40.0, 2.0), (41.0, 0.1), Some("A was started 40 s ago and has used 2.0 s of CPU time, B")),
             ((40.0, 0.3), (41.0, 0.01), None),
-            ((40.0, 0.01), (41.0, 400.0), Some("B was started 41 s ago and has used 7 min of CPU;")),
+            ((40.0, 0.01), (41.0, 400.0), Some("B was started 41 s ago and has used 7 min of CPU time;")),
             // Process A is much older, though it has done little work.
             ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
             ((3600.0, 9.0), (3000.0, 8.0), None),
             ((700_000.0, 0.0), (0.0, 0.0), Some("8 days")),
         ] {
             let past = |(age_s, cpu_s)| ProcessAge { age_s, cpu_s };
-            let difference = pasts_differ(&past(a), &past(b));
+            let difference = process_age_warning(&past(a), &past(b));
             match expect {
                 None => assert_eq!(difference, None, "{a:?} {b:?}"),
                 Some(part) => assert!(

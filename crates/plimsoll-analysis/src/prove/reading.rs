@@ -37,8 +37,8 @@ pub struct Reading {
     pub client_wait_share: f64,
     /// The CPU used by other processes.
     pub interference: Interference,
-    /// Why the load is void, if it is: the generator was the limit, or the load ended before the
-    /// first response.
+    /// Why the load is void; `None` for a valid load. A load is void if the generator was the
+    /// limit, or if the load ended before the first response.
     pub void: Option<Sentence>,
 }
 
@@ -120,10 +120,10 @@ impl Reading {
         }
     }
 
-    /// Returns the value of a measure if it may be printed: a quantile needs enough requests beyond
-    /// it.
-    pub fn value_shown(&self, measure: Criterion) -> Option<f64> {
-        let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= QUANTILE_BEYOND);
+    /// Returns the value of a measure if this value may be printed: a quantile needs enough
+    /// requests beyond it.
+    pub fn printable_value(&self, measure: Criterion) -> Option<f64> {
+        let enough = quantile(measure).is_none_or(|q| self.ledger.beyond(q) >= REQUESTS_BEYOND_QUANTILE_MIN);
         self.value(measure).filter(|value| enough && value.is_finite())
     }
 
@@ -133,11 +133,12 @@ impl Reading {
     }
 }
 
-/// Minimum number of requests beyond a quantile: otherwise the quantile is neither printed nor
-/// compared.
-pub const QUANTILE_BEYOND: f64 = BEYOND_MIN as f64;
+/// Minimum number of requests beyond a quantile. With fewer requests the quantile is neither
+/// printed nor compared.
+pub const REQUESTS_BEYOND_QUANTILE_MIN: f64 = BEYOND_MIN as f64;
 
-/// Returns the quantile of response times that the measure is, if it is one.
+/// Returns the quantile of response times that the measure stands for; `None` for a measure that is
+/// no quantile.
 pub fn quantile(measure: Criterion) -> Option<f64> {
     match measure {
         Criterion::P50 => Some(0.5),
@@ -190,8 +191,8 @@ pub fn blocks(trials: &[Trial], arms: usize) -> (Vec<Block>, Option<String>) {
     (blocks.whole, blocks.broken)
 }
 
-/// Blocks that are read incrementally from a recording. Each load is read once, because reading a
-/// load takes longer than evaluating all blocks.
+/// The blocks of a recording, read incrementally. Each load is read once, because reading a load
+/// takes longer than evaluating all blocks.
 #[derive(Debug, Clone)]
 pub struct Blocks {
     /// The complete blocks.
@@ -220,13 +221,13 @@ impl Blocks {
             }
             self.broken = self.add(arm, trial).err();
         }
-        self.judge_silence();
+        self.judge_missing_responses();
     }
 
     /// Decides whether loads without any response are void. Such a load is void if it was shorter
     /// than three usual response times, or if the usual response time is not known. A longer load
     /// without a response shows that the server hangs, and is valid.
-    fn judge_silence(&mut self) {
+    fn judge_missing_responses(&mut self) {
         for arm in 0..self.next.len() {
             let heard = self.whole.iter().map(|block| &block.readings[arm]).filter(|reading| !reading.is_silent());
             let usual_ns: Vec<f64> = heard.filter_map(|reading| reading.value(Criterion::P50)).collect();
@@ -263,8 +264,8 @@ pub fn arm_name(arm: u8) -> char {
     char::from(b'A' + arm.min(25))
 }
 
-/// Returns the doubt about void blocks, with their number and the reason of the first; `None`
-/// without void blocks.
+/// Returns the doubt about void blocks, with their number and the reason why the first block is
+/// void. Returns `None` without void blocks.
 pub(super) fn void_blocks(blocks: &[Block]) -> Option<Doubt> {
     let void: Vec<&Sentence> = blocks.iter().filter_map(Block::void).collect();
     let text = Sentence::from(format!("{} of {} blocks do not count: ", void.len(), blocks.len()));

@@ -6,8 +6,9 @@
 //!
 //! A sign-flip test of the *mean* rejects some factors. The factors that it does not reject follow
 //! from the typical values of Hartigan (1969). Take the ratio over random halves of the blocks,
-//! each block in or out with probability 1/2. Such a ratio is below or above the true factor with
-//! equal probability. So an interval consists of two order statistics of the ratios of halves.
+//! where each block is in a half with probability 1/2. Such a ratio is below or above the true
+//! factor with equal probability. So an interval consists of two order statistics of the ratios of
+//! halves.
 //!
 //! The interval holds at any number of blocks, under drift and heavy tails. Disturbed blocks widen
 //! the interval, and bad blocks move it, because the mean includes them.
@@ -19,26 +20,27 @@ use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
 
-/// Up to this number of blocks all halves are used. For more blocks, [`HALVES`] random halves are
-/// used.
+/// Up to this number of blocks, every half (subset of the blocks) is used. For more blocks,
+/// [`HALVES`] random halves are used.
 const EXACT_BLOCKS_MAX: usize = 12;
-/// Number of random halves: as many as [`EXACT_BLOCKS_MAX`] blocks have in all.
+/// Number of random halves (subsets of the blocks): as many as [`EXACT_BLOCKS_MAX`] blocks have in
+/// all.
 const HALVES: usize = (1 << EXACT_BLOCKS_MAX) - 1;
 /// The smallest order statistic that is used directly. Farther out, few random halves would decide
-/// by chance, so the tail is a normal one through this point. Sums of random signs have lighter
-/// tails, so the error makes the interval wider.
-const ORDER_LEAST: usize = 16;
+/// by chance, so the tail is normal from this point on. Sums of random signs have lighter tails, so
+/// the error makes the interval wider.
+const ORDER_STATISTIC_MIN: usize = 16;
 /// Largest number of points at which a distribution of times is evaluated. The points lie between
 /// the minimum and the maximum of the quantile in any block.
 const CUTS_MAX: usize = 48;
 
-/// The figure of a side in a block: an amount and its divisor (successes and seconds, CPU time and
-/// responses).
+/// The figure of one side in a block, as an amount and its divisor: successes and seconds, or CPU
+/// time and responses.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct BlockAmount {
-    /// The amount, which is the numerator: successes, CPU time, and so on.
+    /// The numerator of the figure: successes, CPU time, and so on.
     pub of: f64,
-    /// The divisor: seconds, responses, and so on.
+    /// The divisor of the figure: seconds, responses, and so on.
     pub per: f64,
 }
 
@@ -70,7 +72,7 @@ impl LedgerTimes {
     }
 
     /// Returns the number of successes in this bucket or below.
-    fn succeeded_up_to(&self, bucket: u32) -> u64 {
+    fn successes_up_to_bucket(&self, bucket: u32) -> u64 {
         let after = self.succeeded.partition_point(|(at, _)| *at <= bucket);
         after.checked_sub(1).map_or(0, |last| self.succeeded[last].1)
     }
@@ -81,7 +83,7 @@ impl LedgerTimes {
     }
 
     /// Returns the bucket of the time within which a share `q` of all requests has succeeded;
-    /// `None` if fewer succeeded.
+    /// `None` if a smaller share succeeded.
     fn bucket(&self, q: f64) -> Option<u32> {
         // The small subtraction compensates the rounding error of products such as 0.99 * 100.
         let rank = ((q * self.scheduled as f64 - 1e-6).ceil() as u64).max(1);
@@ -89,8 +91,8 @@ impl LedgerTimes {
         self.succeeded.get(at).map(|(bucket, _)| *bucket)
     }
 
-    /// Returns the time within which a share `q` of all requests has succeeded, ns; infinite if
-    /// fewer succeeded.
+    /// Returns the time within which a share `q` of all requests has succeeded, ns; infinite if a
+    /// smaller share succeeded.
     pub fn quantile_ns(&self, q: f64) -> f64 {
         self.bucket(q).map_or(f64::INFINITY, |bucket| {
             (lowest_of(bucket as usize) as f64 + highest_of(bucket as usize) as f64) / 2.0
@@ -117,8 +119,8 @@ pub struct ProvedEffect {
     halves: Vec<f64>,
 }
 
-/// Returns the halves of `blocks` blocks, each as the indices of its blocks: all halves, or random
-/// ones for many blocks.
+/// Returns the halves (subsets) of `blocks` blocks, each as the indices of its blocks. The result
+/// has all halves, or random halves for many blocks.
 fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
     let mut rng = Rng::stream(0x4A1F, blocks as u64);
     let exact = blocks <= EXACT_BLOCKS_MAX;
@@ -182,20 +184,20 @@ impl ProvedEffect {
 
     /// Computes the added cost of a request in B over A, in us. `amounts` are the successes of each
     /// side and their seconds, by block.
-    pub fn of_costs(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
+    pub fn added_cost_us(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
         ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)
     }
 
     /// Computes the ratio of sums of amounts, each block with its weight.
-    pub fn of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
+    pub fn ratio_of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
         ProvedEffect::resample(amounts.len(), rates, log_ratio)
     }
 
     /// Computes the ratio of the quantile `q` of all requests of each side together, each block
     /// with its weight.
-    pub fn of_quantile(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
+    pub fn ratio_of_quantiles(times: &[[&LedgerTimes; 2]], q: f64, weights: &[f64]) -> Option<ProvedEffect> {
         let sides = [0, 1].map(|side| Cuts::from_times(times.iter().map(|block| block[side]), q, weights));
         let [Some(a), Some(b)] = sides else { return None };
         ProvedEffect::resample(times.len(), |half| [a.quantile_ns(half), b.quantile_ns(half)], log_ratio)
@@ -206,12 +208,12 @@ impl ProvedEffect {
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let all = self.halves.len() + 1;
         let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
-        if self.blocks <= EXACT_BLOCKS_MAX || order >= ORDER_LEAST || !self.estimate.is_finite() {
+        if self.blocks <= EXACT_BLOCKS_MAX || order >= ORDER_STATISTIC_MIN || !self.estimate.is_finite() {
             let order = if self.blocks > EXACT_BLOCKS_MAX { order.max(1) } else { order }.min(all / 2);
             return (order > 0)
                 .then(|| ConfidenceInterval { lower: self.halves[order - 1], upper: self.halves[all - 1 - order] });
         }
-        let wider = normal_quantile(1.0 - alpha / 2.0) / self.quantile_of_order();
+        let wider = normal_quantile(1.0 - alpha / 2.0) / self.order_quantile();
         let end = |order: f64| self.estimate + (order - self.estimate) * wider;
         let (lower, upper) = self.ends();
         Some(ConfidenceInterval { lower: end(lower), upper: end(upper) })
@@ -220,37 +222,37 @@ impl ProvedEffect {
     /// Returns the outermost order statistics that are used directly. Beyond them the tails are
     /// normal.
     fn ends(&self) -> (f64, f64) {
-        let last = self.halves.len().saturating_sub(ORDER_LEAST);
-        (self.halves[ORDER_LEAST - 1], self.halves[last])
+        let last = self.halves.len().saturating_sub(ORDER_STATISTIC_MIN);
+        (self.halves[ORDER_STATISTIC_MIN - 1], self.halves[last])
     }
 
-    /// Returns the distance of these order statistics from the mean, in standard deviations of a
-    /// normal distribution.
-    fn quantile_of_order(&self) -> f64 {
-        normal_quantile(1.0 - ORDER_LEAST as f64 / (self.halves.len() + 1) as f64)
+    /// Returns the distance of the outermost order statistics from the mean, in standard deviations
+    /// of a normal distribution.
+    fn order_quantile(&self) -> f64 {
+        normal_quantile(1.0 - ORDER_STATISTIC_MIN as f64 / (self.halves.len() + 1) as f64)
     }
 
     /// Returns the one-sided p-value of the hypothesis that B/A is 1 or more if `below`, otherwise
     /// 1 or less.
-    pub fn p_one_sided(&self, below: bool) -> f64 {
+    pub fn one_sided_p(&self, below: bool) -> f64 {
         let all = (self.halves.len() + 1) as f64;
         let beyond = match below {
             true => self.halves.iter().filter(|ln| **ln >= 0.0).count(),
             false => self.halves.iter().filter(|ln| **ln <= 0.0).count(),
         };
-        if self.blocks <= EXACT_BLOCKS_MAX || beyond >= ORDER_LEAST {
+        if self.blocks <= EXACT_BLOCKS_MAX || beyond >= ORDER_STATISTIC_MIN {
             return (beyond + 1) as f64 / all;
         }
         let (lower, upper) = self.ends();
         let room = if below { upper - self.estimate } else { self.estimate - lower };
-        let z = self.estimate.abs() / room.max(f64::MIN_POSITIVE) * self.quantile_of_order();
+        let z = self.estimate.abs() / room.max(f64::MIN_POSITIVE) * self.order_quantile();
         let tail = if z.is_finite() { normal_tail(z.min(35.0)) } else { 0.0 };
-        tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_LEAST as f64 / all)
+        tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_STATISTIC_MIN as f64 / all)
     }
 
     /// Returns the two-sided p-value of the hypothesis "no difference".
     pub fn p(&self) -> f64 {
-        (2.0 * self.p_one_sided(true).min(self.p_one_sided(false))).min(1.0)
+        (2.0 * self.one_sided_p(true).min(self.one_sided_p(false))).min(1.0)
     }
 }
 
@@ -277,7 +279,7 @@ impl Cuts {
         let least = least.unwrap_or(last).min(most);
         let mut mass: BTreeMap<u32, u64> = BTreeMap::new();
         for one in &times {
-            let mut before = one.succeeded_up_to(least.saturating_sub(1));
+            let mut before = one.successes_up_to_bucket(least.saturating_sub(1));
             for (bucket, until) in one.succeeded.iter().filter(|(bucket, _)| (least..=most).contains(bucket)) {
                 *mass.entry(*bucket).or_default() += until - before;
                 before = *until;
@@ -301,7 +303,7 @@ impl Cuts {
             times
                 .iter()
                 .zip(weights)
-                .map(|(one, weight)| one.succeeded_up_to(bucket) as f64 * weight)
+                .map(|(one, weight)| one.successes_up_to_bucket(bucket) as f64 * weight)
                 .collect::<Vec<f64>>()
         };
         let mut until = vec![weighted(least.saturating_sub(1))];
@@ -345,13 +347,13 @@ mod tests {
     fn ratios(values: &[(f64, f64)]) -> ProvedEffect {
         let amounts: Vec<[BlockAmount; 2]> =
             values.iter().map(|(a, b)| [BlockAmount { of: *a, per: 1.0 }, BlockAmount { of: *b, per: 1.0 }]).collect();
-        ProvedEffect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+        ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
     }
 
-    /// The ratios of the seven halves of three blocks, computed by hand: 1/2, 1, 2 for single
-    /// blocks, and for two or three blocks 2/3 (1+1)/(2+1), ...
+    /// The ratios of the seven halves of three blocks, computed by hand. Single blocks have the
+    /// ratios 1/2, 1 and 2. Two or three blocks have the ratios 2/3, (1+1)/(2+1), ...
     #[test]
-    fn halves_of_few_blocks_are_all_halves() {
+    fn few_blocks_use_every_split_into_halves() {
         let effect = ratios(&[(2.0, 1.0), (1.0, 1.0), (1.0, 2.0)]);
         assert!((effect.estimate - 0.0).abs() < 1e-12);
         let seven: Vec<f64> = effect.halves.iter().map(|ln| (ln.exp() * 1e6).round() / 1e6).collect();
@@ -362,10 +364,11 @@ mod tests {
         assert_eq!(effect.p(), 1.0);
         // All blocks are on one side: the strongest evidence that signs can give.
         assert_eq!(ratios(&[(1.0, 2.0); 5]).p(), 2.0 / 32.0);
-        assert_eq!(ratios(&[(1.0, 2.0); 5]).p_one_sided(true), 1.0);
+        assert_eq!(ratios(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
     }
 
-    /// The mean includes the size of bad blocks, and a wider interval keeps the error rate.
+    /// Bad blocks move the mean by their size, and the interval becomes wider, so that the error
+    /// rate stays.
     #[test]
     fn a_tenth_of_bad_blocks_moves_the_estimate_and_widens_the_interval() {
         let good: Vec<(f64, f64)> =
@@ -379,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn tails_beyond_the_draws_go_on_as_normal_ones() {
+    fn tails_beyond_the_draws_are_normal() {
         let effect =
             ratios(&(0..30).map(|n| (100.0 + f64::from(n % 7), 104.0 + f64::from((n * 3) % 7))).collect::<Vec<_>>());
         let widths: Vec<f64> = [0.05, 0.02, 0.0079, 0.0077, 0.001, 1e-5]
@@ -411,23 +414,24 @@ mod tests {
         let quick: Vec<u64> = (1..=95).map(|_| 20).collect();
         let blocks: Vec<[LedgerTimes; 2]> = (0..12).map(|_| [times(100, &slow), times(100, &quick)]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        let effect = ProvedEffect::of_quantile(&both, 0.99, &[1.0; 12]).expect("blocks");
+        let effect = ProvedEffect::ratio_of_quantiles(&both, 0.99, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate == f64::INFINITY && effect.levels[1] == f64::INFINITY, "{effect:?}");
-        let effect = ProvedEffect::of_quantile(&both, 0.5, &[1.0; 12]).expect("blocks");
+        let effect = ProvedEffect::ratio_of_quantiles(&both, 0.5, &[1.0; 12]).expect("blocks");
         assert!(effect.estimate.abs() < 1e-3 && (effect.levels[0] / 20e6 - 1.0).abs() < 1e-3, "{effect:?}");
     }
 
-    /// The quantile is that of all requests together, and not the median of the blocks' quantiles.
+    /// The quantile comes from all requests together, and is not the median of the blocks'
+    /// quantiles.
     #[test]
-    fn quantiles_are_of_pooled_ledgers() {
+    fn quantiles_use_pooled_ledgers() {
         let quick: Vec<u64> = (0..100).map(|n| 10 + n % 3).collect();
         let slow: Vec<u64> = (0..100).map(|n| if n < 20 { 500 } else { 10 + n % 3 }).collect();
         let blocks: Vec<[LedgerTimes; 2]> =
             (0..20).map(|n| [times(100, &quick), times(100, if n == 0 { &slow } else { &quick })]).collect();
         let both: Vec<[&LedgerTimes; 2]> = blocks.iter().map(|[a, b]| [a, b]).collect();
-        // 20 of 2 000 requests are slow: 1 % of all requests, and none in most blocks.
-        let effect = ProvedEffect::of_quantile(&both, 0.995, &[1.0; 20]).expect("blocks");
+        // 20 of 2 000 requests are slow: 1 % of all requests, and no request in most blocks.
+        let effect = ProvedEffect::ratio_of_quantiles(&both, 0.995, &[1.0; 20]).expect("blocks");
         assert!(effect.levels[1] > 400e6 && effect.levels[0] < 13e6, "{:?}", effect.levels);
-        assert!(ProvedEffect::of_quantile(&[], 0.5, &[]).is_none());
+        assert!(ProvedEffect::ratio_of_quantiles(&[], 0.5, &[]).is_none());
     }
 }

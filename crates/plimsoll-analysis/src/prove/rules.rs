@@ -1,7 +1,7 @@
 //! The rules of a comparison ([`Rules`]), the selection of valid blocks, and the quantity from
 //! which each measure's effect (B over A) is computed.
 
-use super::reading::{Block, QUANTILE_BEYOND, Reading, quantile};
+use super::reading::{Block, REQUESTS_BEYOND_QUANTILE_MIN, Reading, quantile};
 use super::resample::{BlockAmount, LedgerTimes, ProvedEffect};
 use super::stats;
 use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
@@ -11,9 +11,9 @@ use plimsoll_model::{Criterion, ExperimentSpec, ProveSpec};
 pub struct Rules {
     /// The primary measure, which decides.
     pub primary: Criterion,
-    /// Differences up to this share do not matter (0.02: 2 %).
+    /// The margin: differences up to this share do not matter (0.02 means 2 %).
     pub margin: f64,
-    /// Maximum number of blocks; `None`: no limit.
+    /// Maximum number of blocks; `None` means no limit.
     pub blocks_max: Option<usize>,
     /// Whether both sides are started anew for each load.
     pub fresh: bool,
@@ -45,28 +45,25 @@ pub(super) enum Quantity<'a> {
 
 /// Why an effect cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum NoEffect {
+pub enum EffectUnavailable {
     /// The measure is missing in some block, or there is no block.
     NotTaken,
     /// One side has too few requests for this quantile.
     TooFew {
         /// The quantile.
         q: f64,
-        /// Number of scheduled requests on the side that has fewer.
+        /// Number of scheduled requests on the side with fewer requests.
         requests: f64,
     },
 }
 
 /// Returns the number of requests that a quantile needs on each side.
 pub fn requests_needed(q: f64) -> f64 {
-    (QUANTILE_BEYOND / (1.0 - q)).round()
+    (REQUESTS_BEYOND_QUANTILE_MIN / (1.0 - q)).round()
 }
 
 /// Applies `of` to both sides of each block; `None` if a value is missing in any block.
-pub(super) fn values_of_sides<'a, T>(
-    blocks: &'a [Block],
-    of: impl Fn(&'a Reading) -> Option<T>,
-) -> Option<Vec<[T; 2]>> {
+pub(super) fn side_values<'a, T>(blocks: &'a [Block], of: impl Fn(&'a Reading) -> Option<T>) -> Option<Vec<[T; 2]>> {
     let sides = |block: &'a Block| match block.readings.as_slice() {
         [a, b] => Some([of(a)?, of(b)?]),
         _ => None,
@@ -74,25 +71,26 @@ pub(super) fn values_of_sides<'a, T>(
     blocks.iter().map(sides).collect()
 }
 
-/// Returns the quantity of a measure; `None` if a block does not have it.
+/// Returns the quantity of a measure; `None` if a block does not have the measure.
 pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<'_>> {
     if let Some(q) = quantile(measure) {
-        return Some(Quantity::Quantile(q, values_of_sides(blocks, |reading| Some(&reading.ledger))?));
+        return Some(Quantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
     }
-    Some(Quantity::Amounts(values_of_sides(blocks, |reading| match measure {
+    Some(Quantity::Amounts(side_values(blocks, |reading| match measure {
         Criterion::Cpu => reading.cpu_ns,
         _ => Some(reading.goodput),
     })?))
 }
 
-/// The minimum weight of a disturbed block, relative to an undisturbed one.
-const WEIGHT_LEAST: f64 = 0.1;
-/// The smallest number of disturbed, and of undisturbed, blocks for an estimate of their scatter.
-const WEIGHED_FROM: usize = 5;
+/// The minimum weight of a disturbed block, relative to the weight of an undisturbed block.
+const BLOCK_WEIGHT_MIN: f64 = 0.1;
+/// The smallest number of disturbed blocks, and of undisturbed blocks, for an estimate of their
+/// scatter.
+const WEIGHTED_BLOCKS_MIN: usize = 5;
 
 impl Quantity<'_> {
     /// Returns ln(B/A) of each single block, where it is known.
-    fn by_block(&self) -> Vec<f64> {
+    fn ratios_by_block(&self) -> Vec<f64> {
         match self {
             Quantity::Amounts(blocks) => blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect(),
             Quantity::Quantile(q, blocks) => {
@@ -106,15 +104,15 @@ impl Quantity<'_> {
     /// times, and the scatter uses sizes without signs. So the direction of a block's result does
     /// not affect its weight, and the test keeps its error probability.
     fn weights(&self, blocks: &[Block]) -> Vec<f64> {
-        let values = self.by_block();
+        let values = self.ratios_by_block();
         let middle = stats::median(&values).unwrap_or(0.0);
         let variance = |disturbed: bool| {
             let of = blocks.iter().zip(&values).filter(|(block, _)| block.is_disturbed() == disturbed);
             let squares: Vec<f64> = of.map(|(_, value)| (value - middle).powi(2)).collect();
-            (squares.len() >= WEIGHED_FROM).then(|| squares.iter().sum::<f64>() / squares.len() as f64)
+            (squares.len() >= WEIGHTED_BLOCKS_MIN).then(|| squares.iter().sum::<f64>() / squares.len() as f64)
         };
         let weight = match (variance(false), variance(true)) {
-            (Some(quiet), Some(disturbed)) if quiet < disturbed => (quiet / disturbed).max(WEIGHT_LEAST),
+            (Some(quiet), Some(disturbed)) if quiet < disturbed => (quiet / disturbed).max(BLOCK_WEIGHT_MIN),
             _ => 1.0,
         };
         blocks.iter().map(|block| if block.is_disturbed() { weight } else { 1.0 }).collect()
@@ -122,16 +120,18 @@ impl Quantity<'_> {
 
     /// Computes the effect of the quantity. A quantile needs enough requests beyond it on each
     /// side.
-    pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, NoEffect> {
+    pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
         let weights = self.weights(blocks);
         match self {
-            Quantity::Amounts(amounts) => ProvedEffect::of_amounts(amounts, &weights).ok_or(NoEffect::NotTaken),
+            Quantity::Amounts(amounts) => {
+                ProvedEffect::ratio_of_amounts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
+            }
             Quantity::Quantile(q, times) => {
                 let requests = |side: usize| times.iter().map(|block| block[side].scheduled as f64).sum::<f64>();
                 let requests = requests(0).min(requests(1));
                 match requests + 0.5 < requests_needed(*q) {
-                    true => Err(NoEffect::TooFew { q: *q, requests }),
-                    false => ProvedEffect::of_quantile(times, *q, &weights).ok_or(NoEffect::NotTaken),
+                    true => Err(EffectUnavailable::TooFew { q: *q, requests }),
+                    false => ProvedEffect::ratio_of_quantiles(times, *q, &weights).ok_or(EffectUnavailable::NotTaken),
                 }
             }
         }
@@ -139,13 +139,13 @@ impl Quantity<'_> {
 }
 
 /// Computes the effect of B over A in one measure, from all given blocks.
-pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, NoEffect> {
-    quantity(blocks, measure).ok_or(NoEffect::NotTaken)?.effect(blocks)
+pub(super) fn effect(blocks: &[Block], measure: Criterion) -> Result<ProvedEffect, EffectUnavailable> {
+    quantity(blocks, measure).ok_or(EffectUnavailable::NotTaken)?.effect(blocks)
 }
 
 /// Returns ln(B/A) of each single block for a measure; empty if a block does not have the measure.
-pub(super) fn by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
-    quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.by_block())
+pub(super) fn ratios_by_block(blocks: &[Block], measure: Criterion) -> Vec<f64> {
+    quantity(blocks, measure).map_or_else(Vec::new, |quantity| quantity.ratios_by_block())
 }
 
 /// Returns the blocks that are not void and have a value of the primary measure.

@@ -5,7 +5,7 @@
 //! conclude (`looks`, `verdict`).
 
 /// Up to this number of values, the distribution under the null hypothesis is exact. For more
-/// values, it is the normal approximation (error below 1e-4).
+/// values, the normal approximation is used (error below 1e-4).
 const EXACT_MAX: usize = 200;
 
 /// A confidence interval; both ends are included.
@@ -36,7 +36,7 @@ impl ConfidenceInterval {
     /// Returns whether an interval of log ratios lies within a margin, compared as shares. `bound`
     /// is the logarithm of 1 + margin. Users read shares, and -2 % is farther from 0 than +2 % on
     /// the logarithmic scale.
-    pub fn within_ratio(&self, bound: f64) -> bool {
+    pub fn is_within_ratio(&self, bound: f64) -> bool {
         let share = bound.exp_m1();
         self.lower.exp_m1() >= -share && self.upper.exp_m1() <= share
     }
@@ -64,7 +64,8 @@ pub fn median(values: &[f64]) -> Option<f64> {
     median_sorted(&sorted)
 }
 
-/// Returns Holm's adjusted p of each test of a family, in the order of the tests.
+/// Returns the adjusted p-value of each test of a family by Holm's method, in the order of the
+/// tests.
 pub fn holm(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
@@ -129,7 +130,7 @@ fn distribution(parts: &[usize], sum_max: usize) -> Vec<f64> {
 
 /// Returns P(X >= `at_least`), where X is the number of heads in `n` throws of a fair coin.
 pub fn fair_coin_tail(n: usize, at_least: usize) -> f64 {
-    // The sum starts with P(X = 0) and computes each term from the one before. Beyond a thousand
+    // The sum starts with P(X = 0) and computes each term from the term before. Beyond a thousand
     // throws, P(X = 0) is below the smallest float.
     if n > 1000 {
         let z = (at_least as f64 - 0.5 - n as f64 / 2.0) / (n as f64 / 4.0).sqrt();
@@ -168,7 +169,7 @@ pub fn trend_p(values: &[f64]) -> f64 {
 pub fn normal_tail(z: f64) -> f64 {
     let density = (-z * z / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt();
     if z < 3.0 {
-        // z + z^3/3 + z^5/(3*5) + ...
+        // The series is z + z^3/3 + z^5/(3*5) + ...
         let mut term = z;
         let mut sum = z;
         for k in 1..60 {

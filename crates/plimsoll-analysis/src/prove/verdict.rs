@@ -1,15 +1,14 @@
-//! Decides the verdict at one look, an evaluation of the blocks so far ([`decide`]). The verdict is
-//! that of the primary measure, unless other evidence contradicts it. Such evidence is failed
-//! requests, different responses, outliers among the blocks of one side, or a difference that
-//! grows.
+//! Decides the verdict at one evaluation of the blocks so far ([`decide`]). The verdict is that of
+//! the primary measure, unless other evidence contradicts it. Such evidence is failed requests,
+//! different responses, outliers among the blocks of one side, or a difference that grows.
 //!
 //! Not here: when to evaluate (`looks`), and how one measure is judged (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
-use super::looks::{Look, LookNumber, SUCCESS_ERROR};
+use super::looks::{InterimLook, Look, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
 use super::resample::{BlockAmount, ProvedEffect};
-use super::rules::{NoEffect, Rules, by_block, effect, values_of_sides};
+use super::rules::{EffectUnavailable, Rules, effect, ratios_by_block, side_values};
 use super::stats::{self, ConfidenceInterval};
 use crate::format;
 use plimsoll_model::Criterion;
@@ -22,7 +21,7 @@ pub struct Success {
     pub rates: [f64; 2],
     /// B's rate divided by A's rate.
     pub ratio: f64,
-    /// 95 % interval of `ratio` over all looks; `None`: too few blocks.
+    /// 95 % interval of `ratio` over all evaluations; `None` means too few blocks.
     pub ratio_interval: Option<ConfidenceInterval>,
     /// Whether B fails more requests than A, beyond chance.
     pub has_fallen: bool,
@@ -34,16 +33,16 @@ pub enum Reason {
     /// B fails more requests, so B is worse in any case.
     Fails,
     /// The primary measure is missing, or has too few requests.
-    NotTaken(NoEffect),
-    /// Evidence contradicts the verdict of the primary measure: that verdict, and the evidence in
-    /// words.
+    NotTaken(EffectUnavailable),
+    /// Evidence contradicts the verdict of the primary measure. The values are that verdict, and
+    /// the evidence in words.
     Against(ProveVerdict, String),
     /// The measurement itself prevents a verdict, in words: the comparison was aborted, or hardly
     /// any block was valid.
     Ended(String),
 }
 
-/// The decision at one look, an evaluation of the blocks so far.
+/// The decision at one evaluation of the blocks so far.
 #[derive(Debug, Clone)]
 pub(super) struct Decision {
     pub(super) verdict: ProveVerdict,
@@ -57,7 +56,7 @@ pub(super) struct Decision {
 const SIGN_ERROR: f64 = 0.01;
 /// A block is an outlier beyond this number of standard deviations from the median of all blocks.
 /// The standard deviation comes from the median absolute deviation.
-const FAR_OUT: f64 = 4.0;
+const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
 /// Standard deviation of a normal distribution, divided by its median absolute deviation.
 const DEVIATIONS: f64 = 1.4826;
 /// Responses count as different if their mean size differs by more than this share.
@@ -66,8 +65,8 @@ const SIZE_TOLERANCE: f64 = 0.01;
 /// sides.
 const STATUS_TOLERANCE: f64 = 0.001;
 
-/// Decides at a look, from all valid blocks.
-pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> Decision {
+/// Decides at an evaluation, from all valid blocks.
+pub(super) fn decide(settings: &Rules, counted: &[Block], look: InterimLook) -> Decision {
     let judged = |measure: Criterion, primary, family| JudgementTerms {
         margin: settings.margin,
         look,
@@ -88,7 +87,7 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
             return Decision { verdict, primary: None, secondary, success, reason: Some(reason) };
         }
     };
-    let values = by_block(counted, settings.primary);
+    let values = ratios_by_block(counted, settings.primary);
     let mut primary = compare(&effect, settings.primary, judged(settings.primary, true, 1), &values);
     primary.p = (primary.p / look.part()).min(1.0);
     let (said, more_is_better) = (primary.verdict, settings.primary.more_is_better());
@@ -117,26 +116,26 @@ pub(super) fn decide(settings: &Rules, counted: &[Block], look: LookNumber) -> D
     Decision { verdict, primary: Some(primary), secondary, success, reason }
 }
 
-/// Returns whether this look may have a certain verdict. The function uses only the primary measure
-/// and the success rate, which are quick to compute.
-pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: LookNumber) -> bool {
+/// Returns whether this evaluation may have a certain verdict. The function uses only the primary
+/// measure and the success rate, which are quick to compute.
+pub(super) fn may_be_certain(settings: &Rules, counted: &[Block], look: InterimLook) -> bool {
     let more_is_better = settings.primary.more_is_better();
     let judged = JudgementTerms { margin: settings.margin, look, family: 1, primary: true, more_is_better };
     let verdict = effect(counted, settings.primary)
-        .map(|effect| compare(&effect, settings.primary, judged, &by_block(counted, settings.primary)).verdict);
+        .map(|effect| compare(&effect, settings.primary, judged, &ratios_by_block(counted, settings.primary)).verdict);
     verdict.is_ok_and(|verdict| verdict != ProveVerdict::Inconclusive)
         || success(counted, look).is_some_and(|success| success.has_fallen)
 }
 
-/// Compares the secondary measures. Each gets an equal part of the look's error probability, and
-/// the p-values are adjusted for the number of measures.
+/// Compares the secondary measures. Each measure gets an equal part of the evaluation's error
+/// probability, and the p-values are adjusted for the number of measures.
 fn secondary(
     settings: &Rules,
     counted: &[Block],
     judged: impl Fn(Criterion, bool, usize) -> JudgementTerms,
-    look: LookNumber,
+    look: InterimLook,
 ) -> Vec<MeasureComparison> {
-    // At a fixed rate the goodput equals the rate, so it is not compared.
+    // At a fixed rate the goodput equals the rate, so the goodput is not compared.
     let beside = |measure: &Criterion| {
         *measure != settings.primary && (*measure != Criterion::Goodput || !settings.primary.at_fixed_rate())
     };
@@ -154,13 +153,13 @@ fn secondary(
 }
 
 /// Compares the success rates of both sides; `None` without blocks.
-fn success(counted: &[Block], look: LookNumber) -> Option<Success> {
-    let amounts = values_of_sides(counted, |reading| {
+fn success(counted: &[Block], look: InterimLook) -> Option<Success> {
+    let amounts = side_values(counted, |reading| {
         let (of, per) = (reading.ledger.succeeded() as f64, reading.ledger.scheduled as f64);
         Some(BlockAmount { of, per })
     })?;
-    let effect = ProvedEffect::of_amounts(&amounts, &vec![1.0; amounts.len()])?;
-    let has_fallen = effect.estimate < 0.0 && effect.p_one_sided(true) <= SUCCESS_ERROR * look.part();
+    let effect = ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; amounts.len()])?;
+    let has_fallen = effect.estimate < 0.0 && effect.one_sided_p(true) <= SUCCESS_ERROR * look.part();
     let seen = Look::from_effect(&effect, look, 1);
     Some(Success {
         rates: effect.levels,
@@ -193,10 +192,10 @@ fn is_credible(effect: &ProvedEffect) -> bool {
 pub(super) fn answers_differ(counted: &[Block]) -> Option<AnswerMismatch> {
     let weights = vec![1.0; counted.len()];
     let compared = |of: &dyn Fn(&Reading) -> BlockAmount| {
-        let amounts = values_of_sides(counted, |reading| Some(of(reading)))?;
+        let amounts = side_values(counted, |reading| Some(of(reading)))?;
         let sum = |side: usize, of: fn(&BlockAmount) -> f64| amounts.iter().map(|block| of(&block[side])).sum::<f64>();
         let shares = [0, 1].map(|side| sum(side, |it| it.of) / sum(side, |it| it.per));
-        Some((ProvedEffect::of_amounts(&amounts, &weights)?, shares))
+        Some((ProvedEffect::ratio_of_amounts(&amounts, &weights)?, shares))
     };
     let statuses: BTreeSet<u16> = counted
         .iter()
@@ -236,33 +235,33 @@ fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
 
 /// Returns the side ('A' or 'B') with more outlier blocks than chance explains, with a description;
 /// `None` if there is no such side.
-fn outlier_side(by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
-    let middle = stats::median(by_block)?;
-    let sizes: Vec<f64> = by_block.iter().map(|value| (value - middle).abs()).collect();
-    let far = FAR_OUT * DEVIATIONS * stats::median(&sizes)?;
+fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
+    let middle = stats::median(ratios_by_block)?;
+    let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();
+    let far = OUTLIER_BLOCK_DEVIATIONS * DEVIATIONS * stats::median(&sizes)?;
     let count = |low: bool| {
-        by_block.iter().filter(|value| if low { **value < middle - far } else { **value > middle + far }).count()
+        ratios_by_block.iter().filter(|value| if low { **value < middle - far } else { **value > middle + far }).count()
     };
     let (low, high) = (count(true), count(false));
     let (most, least) = (low.max(high), low.min(high));
-    if 2.0 * stats::fair_coin_tail(low + high, most) > 2.0 * FAR_OUT_ERROR {
+    if 2.0 * stats::fair_coin_tail(low + high, most) > 2.0 * OUTLIER_BLOCKS_ERROR {
         return None;
     }
     let side = if (low > high) == more_is_better { 'B' } else { 'A' };
     let text = format!(
-        "{side} is sometimes much worse: {most} of {} blocks are outliers against it, {least} in its favour",
-        by_block.len()
+        "{side} is sometimes much worse: {most} of {} blocks are outliers against {side}, {least} blocks are \
+         outliers in its favour",
+        ratios_by_block.len()
     );
     Some((side, text))
 }
 
-/// If all outliers are against one side, this is the probability that five of five are so by
-/// chance.
-const FAR_OUT_ERROR: f64 = 1.0 / 32.0;
+/// The probability that five of five outliers lie on a given side by chance.
+const OUTLIER_BLOCKS_ERROR: f64 = 1.0 / 32.0;
 
 /// Describes a difference that grows or shrinks during the measurement.
 fn trend(counted: &[Block], measure: Criterion) -> Option<String> {
-    if stats::trend_p(&by_block(counted, measure)) > SIGN_ERROR {
+    if stats::trend_p(&ratios_by_block(counted, measure)) > SIGN_ERROR {
         return None;
     }
     let (first, second) = counted.split_at(counted.len() / 2);

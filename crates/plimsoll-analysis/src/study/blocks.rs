@@ -9,7 +9,7 @@ use plimsoll_model::rng::mix;
 use plimsoll_model::{ArmIndex, BlocksSpec, Criterion, ExperimentSpec, ProfilesSpec, Purpose, Tag, Trial};
 
 /// The required number of blocks is not estimated from fewer blocks than this.
-const ENOUGH_FROM: usize = 14;
+const REQUIRED_BLOCKS_ESTIMATE_MIN: usize = 14;
 
 /// The state of a running comparison of two builds, or of a ladder.
 #[derive(Debug)]
@@ -17,20 +17,20 @@ pub struct Comparison {
     spec: BlocksSpec,
     /// The profiles that the user requested; the study takes them after the blocks.
     profiles: Option<ProfilesSpec>,
-    /// The rules that decide the comparison; `None`: a ladder.
+    /// The rules that decide the comparison; `None` means a ladder.
     rules: Option<Rules>,
     wanted: LoadRules,
     blocks: Blocks,
-    /// The load of each arm, and the end of the last climb in ns; `None` while the climb (the
-    /// search for each arm's load) continues.
+    /// The load of each arm, and the time in ns at which the climb ended. `None` while the climb
+    /// (the search for each arm's load) continues.
     loads: Option<(Vec<ArmLoad>, u64)>,
 }
 
 /// The interim result of a comparison or ladder.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BlocksStatus {
-    /// An estimate for a comparison. The second value is the budget that would probably decide it,
-    /// in ns, if the present budget is too small.
+    /// An estimate for a comparison. If the budget is too small, the second value is the budget
+    /// that would probably decide the comparison, ns.
     Proof(InterimEstimate, Option<u64>),
     /// The interim result of a ladder.
     Ladder(Ladder),
@@ -48,7 +48,7 @@ impl Comparison {
         Some(Comparison { spec: blocks.clone(), profiles, rules, wanted, blocks: blocks_so_far, loads: None })
     }
 
-    /// Returns the rules that decide the comparison; `None`: a ladder.
+    /// Returns the rules that decide the comparison; `None` means a ladder.
     pub fn rules(&self) -> Option<&Rules> {
         self.rules.as_ref()
     }
@@ -58,7 +58,7 @@ impl Comparison {
         &self.blocks.whole
     }
 
-    /// Returns the tag of a load.
+    /// Returns the tag of a load of this purpose, on this arm, with number `turn`.
     pub fn tag(&self, purpose: Purpose, arm: u8, turn: usize) -> Tag {
         let arm = if self.rules.is_some() { ArmIndex::Side(arm) } else { ArmIndex::Rung(arm) };
         Tag { purpose, arm: Some(arm), turn: turn as u32 }
@@ -102,8 +102,8 @@ impl Comparison {
         }
     }
 
-    /// Returns the load of each arm, and the time in ns when the climb had found them. The error is
-    /// the next step of the climb.
+    /// Returns the load of each arm, and the time in ns at which the climb (the search for these
+    /// loads) ended. The error is the next step of the climb.
     fn loads(&mut self, trials: &[Trial]) -> Result<(Vec<ArmLoad>, u64), Step> {
         if let Some(known) = &self.loads {
             return Ok(known.clone());
@@ -147,7 +147,7 @@ impl Comparison {
             return (!whole.is_empty()).then_some(BlocksStatus::Ladder(ladder));
         };
         let enough_ns = prove::budget_enough_ns(rules, whole, trials)
-            .filter(|ns| whole.len() >= ENOUGH_FROM && *ns > self.spec.budget_ns);
+            .filter(|ns| whole.len() >= REQUIRED_BLOCKS_ESTIMATE_MIN && *ns > self.spec.budget_ns);
         prove::interim_estimate(rules, whole).map(|standing| BlocksStatus::Proof(standing, enough_ns))
     }
 }

@@ -1,6 +1,6 @@
 //! Finds the load of a comparison's blocks: the number of users or the rate of each arm, and the
-//! length. If no flag gives the load, a short climb finds it: loads with rising numbers of users on
-//! each arm.
+//! length. If no flag gives the load, a short climb finds the load: loads with rising numbers of
+//! users on each arm.
 //!
 //! Not here: the blocks.
 
@@ -10,40 +10,45 @@ use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
 use plimsoll_model::{BlocksSpec, Curve, LoadEnd, LoadShape, Plan, PlanRecord, Tag, Trial};
 
-/// Numbers of users that the climb tries, in order.
+/// Numbers of users that the climb (the search for an arm's load) tries, in order.
 const CLIMB: [u64; 6] = [1, 4, 16, 64, 256, 1024];
-/// Shortest length of each load of the climb, ns.
+/// Shortest length of each load of the climb (the search for an arm's load), ns.
 const CLIMB_NS: u64 = 250 * MS;
-/// If responses take long, each load of the climb lasts this number of response times.
+/// If responses take long, each load of the climb (the search for an arm's load) lasts this number
+/// of response times.
 const CLIMB_ANSWERS_IN_TURN: f64 = 5.0;
-/// Longest length of each load of the climb, ns.
+/// Longest length of each load of the climb (the search for an arm's load), ns.
 const CLIMB_NS_MAX: u64 = 4 * SECOND;
-/// All climbs together take at most one part in this number of the budget. The load that crosses
-/// this limit is completed.
-const CLIMB_PART: u64 = 3;
-/// Goodput has grown if it exceeds the previous maximum by this factor. Such short loads vary by
-/// some percent. A smaller factor would take chance for growth, so the climb would end at far more
-/// users than saturate the server.
-const GROWN: f64 = 1.08;
-/// The climb selects the fewest users whose goodput is at least this share of the maximum.
-const ENOUGH: f64 = 0.93;
-/// This multiple of the number of users that saturate a server is more than enough.
-const FILLING_TIMES: f64 = 8.0;
-/// This multiple of the number of users that saturate a slow server ([`SLOW_ANSWERS`]) is more than
-/// enough. There, a few more responses are no growth, and each superfluous user waits for long.
-const FILLING_TIMES_SLOW: f64 = 2.0;
-/// A server is slow if a load at its peak has fewer responses than this.
-const SLOW_ANSWERS: f64 = 200.0;
+/// All climbs (searches for an arm's load) together take at most the budget divided by this number.
+/// The load that crosses this limit is completed.
+const CLIMB_BUDGET_DIVISOR: u64 = 3;
+/// In the climb (the search for an arm's load), goodput has grown if it exceeds the previous
+/// maximum by this factor. Such short loads vary by some percent. A smaller factor would take
+/// chance for growth, so the climb would end at far more users than saturate the server.
+const GROWN_GOODPUT_FACTOR: f64 = 1.08;
+/// The climb (the search for an arm's load) selects the fewest users whose goodput is at least this
+/// share of the maximum.
+const ENOUGH_GOODPUT_SHARE: f64 = 0.93;
+/// This multiple of the number of users that saturate the server is certainly enough. The climb
+/// (the search for an arm's load) then ends.
+const MORE_THAN_ENOUGH_FACTOR: f64 = 8.0;
+/// For a slow server ([`SLOW_SERVER_RESPONSES_MAX`]), this multiple of the number of users that
+/// saturate the server is certainly enough. There, a few more responses are no growth, and each
+/// superfluous user waits for long.
+const MORE_THAN_ENOUGH_FACTOR_SLOW: f64 = 2.0;
+/// A server is slow if a load at the server's peak has fewer responses than this.
+const SLOW_SERVER_RESPONSES_MAX: f64 = 200.0;
 /// For a slow server, this multiple of the number of users that saturate it is enough. More users
 /// would only wait, longest on the slower side.
-const ENOUGH_TIMES_SLOW: f64 = 1.5;
+const SLOW_SERVER_USERS_FACTOR: f64 = 1.5;
 /// Shortest warm-up before each load on a newly started target, ns.
 pub const WARMUP_FRESH_NS: u64 = 500 * MS;
 /// Shortest warm-up before each load on a running target, ns.
 const WARMUP_NS: u64 = 30 * MS;
 /// A warm-up lasts this number of response times, if that is longer than the shortest warm-up.
 const WARMUP_ANSWERS_IN_TURN: f64 = 3.0;
-/// A warm-up that response times make longer takes at most one part in this number of the load.
+/// A warm-up that slow responses make longer takes at most the length of the load divided by this
+/// number.
 const WARMUP_PART: u64 = 3;
 /// The fixed rate of a comparison, as a share of the slower side's capacity.
 const RATE_SHARE: f64 = 0.6;
@@ -62,7 +67,7 @@ const BLOCKS_MIN: u64 = 16;
 const LOAD_ANSWERS_FEW: f64 = 3.0;
 /// Smallest number of blocks for a slow server, if loads for [`BLOCKS_MIN`] blocks would be too
 /// short.
-const BLOCKS_FEW: u64 = 11;
+const SLOW_SERVER_BLOCKS_MIN: u64 = 11;
 /// Maximum number of connections that are opened before a load with a fixed rate.
 const READY_MAX: f64 = 2048.0;
 
@@ -75,7 +80,8 @@ pub struct LoadRules {
     pub apart: bool,
 }
 
-/// The capacity of an arm (one of the compared targets), as the climb found it.
+/// The capacity of an arm (one of the compared targets), as the climb (the search for an arm's
+/// load) found it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ArmPeak {
     /// Number of users at the peak.
@@ -123,16 +129,16 @@ impl ArmLoad {
     }
 }
 
-/// Returns the capacity of an arm and its number of users; the error is the next load of the climb.
-/// If a flag gives the number of users, only that number is tried. `tag`: the tag of the climb's
-/// loads.
+/// Returns the capacity of an arm and its number of users. The error is the next load of the climb,
+/// which searches for these figures. If a flag gives the number of users, only that number is
+/// tried. `tag` is the tag of the climb's loads.
 pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<ArmPeak, Step> {
     let Some(arm) = tag.arm else { return Err(Step::Stop) };
     // With a given rate, only the response time is needed.
     let given = spec.users.or(spec.rate.map(|_| 1));
     let levels = given.map_or_else(|| CLIMB.to_vec(), |users| vec![users]);
-    let part_ns = spec.budget_ns / (CLIMB_PART * spec.arms.len() as u64);
-    let over_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
+    let part_ns = spec.budget_ns / (CLIMB_BUDGET_DIVISOR * spec.arms.len() as u64);
+    let finish_ns = trials.first().map_or(u64::MAX, |first| first.start_ns.saturating_add(part_ns));
     let mut trials = trials.iter();
     let mut tried: Vec<ArmPeak> = Vec::new();
     let mut flat = 0;
@@ -149,8 +155,8 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
                 return Err(Step::Break(StudyFailure::Ended(format::stop(stop).to_owned())));
             }
             let summary = Summary::from_run(&trial.run);
-            // A load shorter than its first response has no information. A load with rejected
-            // requests has.
+            // A load that is shorter than its first response has no information. A load with
+            // rejected requests has information.
             let traffic = &trial.run.plan.traffic;
             let refused = summary.whole.statuses.iter().any(|(status, _)| !traffic.succeeds(status));
             if summary.throughput_rps > 0.0 || refused || length_ns >= CLIMB_NS_MAX {
@@ -167,11 +173,11 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
             return Err(Step::Break(StudyFailure::NoSuccess(arm.letter(), statuses)));
         }
         let rps = summary.offered_unit_rps();
-        flat = if rps > best * GROWN { 0 } else { flat + 1 };
+        flat = if rps > best * GROWN_GOODPUT_FACTOR { 0 } else { flat + 1 };
         tried.push(ArmPeak { users, rps, mean_ns: summary.whole.service.mean_ns, answers });
-        // With more users, a slow server would still process their requests when the next load
-        // begins.
-        if flat >= 2 || more_than_enough_users(&tried).is_some() || ended_ns >= over_ns {
+        // With more users, a slow server would still process the requests of this load when the
+        // next load begins.
+        if flat >= 2 || more_than_enough_users(&tried).is_some() || ended_ns >= finish_ns {
             break;
         }
     }
@@ -188,17 +194,18 @@ fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
 fn more_than_enough_users(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
     let filling = best.rps * tried.first()?.mean_ns / 1e9;
-    let times = if best.answers < SLOW_ANSWERS { FILLING_TIMES_SLOW } else { FILLING_TIMES };
+    let times =
+        if best.answers < SLOW_SERVER_RESPONSES_MAX { MORE_THAN_ENOUGH_FACTOR_SLOW } else { MORE_THAN_ENOUGH_FACTOR };
     tried.iter().find(|peak| peak.users as f64 >= times * filling).copied()
 }
 
 /// Returns the capacity of an arm, with the fewest users that saturate it.
 fn saturating_peak(tried: &[ArmPeak]) -> Option<ArmPeak> {
     let best = best(tried)?;
-    let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH).copied();
+    let enough = tried.iter().find(|peak| peak.rps >= best.rps * ENOUGH_GOODPUT_SHARE).copied();
     let mut peak = [enough, more_than_enough_users(tried)].into_iter().flatten().min_by_key(|peak| peak.users)?;
-    if best.answers < SLOW_ANSWERS {
-        let filling = (best.rps * tried.first()?.mean_ns / 1e9 * ENOUGH_TIMES_SLOW).ceil().max(1.0);
+    if best.answers < SLOW_SERVER_RESPONSES_MAX {
+        let filling = (best.rps * tried.first()?.mean_ns / 1e9 * SLOW_SERVER_USERS_FACTOR).ceil().max(1.0);
         peak.users = peak.users.min(filling as u64);
     }
     Some(peak)
@@ -227,18 +234,17 @@ fn loads_of(spec: &BlocksSpec, wanted: LoadRules, peaks: &[ArmPeak], left_ns: u6
         let wanted_s = (LOAD_ANSWERS_IN_TURN * peak.mean_ns / 1e9).max(LOAD_ANSWERS / rate.unwrap_or(peak.rps));
         ((wanted_s * 1e9) as u64).max(LOAD_NS)
     });
-    // Beside its measured time, a load takes its warm-up, which is a part of it, and waits for the
-    // last responses.
+    // Besides its measured time, a load takes time for its warm-up and for the last responses.
     let beside_ns: u64 = peaks.iter().map(|peak| warmup_ns(spec, 0.0, 0) + peak.mean_ns as u64).sum();
     let measured = |blocks: u64| (left_ns / blocks).saturating_sub(beside_ns) / (WARMUP_PART + 1) * WARMUP_PART;
     let most_ns = even(lengths.clone().collect(), measured(BLOCKS_MIN)).max(LOAD_NS);
-    let few_ns = measured(BLOCKS_FEW) / peaks.len() as u64;
+    let few_ns = measured(SLOW_SERVER_BLOCKS_MIN) / peaks.len() as u64;
     let load = |(peak, wanted_ns): (&ArmPeak, u64)| {
         let least_ns = ((peak.mean_ns * LOAD_ANSWERS_FEW) as u64).min(few_ns);
         let found_ns = wanted_ns.min(most_ns).max(least_ns).next_multiple_of(Plan::TICK_NS);
         let length_ns = spec.load_ns.unwrap_or(found_ns);
         let users = match rate {
-            // Twice the number by Little's law.
+            // The number of connections is twice the number of requests in flight by Little's law.
             Some(rate) => (2.0 * rate * peak.mean_ns / 1e9 + 8.0).min(READY_MAX) as u64,
             None => spec.users.unwrap_or(peak.users),
         };
@@ -281,9 +287,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_server_is_filled_with_few_users() {
-        // Each level: (users, requests/s, mean service time in ms, seconds). Then the expected
-        // number of users.
+    fn few_users_saturate_a_server() {
+        // Each level contains (users, requests/s, mean service time in ms, seconds). The last
+        // argument is the expected number of users.
         let check = |levels: &[(u64, f64, f64, f64)], expected| {
             let tried: Vec<ArmPeak> = levels
                 .iter()
@@ -296,14 +302,16 @@ mod tests {
         check(&[(1, 9e3, 0.1, 0.25), (4, 20e3, 0.2, 0.25), (16, 20.5e3, 0.8, 0.25), (64, 20e3, 3.2, 0.25)], Some(4));
         // A disturbance occurred at the level that was enough.
         check(&[(1, 9e3, 0.1, 0.25), (4, 12e3, 0.3, 0.25), (16, 17e3, 0.8, 0.25), (64, 19.9e3, 3.2, 0.25)], Some(16));
-        // Twenty workers of 130 ms: 64 users saturate them, and so do 25.
+        // The server has twenty workers of 130 ms. 64 users saturate the workers, and so do 25
+        // users.
         check(
             &[(1, 7.7, 130.0, 0.7), (4, 30.8, 130.0, 0.7), (16, 120.0, 130.0, 0.7), (64, 154.0, 400.0, 0.7)],
             Some(31),
         );
-        // A query on two cores: sixteen users seem to give a tenth more, by three responses of 28.
+        // The server runs a query on two cores. Sixteen users seem to give a tenth more goodput,
+        // because of three of 28 responses.
         check(&[(1, 7.0, 130.0, 0.7), (4, 13.0, 300.0, 1.5), (16, 14.4, 1000.0, 1.8)], Some(3));
-        // Ten workers of 300 ms.
+        // The server has ten workers of 300 ms.
         check(
             &[(1, 3.3, 300.0, 1.5), (4, 13.3, 300.0, 1.5), (16, 33.0, 480.0, 1.5), (64, 33.0, 1900.0, 2.4)],
             Some(15),
@@ -311,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn unused_parts_go_to_larger_elements() {
+    fn unused_shares_go_to_larger_elements() {
         let check = |wanted: &[u64], sum, expected| assert_eq!(even(wanted.to_vec(), sum), expected, "{wanted:?}");
         check(&[4, 4], 8, u64::MAX);
         check(&[9, 9], 8, 4);

@@ -1,17 +1,18 @@
 //! The study of the cause of a load line. First, a search uses a part of the budget. Then steady
-//! loads run at a low rate, half the line, the line and just above. Their differences show the
-//! cause. All steady loads have one length, so that they are comparable.
+//! loads run at a low rate, at half the load line, at the load line and just above. The differences
+//! between these loads show the cause. All steady loads have one length, so that they are
+//! comparable.
 //!
-//! Then follow experiments that separate the remaining causes: loads with one change, between two
-//! loads without a change. Last come loads with other values of a server's setting.
+//! After the steady loads, experiments separate the remaining causes: loads with one change,
+//! between two loads without a change. Loads with other values of a server's setting come last.
 //!
 //! Not here: the meaning of the loads (`explain`).
 
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed};
 use crate::explain::{
-    ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, interventions, killed_in, level_of, made_changes,
-    standing,
+    ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, interventions, killed_processes, made_changes,
+    reference_rate, standing,
 };
 use crate::find::{self, Findings, LoadLine, StopReason};
 use crate::interference::Interference;
@@ -27,59 +28,59 @@ use plimsoll_model::{
 /// The level of a steady load, relative to the load line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HoldLevel {
-    /// 15 % of the line: no request queues.
+    /// A steady load at 15 % of the load line, where no request queues.
     Low,
-    /// Half the line.
+    /// A steady load at half the load line.
     Half,
-    /// 95 % of the line.
+    /// A steady load at 95 % of the load line.
     Line,
-    /// Just above the rate that was not sustained.
+    /// A steady load just above a rate that the server did not sustain.
     Past,
 }
 
 impl HoldLevel {
-    /// All levels in the order of the loads: the load above the line comes last.
+    /// All levels in the order of the loads: the load above the load line comes last.
     pub const ALL: [HoldLevel; 4] = [HoldLevel::Low, HoldLevel::Half, HoldLevel::Line, HoldLevel::Past];
 
-    /// Returns the tag of the level.
+    /// Returns the tag of a load at this level.
     pub fn tag(self) -> Tag {
         Tag { turn: self as u32, ..Tag::for_purpose(Purpose::Hold) }
     }
 
-    /// Returns the level of a tag.
+    /// Returns the level of the load with this tag.
     pub fn from_tag(tag: &Tag) -> Option<HoldLevel> {
         HoldLevel::ALL.into_iter().find(|level| level.tag() == *tag)
     }
 
-    /// Returns the name of the level.
+    /// Returns the name of the level in texts.
     pub fn text(self) -> &'static str {
         match self {
             HoldLevel::Low => "a low load",
             HoldLevel::Half => "half the line",
             HoldLevel::Line => "the line",
-            HoldLevel::Past => "just past the line",
+            HoldLevel::Past => "just past the load line",
         }
     }
 
-    /// Returns the rate of the level after a search, 1/s. `None`: the load would have no
-    /// information, or the rate is not allowed.
+    /// Returns the rate of the level after a search, 1/s. `None` means that a load at this level
+    /// would have no information, or that the rate is not allowed.
     fn rate(self, findings: &Findings, rate_max: Option<f64>) -> Option<f64> {
-        let level = level_of(findings);
+        let level = reference_rate(findings);
         let share = match self {
             HoldLevel::Low => 0.15,
             HoldLevel::Half => 0.5,
             HoldLevel::Line => 0.95,
             HoldLevel::Past => {
-                // Without a failed load there is no known rate above the line. If plimsoll or the
-                // maximum rate was the limit, the server was not.
+                // Without a failed load, no rate is known to be above the load line. If plimsoll or
+                // the maximum rate was the limit, the server was not the limit.
                 if matches!(findings.stopped_by, StopReason::Client | StopReason::MaxRate) {
                     return None;
                 }
                 let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
                 let most = findings.peak.map_or(level, |peak| peak.rps.max(level));
-                // If the line is known only roughly, the rate is at most the highest rate that the
-                // server has reached.
-                let rate = upper.unwrap_or(level).min(most).max(level) * PAST;
+                // If the load line is known only roughly, the rate is at most the highest rate that
+                // the server has reached.
+                let rate = upper.unwrap_or(level).min(most).max(level) * ABOVE_LINE_FACTOR;
                 return rate_max.is_none_or(|most| rate <= most).then_some(rate);
             }
         };
@@ -87,73 +88,74 @@ impl HoldLevel {
     }
 }
 
-/// The rate of the load above the line, as a multiple of the rate that was not sustained.
-const PAST: f64 = 1.1;
-/// A load whose throughput reaches this share of its rate was not above the line. Another load with
-/// a higher rate follows.
-const ANSWERED: f64 = 0.97;
-/// The rate of each further load above the line, as a multiple of the rate of the load before.
-const FURTHER: f64 = 1.4;
-/// Largest number of further loads above the line.
-const FURTHER_MAX: usize = 3;
+/// The rate of the load above the load line, as a multiple of the rate that was not sustained.
+const ABOVE_LINE_FACTOR: f64 = 1.1;
+/// A load whose throughput reaches this share of its rate was not above the load line. Another load
+/// with a higher rate follows.
+const THROUGHPUT_SHARE_REACHED: f64 = 0.97;
+/// The rate of each further load above the load line, as a multiple of the rate of the load before.
+const FURTHER_LOAD_FACTOR: f64 = 1.4;
+/// Largest number of further loads above the load line.
+const FURTHER_LOADS_MAX: usize = 3;
 /// If no rate is known to fail, further loads have at most this multiple of the highest earlier
 /// throughput.
-const FURTHER_TIMES: f64 = 3.0;
+const FURTHER_RATE_FACTOR_MAX: f64 = 3.0;
 /// Shortest and longest steady load, ns.
 const HOLD_NS: std::ops::RangeInclusive<u64> = SECOND..=12 * SECOND;
 /// Warm-up before a steady load, ns, in which the backlog of the load before drains.
 const WARMUP_NS: u64 = 500 * MS;
-/// Smallest time of a load beside its schedule, ns: connecting, and the transfer of the result.
+/// Smallest time that a load takes beyond its schedule, ns: to connect, and to transfer the result.
 const OVERHEAD_NS: u64 = 150 * MS;
 /// Maximum number of attempts of a disturbed load, or of an experiment in which plimsoll was late.
 const TRIES_MAX: usize = 2;
 /// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 2048.0;
 /// Length of a load with a change (an experiment), ns.
-const CHANGED_NS: u64 = 2 * SECOND;
-/// Experiments get one part in this number of the budget.
-const CHANGED_PART: u64 = 4;
+const INTERVENTION_LOAD_NS: u64 = 2 * SECOND;
+/// Experiments get the budget divided by this number.
+const EXPERIMENTS_BUDGET_DIVISOR: u64 = 4;
 /// Experiments get at most this time of the budget, ns.
-const CHANGED_NS_MAX: u64 = 30 * SECOND;
-/// Smallest number of loads for an experiment: one with a change between two without.
-const CHANGED_LEAST: u64 = 3;
+const EXPERIMENTS_NS_MAX: u64 = 30 * SECOND;
+/// Smallest number of loads for an experiment: one load with a change between two loads without a
+/// change.
+const EXPERIMENT_LOADS_MIN: u64 = 3;
 /// Steady loads keep at least this length, ns, when time is reserved for experiments.
-const KEPT_FROM_NS: u64 = 1200 * MS;
+const RESERVED_STEADY_LOAD_NS: u64 = 1200 * MS;
 /// Users of a load with a change, as a multiple of the users at the peak. So many users certainly
 /// saturate the server.
-const USERS_TIMES: u64 = 2;
+const INTERVENTION_USERS_FACTOR: u64 = 2;
 /// Smallest and largest number of users of a load with a change.
 const USERS: std::ops::RangeInclusive<u64> = 16..=512;
-/// Limits the users of such a load. More users than the server serves in this time, s, or in twice
-/// the service time of a single request, would only wait.
-const USERS_WAIT_S: f64 = 0.25;
+/// The limit of the users of a load with a change: more users than the server serves in this time,
+/// s, would only wait. If twice the service time of a request is longer, that time counts.
+const INTERVENTION_WAIT_MAX_S: f64 = 0.25;
 /// Maximum number of users that continue while a dependency is paused.
-const BRIDGING_MAX: u64 = 1024;
+const USERS_DURING_PAUSE_MAX: u64 = 1024;
 /// Length of a burst, ns. All requests arrive in bursts, with pauses between them.
 const BURST_NS: u64 = 100 * MS;
 /// The rate within a burst, as a multiple of the mean rate. The pause is this number of burst
 /// lengths minus one.
-const BURST_TIMES: u64 = 4;
-/// Simultaneous requests are sent within this time, ns.
-const TOGETHER_NS: u64 = MS;
+const BURST_RATE_FACTOR: u64 = 4;
+/// All requests of a group of simultaneous requests are sent within this time, ns.
+const SIMULTANEOUS_WINDOW_NS: u64 = MS;
 /// Pause between groups of simultaneous requests, as a multiple of the service time of one request.
 /// In the pause all requests complete, even one after another, and a token bucket refills.
-const TOGETHER_APART: f64 = 6.0;
+const SIMULTANEOUS_PAUSE_FACTOR: f64 = 6.0;
 /// The length of a load with few simultaneous requests, as a multiple of the other loads. This load
 /// is longer because each mean needs enough requests.
-const ABREAST_TIMES: u64 = 2;
+const SIMULTANEOUS_LENGTH_FACTOR: u64 = 2;
 /// Shortest pause between groups of simultaneous requests, ns.
-const TOGETHER_APART_NS_MIN: u64 = 10 * MS;
+const SIMULTANEOUS_PAUSE_NS_MIN: u64 = 10 * MS;
 
-/// Returns the length of the load with this tag, as a multiple of [`CHANGED_NS`].
-fn times_as_long(tag: Tag) -> u64 {
-    if tag == Intervention::Abreast.tag() { ABREAST_TIMES } else { 1 }
+/// Returns the length of the load with this tag, as a multiple of [`INTERVENTION_LOAD_NS`].
+fn length_factor(tag: Tag) -> u64 {
+    if tag == Intervention::Abreast.tag() { SIMULTANEOUS_LENGTH_FACTOR } else { 1 }
 }
 
 /// The state of a running study of the cause of a load line.
 #[derive(Debug)]
 pub struct Explain {
-    /// The search for the line.
+    /// The search for the load line.
     pub search: Search,
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
@@ -187,7 +189,7 @@ impl Explain {
         }
         let searched_ns = began.map_or(history.elapsed_ns, |first| first.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
-        if level_of(&findings) <= 0.0 || findings.stopped_by == StopReason::Gone {
+        if reference_rate(&findings) <= 0.0 || findings.stopped_by == StopReason::Gone {
             return Step::Stop;
         }
         let wanted = HoldLevel::ALL
@@ -197,14 +199,14 @@ impl Explain {
         let mut missing: Vec<(HoldLevel, f64)> =
             wanted.clone().filter(|(level, _)| trials_at_level(history.trials, *level).next().is_none()).collect();
         if trials_at_level(history.trials, HoldLevel::Past).next().is_some() {
-            // The load above the line comes last.
+            // The load above the load line comes last.
             missing.clear();
         }
         let is_wide = is_wide(&findings);
         let length_ns = |loads: usize| self.hold_length_ns(left_ns, loads as u64, is_wide, overhead_ns(history));
-        // If there is not enough time for all loads, the load at half the line is dropped first: it
-        // is the least informative. The load at the line follows, since the search has measured the
-        // line.
+        // If there is not enough time for all loads, the load at half the load line is dropped
+        // first, because it is the least informative. The load at the load line is dropped next,
+        // since the search has measured this rate.
         for least in [HoldLevel::Half, HoldLevel::Line] {
             if length_ns(missing.len().max(1)).is_none() {
                 missing.retain(|(level, _)| *level != least);
@@ -236,19 +238,20 @@ impl Explain {
         }
     }
 
-    /// Returns another load above the line with a higher rate, if the last one was sustained. That
-    /// happens if the line is known only roughly, or not at all. Without a load above capacity the
-    /// loads do not differ.
+    /// Returns another load above the load line with a higher rate, if the server sustained the
+    /// last load. The server sustains it if the load line is known only roughly, or not at all.
+    /// Without a load above capacity the loads do not differ.
     fn further(&self, history: &History, findings: &Findings, left_ns: u64) -> Option<Step> {
         let past: Vec<&Trial> = trials_at_level(history.trials, HoldLevel::Past).collect();
         let last = *past.last()?;
         let sight = LoadSignals::from_run(&last.run);
         let alone_ns = self.search.outcomes.first().map(|first| first.evidence.service_mean_ns);
         let (offered, got) = (sight.answerable_rps(alone_ns)?, sight.get(Signal::Goodput)?);
-        // If the first load was too low and the second was disturbed, the second is repeated.
+        // If the first load was too low and the second load was disturbed, the second load is
+        // repeated.
         let again = past.len() > 1 && sight.disturbed.is_some();
-        let answered = got >= ANSWERED * offered && sight.limited.is_none();
-        if has_changed(history.trials) || past.len() > FURTHER_MAX || !(answered || again) {
+        let answered = got >= THROUGHPUT_SHARE_REACHED * offered && sight.limited.is_none();
+        if has_changed(history.trials) || past.len() > FURTHER_LOADS_MAX || !(answered || again) {
             return None;
         }
         let LoadShape::Open { rate, .. } = &last.run.plan.load.shape else { return None };
@@ -256,13 +259,15 @@ impl Explain {
         let upper = findings.load_line_rps.upper.filter(|_| findings.load_line_rps.rps > 0.0);
         // If a rate that failed before is sustained now, the earlier bound no longer counts.
         let upper = upper.filter(|upper| made < upper * 0.98);
-        let most = upper.map_or(FURTHER_TIMES * level_of(findings), |upper| upper * PAST);
+        let most = upper.map_or(FURTHER_RATE_FACTOR_MAX * reference_rate(findings), |upper| upper * ABOVE_LINE_FACTOR);
         let most = self.search.settings.max_rate.map_or(most, |allowed| allowed.min(most));
-        let (next, least) = if again { (made, made) } else { ((made * FURTHER).min(most), made * PAST) };
-        // The load is shorter than the one before if that leaves time for experiments.
+        let (next, least) =
+            if again { (made, made) } else { ((made * FURTHER_LOAD_FACTOR).min(most), made * ABOVE_LINE_FACTOR) };
+        // The load is shorter than the load before if that leaves time for experiments.
         let (made_ns, beside_changes_ns) =
             (last.run.plan.load.duration_ns?, left_ns.saturating_sub(self.reserved_ns()));
-        let short_ns = self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= KEPT_FROM_NS);
+        let short_ns =
+            self.length_ns(beside_changes_ns, overhead_ns(history)).filter(|ns| *ns >= RESERVED_STEADY_LOAD_NS);
         let length_ns = short_ns.map_or(made_ns, |ns| ns.min(made_ns));
         let takes_ns = WARMUP_NS + length_ns + overhead_ns(history) + self.grace_ns();
         // An experiment requested by a flag is always made.
@@ -288,11 +293,11 @@ impl Explain {
 
     /// Returns the total time of an experiment's load, ns.
     fn changed_ns(&self) -> u64 {
-        WARMUP_NS + CHANGED_NS + OVERHEAD_NS + self.grace_ns()
+        WARMUP_NS + INTERVENTION_LOAD_NS + OVERHEAD_NS + self.grace_ns()
     }
 
     /// Returns the next load of the experiments: a load with a change, or a control (a load without
-    /// a change) before or after them.
+    /// a change) before or after such loads.
     fn change(&self, history: &History, findings: &Findings, left_ns: u64) -> Step {
         let needs_ns = self.changed_ns();
         let left_ns = left_ns.saturating_sub(self.varied_ns());
@@ -311,12 +316,15 @@ impl Explain {
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);
-        // An experiment needs a control after it, so the time for that load is reserved.
+        // After an experiment a control load (a load without a change) is needed, so the time for
+        // that load is reserved.
         let next = match (controls, wanted) {
             (_, None) if !any => return Step::Stop,
-            (0, Some(_)) if left_ns >= CHANGED_LEAST * needs_ns => Intervention::Control,
+            (0, Some(_)) if left_ns >= EXPERIMENT_LOADS_MIN * needs_ns => Intervention::Control,
             (0, _) => return Step::Stop,
-            (_, Some(wanted)) if left_ns >= 2 * needs_ns + (times_as_long(wanted.tag()) - 1) * CHANGED_NS => wanted,
+            (_, Some(wanted)) if left_ns >= 2 * needs_ns + (length_factor(wanted.tag()) - 1) * INTERVENTION_LOAD_NS => {
+                wanted
+            }
             (1, _) if any => Intervention::Control,
             _ => return Step::Stop,
         };
@@ -331,7 +339,7 @@ impl Explain {
             !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
         };
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
-        interventions::worth_making(&standing(findings, &loads), &possible, &self.flagged)
+        interventions::informative_interventions(&standing(findings, &loads), &possible, &self.flagged)
     }
 
     /// Returns what each remaining cause predicts for an experiment, in words. The predictions are
@@ -346,7 +354,7 @@ impl Explain {
     fn changed(&self, intervention: Intervention, trials: &[Trial], findings: &Findings) -> Step {
         let tag = intervention.tag();
         match intervention {
-            Intervention::Bursts => self.loaded(tag, self.bursts(level_of(findings) * 0.95, findings)),
+            Intervention::Bursts => self.loaded(tag, self.bursts(reference_rate(findings) * 0.95, findings)),
             Intervention::Together | Intervention::Abreast => {
                 let together = ServerConcurrency::from_findings(findings, &loads(trials, &self.search.settings.slo));
                 match together.and_then(|it| Some((it.count(intervention)?, it.alone_ns))) {
@@ -363,7 +371,7 @@ impl Explain {
         let load = Load {
             seed: plimsoll_model::rng::mix(self.search.settings.base.load.seed ^ u64::from(tag.turn)),
             requests_max: None,
-            duration_ns: Some(times_as_long(tag) * CHANGED_NS),
+            duration_ns: Some(length_factor(tag) * INTERVENTION_LOAD_NS),
             warmup_ns: WARMUP_NS,
             grace_ns: self.grace_ns(),
             interval_ns: Plan::TICK_NS,
@@ -378,13 +386,13 @@ impl Explain {
         let most = u64::from(base.carriage.connections_max).max(1);
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
         let alone_s = self.search.outcomes.first().map_or(0.0, |first| first.evidence.service_mean_ns / 1e9);
-        let answered = (level_of(findings) * USERS_WAIT_S.max(2.0 * alone_s)).ceil() as u64;
-        let users = (USERS_TIMES * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
+        let answered = (reference_rate(findings) * INTERVENTION_WAIT_MAX_S.max(2.0 * alone_s)).ceil() as u64;
+        let users = (INTERVENTION_USERS_FACTOR * peak).min(answered).clamp(*USERS.start(), *USERS.end()).min(most);
         // Enough users are needed to keep the server busy while a dependency is paused.
-        let bridging = (level_of(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
+        let bridging = (reference_rate(findings) * 2.0 * STOP_NS as f64 / 1e9).ceil() as u64;
         let users = match intervention {
             Intervention::MoreUsers => (2 * users).min(most),
-            Intervention::Stopped => users.max(bridging.min(BRIDGING_MAX).min(most)),
+            Intervention::Stopped => users.max(bridging.min(USERS_DURING_PAUSE_MAX).min(most)),
             _ => users,
         };
         closed(base, users)
@@ -395,11 +403,12 @@ impl Explain {
     fn together(&self, count: u64, alone_ns: f64) -> PlanRecord {
         let base = &self.search.settings.base;
         let level = |rate: f64, duration_ns: u64| Stage { from: rate, to: rate, duration_ns: Some(duration_ns) };
-        let apart_ns = ((TOGETHER_APART * alone_ns) as u64).max(TOGETHER_APART_NS_MIN);
-        let rate = count as f64 * SECOND as f64 / TOGETHER_NS as f64;
+        let apart_ns = ((SIMULTANEOUS_PAUSE_FACTOR * alone_ns) as u64).max(SIMULTANEOUS_PAUSE_NS_MIN);
+        let rate = count as f64 * SECOND as f64 / SIMULTANEOUS_WINDOW_NS as f64;
         // The cycle begins with the pause, so that the warm-up has no requests.
-        let cycle = [level(0.0, apart_ns), level(rate, TOGETHER_NS)];
-        let cycles = (WARMUP_NS + ABREAST_TIMES * CHANGED_NS) / (TOGETHER_NS + apart_ns) + 1;
+        let cycle = [level(0.0, apart_ns), level(rate, SIMULTANEOUS_WINDOW_NS)];
+        let cycles =
+            (WARMUP_NS + SIMULTANEOUS_LENGTH_FACTOR * INTERVENTION_LOAD_NS) / (SIMULTANEOUS_WINDOW_NS + apart_ns) + 1;
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let connections_ready = u32::try_from(2 * count).unwrap_or(u32::MAX).min(base.carriage.connections_max);
         let shape = LoadShape::Open { rate, arrivals: Arrivals::Constant };
@@ -413,8 +422,8 @@ impl Explain {
             Stage { from: level, to: level, duration_ns: Some(BURST_NS * length) }
         };
         // The cycle begins with the pause, so that the warm-up has no requests.
-        let cycle = [level(0, BURST_TIMES - 1), level(BURST_TIMES, 1)];
-        let cycles = CHANGED_NS / (BURST_NS * BURST_TIMES);
+        let cycle = [level(0, BURST_RATE_FACTOR - 1), level(BURST_RATE_FACTOR, 1)];
+        let cycles = INTERVENTION_LOAD_NS / (BURST_NS * BURST_RATE_FACTOR);
         let rate = Curve { stages: (0..cycles).flat_map(|_| cycle).collect() };
         let peak = findings.peak.map_or(0, |peak| peak.concurrency);
         let ready = (2 * peak + 8).min(READY_MAX as u64) as u32;
@@ -426,7 +435,9 @@ impl Explain {
     /// Returns the time reserved for experiments and for other values of the setting, ns.
     fn reserved_ns(&self) -> u64 {
         // The reserve is enough for one experiment and its controls: less would be useless.
-        let kept_ns = (self.budget_ns / CHANGED_PART).min(CHANGED_NS_MAX).max(CHANGED_LEAST * self.changed_ns());
+        let kept_ns = (self.budget_ns / EXPERIMENTS_BUDGET_DIVISOR)
+            .min(EXPERIMENTS_NS_MAX)
+            .max(EXPERIMENT_LOADS_MIN * self.changed_ns());
         let changed_ns = if self.interventions.is_empty() { 0 } else { kept_ns };
         changed_ns + self.varied_ns()
     }
@@ -440,12 +451,12 @@ impl Explain {
     /// Returns the length of each of `loads` steady loads, ns; `None` if the time is too short.
     ///
     /// Time is reserved for experiments if the steady loads do not become too short. Time for
-    /// `--vary` is always reserved. If the line is known only roughly (`is_wide`), a higher load
-    /// above the line may follow, so there is time for one more load if possible.
+    /// `--vary` is always reserved. If the load line is known only roughly (`is_wide`), a higher
+    /// load may follow. So there is time for one more load if possible.
     fn hold_length_ns(&self, left_ns: u64, loads: u64, is_wide: bool, overhead_ns: u64) -> Option<u64> {
         let without = |kept_ns: u64, loads: u64| self.length_ns(left_ns.saturating_sub(kept_ns) / loads, overhead_ns);
         let kept = |loads: u64| {
-            without(self.reserved_ns(), loads).filter(|it| !self.flagged.is_empty() || *it >= KEPT_FROM_NS)
+            without(self.reserved_ns(), loads).filter(|it| !self.flagged.is_empty() || *it >= RESERVED_STEADY_LOAD_NS)
         };
         let all = loads + u64::from(is_wide);
         let kept = kept(all).or_else(|| kept(loads));
@@ -475,7 +486,7 @@ impl Explain {
         let ready = (2.0 * (rate * alone_s).max(peak as f64) + 8.0).min(READY_MAX) as u32;
         let load = Load {
             seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits()),
-            shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: settings.arrivals },
+            shape: LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals: settings.arrivals },
             requests_max: None,
             duration_ns: Some(length_ns),
             warmup_ns: WARMUP_NS,
@@ -488,7 +499,7 @@ impl Explain {
     }
 }
 
-/// Returns the time that the last load took beside its schedule, ns: before its start and after its
+/// Returns the time that the last load took beyond its schedule, ns: before its start and after its
 /// end.
 fn overhead_ns(history: &History) -> u64 {
     let end_ns = |trial: &Trial| trial.start_ns + trial.run.window_ns.1 + trial.run.plan.load.grace_ns;
@@ -502,10 +513,10 @@ fn overhead_ns(history: &History) -> u64 {
 }
 
 /// Returns whether the server's capacity is known only roughly. Then no rate is known to be
-/// sustained, or none to fail, or the two rates are far apart.
+/// sustained, or no rate is known to fail, or the two rates are far apart.
 fn is_wide(findings: &Findings) -> bool {
     let LoadLine { rps, upper, .. } = findings.load_line_rps;
-    rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER * rps)
+    rps <= 0.0 || upper.is_none_or(|upper| upper > FURTHER_LOAD_FACTOR * rps)
 }
 
 /// Returns the loads that the user did not interrupt.
@@ -533,7 +544,8 @@ fn has_changed(trials: &[Trial]) -> bool {
     trials.iter().any(|trial| Intervention::from_tag(&trial.tag).is_some() || varied_number(&trial.tag).is_some())
 }
 
-/// Returns the recorded loads of the experiments. `varied`: the planned values of the setting.
+/// Returns the recorded loads of the experiments. `varied` contains the planned values of the
+/// setting.
 pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
     let changes = Intervention::ALL.into_iter().filter(|intervention| *intervention != Intervention::Control);
     let last = |intervention: Intervention| intervention_trials(trials, intervention).last();
@@ -554,25 +566,25 @@ pub fn changed<'a>(trials: &'a [Trial], varied: &[f64]) -> ExperimentLoads<'a> {
 /// Returns the recorded steady loads, one per level.
 pub fn loads<'a>(trials: &'a [Trial], slo: &Slo) -> Loads<'a> {
     // The first undisturbed load of a level counts. If all were disturbed, the first load counts: a
-    // later load may meet the backlog of the load above the line.
+    // later load may meet the backlog of the load above the load line.
     let chosen = |level: HoldLevel| {
         let calm = trials_at_level(trials, level).find(|trial| !Interference::from_run(&trial.run).disturbed);
         calm.or_else(|| trials_at_level(trials, level).next()).map(|trial| &trial.run)
     };
-    // Loads above the line have rising rates, so the last undisturbed one counts.
+    // Loads above the load line have rising rates, so the last undisturbed load counts.
     let calm =
         trials_at_level(trials, HoldLevel::Past).filter(|trial| !Interference::from_run(&trial.run).disturbed).last();
     let past = calm.or_else(|| trials_at_level(trials, HoldLevel::Past).last()).map(|trial| &trial.run);
     let held = |trial: &&Trial| judge(Purpose::Line, 0, &trial.run, slo).verdict == Verdict::Pass;
-    let held_past = trials_at_level(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
+    let sustained_above_line = trials_at_level(trials, HoldLevel::Past).filter(held).last().map(|trial| &trial.run);
     let closed = intervention_trials(trials, Intervention::Control).map(|trial| &trial.run).collect();
     Loads {
         low: chosen(HoldLevel::Low),
         half: chosen(HoldLevel::Half),
         line: chosen(HoldLevel::Line),
         past,
-        held_past,
+        sustained_above_line,
         closed,
-        killed: killed_in(trials.iter().map(|trial| &trial.run)),
+        killed: killed_processes(trials.iter().map(|trial| &trial.run)),
     }
 }

@@ -1,4 +1,4 @@
-//! Studies: each computes the next load from its spec and the loads measured so far
+//! Studies: each study computes the next load from its spec and the loads measured so far
 //! ([`Study::next`]). Equal histories always give equal steps, whoever makes the loads: this
 //! machine, a simulated server in a test, or several machines.
 //!
@@ -46,9 +46,9 @@ pub enum Study {
     Sweep(SweepSpec),
     /// A search for the load line.
     Find(Box<Search>),
-    /// A search for the load line, then steady loads that show its cause.
+    /// A search for the load line, then steady loads that show the cause of the load line.
     Explain(Box<Explain>),
-    /// A search for the load line, then a load above the line.
+    /// A search for the load line, then a load above the load line.
     Overload(Box<Overload>),
     /// A comparison of two builds, or a ladder of several endpoints.
     Blocks(Box<Comparison>),
@@ -153,14 +153,14 @@ impl Study {
     }
 
     /// Returns the tag of the next profile of a study with one target: the profile that is missing
-    /// if the user stops the study now. `None` if no profile is missing.
-    pub fn left_unprofiled(&self, history: &History) -> Option<Tag> {
+    /// if the user stops the study now. Returns `None` if no profile is missing.
+    pub fn next_unprofiled_level(&self, history: &History) -> Option<Tag> {
         let takes_profiles = match self {
             Study::Run(run, _) => run.profiles.is_some() && !history.trials.is_empty(),
             Study::Find(search) => search.profiles.is_some(),
             Study::Explain(explain) => explain.search.profiles.is_some(),
             Study::Sweep(_) | Study::Overload(_) | Study::Blocks(_) => false,
         };
-        profiling::level_left(history).filter(|_| takes_profiles)
+        profiling::next_unprofiled_tag(history).filter(|_| takes_profiles)
     }
 }

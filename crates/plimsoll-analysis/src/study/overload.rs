@@ -1,7 +1,7 @@
-//! The study of a server above its load line. If the line is not given, a search finds it first.
-//! Then one load rises in steps, each a multiple of the line. A single load passes the backlog of
-//! one step on to the next, which is the only way to see whether a server recovers. If a second
-//! target is named, the same load follows on that target.
+//! The study of a server above its load line. If the load line is not given, a search finds it
+//! first. Then one load rises in steps, each a multiple of the load line. A single load passes the
+//! backlog of one step on to the next, which is the only way to see whether a server recovers. If a
+//! second target is named, the same load follows on that target.
 //!
 //! Not here: the meaning of the load (`overload`).
 
@@ -12,13 +12,14 @@ use crate::slo::Slo;
 use plimsoll_model::units::SECOND;
 use plimsoll_model::{ArmIndex, Curve, Load, LoadEnd, LoadShape, OverloadSpec, Plan, PlanRecord, Purpose, Stage, Tag};
 
-/// Shortest and longest step, ns; the last step, which tests the recovery, is twice as long.
+/// Shortest and longest step of the load, ns. The last step, which tests the recovery, is twice as
+/// long.
 const STEP_NS: std::ops::RangeInclusive<u64> = 2 * SECOND..=15 * SECOND;
-/// Time beside the schedule for connecting and for transferring the result, ns.
+/// Time that a load takes beyond its schedule to connect and to transfer the result, ns.
 const OVERHEAD_NS: u64 = SECOND;
 
-/// Returns the smallest budget in which all steps fit, ns, on `targets` targets. Without a given
-/// line (`has_line`) it includes the search.
+/// Returns the smallest budget in which all steps on `targets` targets fit, ns. Without a given
+/// load line (`has_line`) the budget includes the search.
 pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
     // The sum contains the grace period and the time before the first load, 2 s together.
     let steps_ns = STEP_NS.start() * (FACTORS.len() as u64 + 1) + OVERHEAD_NS + 2 * SECOND;
@@ -29,9 +30,9 @@ pub fn budget_min_ns(has_line: bool, targets: u64) -> u64 {
 /// The state of a running overload study.
 #[derive(Debug)]
 pub struct Overload {
-    /// The search for the line.
+    /// The search for the load line.
     pub search: Search,
-    /// The given line, 1/s; `None`: the search finds the line.
+    /// The given load line, 1/s; `None` means that the search finds the load line.
     pub line_rps: Option<f64>,
     /// The maximum length of the whole study, ns.
     pub budget_ns: u64,
@@ -105,7 +106,7 @@ mod tests {
     use crate::study::search::search_part_ns;
 
     #[test]
-    fn the_shortest_budget_is_enough_for_the_shortest_steps() {
+    fn the_shortest_budget_allows_the_shortest_overload_steps() {
         for (has_line, targets, expect_s) in [(true, 1, 17), (true, 2, 34), (false, 1, 29), (false, 2, 57)] {
             let budget_ns = budget_min_ns(has_line, targets);
             assert_eq!(budget_ns / SECOND, expect_s, "{has_line} {targets}");

@@ -16,8 +16,8 @@ use plimsoll_model::{
     ArmIndex, Arrivals, BlocksSpec, Curve, Load, LoadShape, Plan, PlanRecord, ProfilesSpec, Purpose, Remark, Tag, Trial,
 };
 
-/// The side of each profile in turn. With this order, drift of the machine affects both sides
-/// equally.
+/// The side (0 or 1) of each profile, in the order in which profiles are taken. With this order,
+/// drift of the machine affects both sides equally.
 const TURNS: [u8; 8] = [0, 1, 1, 0, 0, 1, 1, 0];
 /// Number of profiles of both sides together.
 pub const TURNS_OF_SIDES: usize = TURNS.len();
@@ -26,7 +26,8 @@ pub const TURNS_OF_SIDES: usize = TURNS.len();
 const WARMUP_NS: u64 = SECOND;
 /// Time for the server to stop and write a profile, ns.
 const GAP_NS: u64 = SECOND / 2;
-/// The rate as a share of the slower side's capacity. At this rate both sides are steady.
+/// The rate at which both sides are profiled, as a share of the slower side's capacity. At this
+/// rate both sides are steady.
 const RATE_SHARE: f64 = 0.6;
 /// Maximum number of connections that are opened before a load.
 const READY_MAX: f64 = 512.0;
@@ -44,12 +45,13 @@ fn side_tag(turn: usize) -> Tag {
 }
 
 /// Returns the index of a tag in [`TURNS`]; `None` if it is not the tag of a profile of a side.
-pub fn turn_of_sides(tag: &Tag) -> Option<usize> {
+pub fn side_turn_index(tag: &Tag) -> Option<usize> {
     (0..TURNS.len()).find(|turn| side_tag(*turn) == *tag)
 }
 
 /// Returns when the first load for a profile began, in ns since the experiment began. If there are
-/// only remarks about missing profiles, it is the present time. `None` before profiling.
+/// only remarks about missing profiles, the result is the present time. Returns `None` before
+/// profiling.
 pub(super) fn began_ns(history: &History) -> Option<u64> {
     let first = history.trials.iter().find(|trial| trial.tag.purpose == Purpose::Profile);
     let remarked = history.remarks.iter().any(|remark| matches!(remark, Remark::Profile(_)));
@@ -57,14 +59,14 @@ pub(super) fn began_ns(history: &History) -> Option<u64> {
 }
 
 /// Returns whether the profile with this tag is done: it was taken, or a remark says why not.
-fn is_done(history: &History, tag: Tag) -> bool {
+fn is_profile_done(history: &History, tag: Tag) -> bool {
     let remarked = |remark: &Remark| matches!(remark, Remark::Profile(taken) if taken.tag == tag);
     history.trials.iter().any(|trial| trial.tag == tag) || history.remarks.iter().any(remarked)
 }
 
 /// Returns the tag of the next profile of a single target; `None` if both are done.
-pub(super) fn level_left(history: &History) -> Option<Tag> {
-    [0, 1].map(level_tag).into_iter().find(|tag| !is_done(history, *tag))
+pub(super) fn next_unprofiled_tag(history: &History) -> Option<Tag> {
+    [0, 1].map(level_tag).into_iter().find(|tag| !is_profile_done(history, *tag))
 }
 
 /// Returns the next step of profiling a single target: at a low rate, then at `level_rps`, 1/s.
@@ -78,19 +80,24 @@ pub(super) fn levels(
 ) -> Step {
     if level_rps <= 0.0 {
         let tag = level_tag(0);
-        return if is_done(history, tag) { Step::Stop } else { Step::Unprofiled(tag, NoProfile::NothingHeld) };
+        return if is_profile_done(history, tag) {
+            Step::Stop
+        } else {
+            Step::Unprofiled(tag, NoProfile::NothingSustained)
+        };
     }
-    let Some(tag) = level_left(history) else { return Step::Stop };
+    let Some(tag) = next_unprofiled_tag(history) else { return Step::Stop };
     let rate = rates(level_rps)[tag.turn as usize];
     let stretches = ProfilingSchedule::new(spec.seconds);
     let length_ns = stretches.end_ns - stretches.warmup_ns;
     let load = Load {
         seed: mix(base.load.seed ^ rate.to_bits()),
-        shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals },
+        shape: LoadShape::Open { rate: Curve::constant_for_duration(rate, length_ns), arrivals },
         requests_max: None,
         duration_ns: Some(length_ns),
         warmup_ns: stretches.warmup_ns,
-        // Enough connections for responses of 10 ms; the warm-up opens more if needed.
+        // These are enough connections for responses of 10 ms; the warm-up opens more connections
+        // if needed.
         connections_ready: ((rate / 100.0 + 8.0).min(READY_MAX) as u32).min(base.carriage.connections_max),
         grace_ns: base.load.grace_ns,
         interval_ns: Plan::TICK_NS,
@@ -102,11 +109,13 @@ pub(super) fn levels(
 /// Returns the next step of profiling two sides. The rate comes from the complete blocks `whole`.
 pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], history: &History) -> Step {
     let Some(rate) = rate_of_sides(history.trials, whole) else {
-        // No rate: record this once per side, in place of the first profile.
-        let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_done(history, *tag));
-        return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NothingCommon));
+        // Without a rate, record this once per side, in place of the first profile.
+        let left = [0, 1].map(side_tag).into_iter().find(|tag| !is_profile_done(history, *tag));
+        return left.map_or(Step::Stop, |tag| Step::Unprofiled(tag, NoProfile::NoCommonLoad));
     };
-    let Some(turn) = (0..TURNS.len()).find(|turn| !is_done(history, side_tag(*turn))) else { return Step::Stop };
+    let Some(turn) = (0..TURNS.len()).find(|turn| !is_profile_done(history, side_tag(*turn))) else {
+        return Step::Stop;
+    };
     let Some(arm) = blocks.arms.get(usize::from(TURNS[turn])) else { return Step::Stop };
     let fresh = blocks.arms.iter().any(|arm| arm.started);
     let warmup_ns = WARMUP_NS + if fresh { blocks.warmup_ns.unwrap_or(WARMUP_FRESH_NS) } else { 0 };
@@ -124,7 +133,7 @@ pub(super) fn sides(spec: &ProfilesSpec, blocks: &BlocksSpec, whole: &[Block], h
 }
 
 /// Returns the rate at which both sides are profiled, 1/s: the rate of the blocks, or a rate that
-/// both sides sustain easily. `None` if there is none.
+/// both sides sustain easily. Returns `None` if there is no such rate.
 fn rate_of_sides(trials: &[Trial], blocks: &[Block]) -> Option<f64> {
     let plans = block_plans(trials, 1);
     if let Some(LoadShape::Open { rate, .. }) = plans.first().map(|plan| &plan.load.shape) {
@@ -145,11 +154,11 @@ mod tests {
     use plimsoll_model::{ProfileRecord, Run};
 
     #[test]
-    fn turns_alternate_and_are_named() {
+    fn profiling_turns_alternate_between_sides() {
         let names: Vec<String> = (0..TURNS.len())
             .map(|turn| {
                 let tag = side_tag(turn);
-                assert_eq!(turn_of_sides(&tag), Some(turn));
+                assert_eq!(side_turn_index(&tag), Some(turn));
                 format!("{}{}", tag.arm.map_or('-', ArmIndex::letter), tag.turn)
             })
             .collect();
@@ -158,7 +167,7 @@ mod tests {
 
     /// Each level has one load, or the record says why not. Then profiling ends.
     #[test]
-    fn levels_follow_each_other_and_end() {
+    fn profiling_levels_run_in_order_and_end() {
         let base = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) }).record();
         let spec = ProfilesSpec { bases: vec!["http://h/debug/pprof".into()], seconds: 2 };
         let step = |trials: &[Trial], remarks: &[Remark], level_rps: f64| {
@@ -173,8 +182,10 @@ mod tests {
         // The record says why this profile could not be taken.
         let missing = ProfileRecord { tag: high.tag, kind: "cpu".into(), trial: None, file: Err("no room".into()) };
         assert!(matches!(step(&trials, &[Remark::Profile(missing.clone())], 1000.0), Step::Stop));
-        // No rate is sustained, which is reported once.
-        assert!(matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingHeld) if tag == level_tag(0)));
+        // The server sustains no rate, which is reported once.
+        assert!(
+            matches!(step(&[], &[], 0.0), Step::Unprofiled(tag, NoProfile::NothingSustained) if tag == level_tag(0))
+        );
         let said = Remark::Profile(ProfileRecord { tag: level_tag(0), ..missing });
         assert!(matches!(step(&[], &[said], 0.0), Step::Stop));
     }

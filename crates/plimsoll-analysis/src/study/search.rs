@@ -20,22 +20,23 @@ pub struct Search {
     pub outcomes: Vec<TrialOutcome>,
     /// The profiles that the user requested; the study takes them after the search.
     pub profiles: Option<ProfilesSpec>,
-    /// The headroom below the line and the soak that the user requested.
+    /// The headroom below the load line and the soak (a long load at the load line) that the user
+    /// requested.
     planning: Planning,
     planned_ns: u64,
-    /// The outcomes of the measured segments of the soak, the long load at the line.
+    /// The outcomes of the measured segments of the soak, the long load at the load line.
     soak_trials: Vec<TrialOutcome>,
     read: usize,
 }
 
-/// The load with headroom gets one part in this number of the budget, within the limits of
-/// [`PLANNED_NS`].
-const PLANNED_PART: u64 = 6;
-/// Shortest and longest load with headroom, ns.
-const PLANNED_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
-/// Warm-up of the load with headroom, ns.
-const PLANNED_WARMUP_NS: u64 = 500 * MS;
-/// Time of the load with headroom beside its schedule, ns.
+/// The load with headroom (a load below the load line) gets the budget divided by this number,
+/// within the limits of [`HEADROOM_LOAD_NS`].
+const HEADROOM_BUDGET_DIVISOR: u64 = 6;
+/// Shortest and longest load with headroom (a load below the load line), ns.
+const HEADROOM_LOAD_NS: std::ops::RangeInclusive<u64> = SECOND..=10 * SECOND;
+/// Warm-up of the load with headroom (a load below the load line), ns.
+const HEADROOM_WARMUP_NS: u64 = 500 * MS;
+/// Time that the load with headroom takes beyond its schedule, ns.
 const OVERHEAD_NS: u64 = 150 * MS;
 
 /// If the study continues after the search, the search may use this part of the budget: a fraction.
@@ -48,25 +49,25 @@ pub fn search_part_ns(budget_ns: u64) -> u64 {
     (budget_ns / SEARCH_PART.1 * SEARCH_PART.0).min(SEARCH_NS_MAX)
 }
 
-/// Returns the length of the load with headroom, the load below the line that `--headroom`
-/// requests, in ns; 0 without the flag.
+/// Returns the length of the load with headroom (`--headroom`), which runs below the load line, in
+/// ns; 0 without the flag.
 fn planned_ns(spec: &FindSpec) -> u64 {
-    let whole_ns = (spec.budget_ns / PLANNED_PART).clamp(*PLANNED_NS.start(), *PLANNED_NS.end());
+    let whole_ns = (spec.budget_ns / HEADROOM_BUDGET_DIVISOR).clamp(*HEADROOM_LOAD_NS.start(), *HEADROOM_LOAD_NS.end());
     if spec.planning.headroom.is_some() { whole_ns / Plan::TICK_NS * Plan::TICK_NS } else { 0 }
 }
 
-/// Returns the total time of a load with headroom of length `length_ns`, ns.
+/// Returns the total time that a load with headroom takes if its length is `length_ns`, ns.
 fn takes_ns(length_ns: u64) -> u64 {
-    if length_ns == 0 { 0 } else { length_ns + PLANNED_WARMUP_NS + OVERHEAD_NS }
+    if length_ns == 0 { 0 } else { length_ns + HEADROOM_WARMUP_NS + OVERHEAD_NS }
 }
 
-/// Returns the tag of the load with headroom (`--headroom`), which runs below the line.
+/// Returns the tag of the load with headroom (`--headroom`), which runs below the load line.
 pub fn planned_tag() -> Tag {
     Tag::for_purpose(Purpose::Hold)
 }
 
-/// Returns the outcome of a segment of the soak, the long load at the line; `None` for other loads,
-/// and for a load that the user stopped.
+/// Returns the outcome of a segment of the soak, the long load at the load line. Returns `None` for
+/// other loads, and for a load that the user stopped.
 pub fn soak_outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| purpose == Purpose::Soak)
 }
@@ -77,7 +78,7 @@ pub fn outcome(trial: &Trial, slo: &Slo) -> Option<TrialOutcome> {
     judged_if(trial, slo, |purpose| !is_after_search(purpose))
 }
 
-/// Judges a load by the SLO if `is_meant` is true for its purpose. Returns `None` for other
+/// Judges a load by the SLO if `is_meant` is true for the load's purpose. Returns `None` for other
 /// purposes, and for a load that the user interrupted.
 fn judged_if(trial: &Trial, slo: &Slo, is_meant: fn(Purpose) -> bool) -> Option<TrialOutcome> {
     let whole = match &trial.run.ending {
@@ -134,7 +135,7 @@ impl Search {
         }
     }
 
-    /// Returns the next segment of the soak, the long load at the line.
+    /// Returns the next segment of the soak, the long load at the load line.
     fn soak(&self, history: &History) -> Step {
         let Some(soak_ns) = self.planning.soak_ns else { return Step::Stop };
         let began_ns = history.trials.iter().find(|trial| is_after_search(trial.tag.purpose)).map(|it| it.start_ns);
@@ -147,9 +148,9 @@ impl Search {
         }
         let piece_ns = soak_pieces(soak_ns).0;
         let number = self.soak_trials.len() as u64;
-        // The first segment starts without a queue. Each later segment continues where the one
+        // The first segment starts without a queue. Each later segment continues where the segment
         // before ended.
-        let warmup_ns = if number == 0 { PLANNED_WARMUP_NS } else { 0 };
+        let warmup_ns = if number == 0 { HEADROOM_WARMUP_NS } else { 0 };
         let plan = self.steady(line.lower, piece_ns, warmup_ns, number);
         let watch = Watch::new(Purpose::Soak, &plan, &self.settings.slo);
         Step::measure(Tag::for_purpose(Purpose::Soak), plan, StopRule::Shown(Box::new(watch)))
@@ -162,7 +163,10 @@ impl Search {
         let ready = (4.0 * rate * alone_s + 8.0).min(f64::from(base.carriage.connections_max)) as u32;
         let load = Load {
             seed: plimsoll_model::rng::mix(base.load.seed ^ rate.to_bits() ^ number),
-            shape: LoadShape::Open { rate: Curve::constant_for(rate, length_ns), arrivals: self.settings.arrivals },
+            shape: LoadShape::Open {
+                rate: Curve::constant_for_duration(rate, length_ns),
+                arrivals: self.settings.arrivals,
+            },
             requests_max: None,
             duration_ns: Some(length_ns),
             warmup_ns,
@@ -174,16 +178,17 @@ impl Search {
         PlanRecord { load, ..base.clone() }
     }
 
-    /// Returns the load with the requested headroom below the line, if it has not been made yet.
+    /// Returns the load with the requested headroom below the load line, if it has not been made
+    /// yet.
     fn planned(&self, history: &History) -> Step {
         let line_rps = self.so_far(history.elapsed_ns).rps;
         let made = history.trials.iter().any(|trial| trial.tag == planned_tag());
         let Some(headroom) = self.planning.headroom.filter(|_| line_rps > 0.0 && !made) else { return Step::Stop };
-        let plan = self.steady(line_rps * (1.0 - headroom), self.planned_ns, PLANNED_WARMUP_NS, 0);
+        let plan = self.steady(line_rps * (1.0 - headroom), self.planned_ns, HEADROOM_WARMUP_NS, 0);
         Step::measure(planned_tag(), plan, StopRule::End)
     }
 
-    /// The next step of the requested profiles, at the line.
+    /// Returns the next step of the requested profiles, which are taken at the load line.
     pub(super) fn next_profiled(&self, history: &History) -> Step {
         let Some(profiles) = &self.profiles else { return Step::Stop };
         let searched_ns = profiling::began_ns(history).unwrap_or(history.elapsed_ns);

@@ -54,14 +54,15 @@ impl StopRule {
     }
 }
 
-/// The next step of a study. After each step but the last two, the caller asks for the next one.
+/// The next step of a study. After every step except `Stop` and `Break`, the caller asks for the
+/// next step.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Make this load, and record it.
+    /// The caller must make this load, and record it.
     Measure(Box<TrialPlan>),
-    /// Record that there is no time for the load with this tag.
+    /// The caller must record that there is no time for the load with this tag.
     Skip(Tag),
-    /// Record that no profile with this tag is taken, and why.
+    /// The caller must record that no profile with this tag is taken, and the reason.
     Unprofiled(Tag, NoProfile),
     /// The study is complete.
     Stop,
@@ -73,17 +74,17 @@ pub enum Step {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoProfile {
     /// The target sustains no load at all.
-    NothingHeld,
+    NothingSustained,
     /// There is no load that both sides sustain.
-    NothingCommon,
+    NoCommonLoad,
 }
 
 impl NoProfile {
     /// Returns the reason in words.
     pub fn text(self) -> &'static str {
         match self {
-            NoProfile::NothingHeld => "there is no load that the server sustains",
-            NoProfile::NothingCommon => "there is no load that both sides sustain",
+            NoProfile::NothingSustained => "there is no load that the server sustains",
+            NoProfile::NoCommonLoad => "there is no load that both sides sustain",
         }
     }
 }

@@ -3,8 +3,8 @@
 //! Each level is visited several times, in rounds with different starting levels. So drift of
 //! machine and server affects all levels equally. Differences between the visits of one level show
 //! the precision of its figure. With a budget, each level begins with a short pilot trial, whose
-//! response times decide the length of a visit. The pilot trial counts for nothing else. Disturbed
-//! visits count like other visits.
+//! response times decide the length of a visit. The pilot trial has no other use. Disturbed visits
+//! count like other visits.
 
 use super::step::{History, Step, StopRule, closed};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
@@ -14,24 +14,26 @@ use plimsoll_model::{Lengths, PlanRecord, Purpose, Remark, SweepSpec, Tag, Trial
 
 /// Shortest wait for responses to open requests at the end of a visit, ns.
 const GRACE_MIN_NS: u64 = 500 * MS;
-/// The part of a budget reserved for the time between visits and after the last visit, ns.
-const END_NS: u64 = 200 * MS;
-/// The time from one load to the next, ns.
-const BETWEEN_NS: u64 = 50 * MS;
+/// The time of a budget that is reserved for the time between visits and after the last visit, ns.
+const SWEEP_END_RESERVE_NS: u64 = 200 * MS;
+/// The time between two loads, ns.
+const PAUSE_BETWEEN_LOADS_NS: u64 = 50 * MS;
 /// Shortest measured time of a visit, ns, if the budget permits.
 const VISIT_NS_MIN: u64 = 600 * MS;
-/// With fewer visits than this, a level is visited once: so few visits give no useful interval, and
-/// each change of level costs time.
+/// If the budget allows fewer visits of a level than this, the level is visited once. So few visits
+/// give no useful interval, and each change of level costs time.
 const VISITS_MIN: u64 = 3;
 /// Largest number of visits of a level with a budget. Another visit would improve the interval by
 /// less than its start costs.
 const VISITS_MAX: u64 = 8;
-/// Number of visits of a level with a fixed length ...
+/// Number of visits of a level with a fixed length, if each visit is long enough
+/// ([`VISIT_FIXED_NS_MIN`]).
 const VISITS_FIXED: u64 = 4;
-/// ... if each visit has at least this length, ns. Otherwise there is one visit.
+/// A level with a fixed length has several visits only if each visit has at least this length, ns.
+/// Otherwise there is one visit.
 const VISIT_FIXED_NS_MIN: u64 = 1_000 * MS;
-/// Visits consist of whole intervals of this length, ns: a part of an interval shows nothing of the
-/// variation.
+/// Visits consist of whole intervals of this length, ns. A part of an interval would say nothing
+/// about the variation.
 const STEP_NS: u64 = 100 * MS;
 
 /// Returns the next load of a sweep.
@@ -57,7 +59,7 @@ pub(super) fn next(spec: &SweepSpec, history: &History) -> Step {
         }
         Lengths::Budget(budget_ns) => {
             let weight_ns: u64 = levels.iter().map(|level| level.left_ns(budget_ns / count as u64)).sum();
-            let left_ns = budget_ns.saturating_sub(history.elapsed_ns + END_NS);
+            let left_ns = budget_ns.saturating_sub(history.elapsed_ns + SWEEP_END_RESERVE_NS);
             let share_ns = (left_ns as f64 * level.need_ns() as f64 / weight_ns.max(1) as f64) as u64;
             within(spec, level, share_ns, (history.elapsed_ns, budget_ns))
         }
@@ -120,12 +122,12 @@ impl VisitedLevel {
         self.warmup_ns + self.length_ns_min
     }
 
-    /// Returns the time for the remaining visits, ns. `level_ns`: the time of the level in total.
+    /// Returns the time for the remaining visits, ns. `level_ns` is the total time of the level.
     fn left_ns(&self, level_ns: u64) -> u64 {
         let visits = self.visits.saturating_sub(self.done);
         let pilot_ns = if self.answers_ns.is_none() && visits > 0 { pilot_ns(level_ns) } else { 0 };
         let loads = visits + u64::from(pilot_ns > 0);
-        pilot_ns + visits * self.need_ns() + loads * BETWEEN_NS
+        pilot_ns + visits * self.need_ns() + loads * PAUSE_BETWEEN_LOADS_NS
     }
 
     /// Returns the plan of a visit, without its length.
@@ -157,7 +159,7 @@ fn within(spec: &SweepSpec, level: &VisitedLevel, share_ns: u64, (now_ns, budget
     let rest_ns = share_ns - plan.load.warmup_ns;
     let length_ns = (rest_ns - slowest_ns.min(rest_ns / 2)) / STEP_NS * STEP_NS;
     plan.load.duration_ns = Some(length_ns.max(STEP_NS));
-    let over_ns = now_ns + plan.load.warmup_ns + length_ns;
-    plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(over_ns).max(GRACE_MIN_NS));
+    let finish_ns = now_ns + plan.load.warmup_ns + length_ns;
+    plan.load.grace_ns = plan.load.grace_ns.min(budget_ns.saturating_sub(finish_ns).max(GRACE_MIN_NS));
     Step::measure(tag(Purpose::Level, level.turn), plan, StopRule::End)
 }

@@ -5,7 +5,7 @@ use plimsoll_analysis::levels::{DatError, Level};
 
 /// Reads `text`. The levels must be plausible, and the same after writing and reading them again.
 /// An error must name an existing line.
-pub fn sensible(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
+pub fn check_reader(parse: fn(&str) -> Result<Vec<Level>, DatError>, text: &str) -> Result<(), String> {
     match parse(text) {
         Err(DatError::Empty) => Ok(()),
         Err(DatError::Line(line, what)) if what.is_empty() || line == 0 || line > text.lines().count() => {

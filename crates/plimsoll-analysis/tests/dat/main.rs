@@ -45,20 +45,20 @@ fn text(rng: &mut Rng) -> String {
 }
 
 #[test]
-fn any_text_is_read_sensibly_or_refused() {
+fn any_dat_text_is_parsed_or_refused() {
     for seed in 0..20_000 {
         let text = text(&mut Rng::new(seed));
-        driver::sensible(parse_dat, &text).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{text:?}"));
+        driver::check_reader(parse_dat, &text).unwrap_or_else(|what| panic!("seed {seed}: {what}\n{text:?}"));
     }
 }
 
 #[test]
-fn a_reader_that_is_wrong_is_found_out() {
-    fn loses_the_last(text: &str) -> Result<Vec<Level>, DatError> {
+fn the_driver_detects_a_wrong_reader() {
+    fn drop_last_level(text: &str) -> Result<Vec<Level>, DatError> {
         parse_dat(text).map(|mut levels| {
             levels.pop();
             levels
         })
     }
-    assert!((0..2000).any(|seed| driver::sensible(loses_the_last, &text(&mut Rng::new(seed))).is_err()));
+    assert!((0..2000).any(|seed| driver::check_reader(drop_last_level, &text(&mut Rng::new(seed))).is_err()));
 }

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Reads any bytes. `Ok(None)` means that the reader refused them. An error describes the mistake
 /// of the reader, or of the sums over its profile.
-pub fn sensible<E: std::fmt::Display>(
+pub fn check_reader<E: std::fmt::Display>(
     read: impl Fn(&[u8]) -> Result<Profile, E>,
     bytes: &[u8],
 ) -> Result<Option<Profile>, String> {
@@ -38,7 +38,7 @@ fn consistent(profile: &Profile) -> Result<(), String> {
     for column in 0..profile.sample_types.len() {
         let values: Vec<i128> = profile
             .samples()
-            .filter(|sample| sample.root_first().next().is_some())
+            .filter(|sample| sample.functions_from_root().next().is_some())
             .map(|sample| i128::from(sample.values()[column]))
             .collect();
         let absolute: i128 = values.iter().map(|value| value.abs()).sum();

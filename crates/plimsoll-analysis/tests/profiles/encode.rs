@@ -22,7 +22,7 @@ pub struct PlainSample {
 
 /// The choices of an encoding. No choice changes the meaning of the bytes.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Spelling {
+pub struct EncodingChoices {
     /// Whether repeated numbers are written one by one instead of packed.
     pub unpacked: bool,
     /// Whether the string table comes before the samples instead of last.
@@ -82,7 +82,7 @@ impl Strings {
 }
 
 /// Encodes the profile as protobuf without gzip.
-pub fn encode(profile: &Plain, spelling: Spelling) -> Vec<u8> {
+pub fn encode(profile: &Plain, spelling: EncodingChoices) -> Vec<u8> {
     let mut strings = Strings::default();
     strings.id("");
     let end = |mut message: Vec<u8>| {

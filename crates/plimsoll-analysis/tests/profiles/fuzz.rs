@@ -1,7 +1,7 @@
 //! The seeded fuzz test of the profile readers, and a test that its driver notices broken readers.
 
-use super::driver::sensible;
-use super::encode::{Plain, PlainSample, Spelling, encode};
+use super::driver::check_reader;
+use super::encode::{EncodingChoices, Plain, PlainSample, encode};
 use plimsoll_analysis::profile::{ReadError, read};
 use plimsoll_model::profile::{LabelValue, Profile, ProfileBuilder};
 use plimsoll_model::rng::Rng;
@@ -31,8 +31,8 @@ fn plain(rng: &mut Rng) -> Plain {
     Plain { types, places, samples }
 }
 
-fn spelling(rng: &mut Rng) -> Spelling {
-    Spelling {
+fn spelling(rng: &mut Rng) -> EncodingChoices {
+    EncodingChoices {
         unpacked: chance(rng, 2),
         strings_first: chance(rng, 2),
         id_offset: if chance(rng, 3) { rng.next_u64() >> 1 } else { 0 },
@@ -52,7 +52,7 @@ fn same(profile: &Profile, plain: &Plain) -> Result<(), String> {
                 LabelValue::Text(text) => (label.key.clone(), text.clone()),
                 LabelValue::Number(..) => (label.key.clone(), "a number".to_owned()),
             });
-            (sample.root_first().map(name).collect(), sample.values().to_vec(), labels.collect())
+            (sample.functions_from_root().map(name).collect(), sample.values().to_vec(), labels.collect())
         })
         .collect();
     let written: Vec<_> = plain
@@ -113,24 +113,24 @@ fn drive(read: impl Fn(&[u8]) -> Result<Profile, ReadError>, seed: u64, rounds: 
         let failed = |what: String| format!("round {round}: {what}");
         let plain = plain(&mut rng);
         let bytes = encode(&plain, spelling(&mut rng));
-        let profile = sensible(&read, &bytes).map_err(failed)?;
+        let profile = check_reader(&read, &bytes).map_err(failed)?;
         let profile = profile.ok_or_else(|| failed("a good profile was refused".to_owned()))?;
         same(&profile, &plain).map_err(failed)?;
         for _ in 0..MUTANTS {
             let mut mutant = bytes.clone();
             mutate(&mut rng, &mut mutant);
-            sensible(&read, &mutant).map_err(failed)?;
+            check_reader(&read, &mutant).map_err(failed)?;
         }
         let mut words = text(&mut rng);
-        sensible(&read, &words).map_err(failed)?;
+        check_reader(&read, &words).map_err(failed)?;
         mutate(&mut rng, &mut words);
-        sensible(&read, &words).map_err(failed)?;
+        check_reader(&read, &words).map_err(failed)?;
     }
     Ok(())
 }
 
 #[test]
-fn any_bytes_are_read_or_refused() {
+fn any_profile_bytes_are_parsed_or_refused() {
     drive(read, super::seed(), ROUNDS).unwrap_or_else(|what| panic!("{what}"));
 }
 
@@ -140,7 +140,7 @@ fn rebuilt(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> 
     let ids: Vec<u32> = profile.functions().iter().map(|f| builder.function(&f.name, &f.file)).collect();
     let places: Vec<u32> = ids.iter().map(|id| builder.place(&[*id])).collect();
     for sample in profile.samples() {
-        let mut stack: Vec<u32> = sample.root_first().collect();
+        let mut stack: Vec<u32> = sample.functions_from_root().collect();
         stack.reverse();
         let mut values = sample.values().to_vec();
         change(&mut stack, &mut values);
@@ -155,7 +155,7 @@ fn rebuilt(profile: &Profile, change: impl Fn(&mut Vec<u32>, &mut Vec<i64>)) -> 
 }
 
 #[test]
-fn canary_the_driver_notices_broken_readers() {
+fn the_fuzz_driver_detects_broken_readers() {
     type Reader = fn(&[u8]) -> Result<Profile, ReadError>;
     let whole: Reader = |bytes| read(bytes).map(|p| rebuilt(&p, |_, _| ()));
     drive(whole, 1, 300).expect("building again changes nothing");

@@ -17,13 +17,13 @@ fn profile(name: &str) -> Profile {
 
 /// A number as pprof prints it: the value in the smallest unit, and half a unit of its last digit.
 #[derive(Debug, Clone, Copy)]
-struct Printed {
+struct PrintedNumber {
     value: f64,
     half_digit: f64,
 }
 
-impl Printed {
-    fn parse(text: &str) -> Printed {
+impl PrintedNumber {
+    fn parse(text: &str) -> PrintedNumber {
         let digits = text.find(|c: char| !c.is_ascii_digit() && !".e-".contains(c)).unwrap_or(text.len());
         let scale = match &text[digits..] {
             "" | "ns" | "B" | "%" => 1.0,
@@ -40,7 +40,7 @@ impl Printed {
         let scale = scale * 10_f64.powi(exponent.parse().expect("an exponent"));
         let decimals = mantissa.split_once('.').map_or(0, |(_, decimals)| decimals.len() as i32);
         let value: f64 = mantissa.parse().expect("a number");
-        Printed { value: value * scale, half_digit: 0.5 * scale * 10_f64.powi(-decimals) }
+        PrintedNumber { value: value * scale, half_digit: 0.5 * scale * 10_f64.powi(-decimals) }
     }
 
     fn agrees(self, value: f64) -> bool {
@@ -49,14 +49,14 @@ impl Printed {
 }
 
 /// Reads pprof's rows: flat, flat%, cum and cum% by function.
-fn golden(name: &str) -> BTreeMap<String, [Printed; 4]> {
+fn golden(name: &str) -> BTreeMap<String, [PrintedNumber; 4]> {
     let text = fs::read_to_string(folder().join(format!("{name}.top"))).expect("the file is there");
     let rows = text.lines().skip_while(|line| !line.trim_start().starts_with("flat ")).skip(1);
     rows.map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let function = words[5..].join(" ");
         let function = function.trim_end_matches(" (inline)").trim_end_matches(" (partial-inline)").to_owned();
-        (function, [words[0], words[1], words[3], words[4]].map(Printed::parse))
+        (function, [words[0], words[1], words[3], words[4]].map(PrintedNumber::parse))
     })
     .collect()
 }
@@ -84,7 +84,7 @@ fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
 }
 
 #[test]
-fn figures_agree_with_pprof() {
+fn profile_figures_agree_with_pprof() {
     let mut rows = 0;
     for kind in ["cpu", "heap", "allocs", "mutex", "block", "goroutine", "threadcreate"] {
         let profile = profile(kind);
@@ -106,10 +106,10 @@ fn figures_agree_with_pprof() {
 }
 
 #[test]
-fn the_profiles_hold_what_is_to_be_tested() {
+fn the_golden_profiles_cover_the_tested_features() {
     let cpu = profile("cpu");
     let names = |sample: &plimsoll_model::profile::Sample| -> Vec<String> {
-        sample.root_first().map(|f| cpu.functions()[f as usize].name.clone()).collect()
+        sample.functions_from_root().map(|f| cpu.functions()[f as usize].name.clone()).collect()
     };
     assert!(cpu.samples().any(|s| names(&s).iter().filter(|n| *n == "main.recurse").count() > 1), "recursion");
     let text = fs::read_to_string(folder().join("cpu.top")).expect("the file is there");

@@ -1,6 +1,6 @@
 //! Tests that bytes that are not a profile, or only a part of one, are refused with a reason.
 
-use super::encode::{Plain, PlainSample, Spelling, bytes, encode, varint};
+use super::encode::{EncodingChoices, Plain, PlainSample, bytes, encode, varint};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use plimsoll_analysis::profile::{read, read_up_to};
@@ -31,7 +31,7 @@ fn bytes_without_a_profile_are_refused() {
 }
 
 #[test]
-fn a_cut_profile_is_refused() {
+fn a_truncated_profile_is_refused() {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/profiles/cpu.pb.gz");
     let whole = fs::read(file).expect("the file is there");
     for length in [3, 10, 11, 100, whole.len() / 2, whole.len() - 9, whole.len() - 1] {
@@ -55,7 +55,7 @@ fn inconsistent_profiles_are_refused() {
     let with = |change: &dyn Fn(&mut Plain)| {
         let mut bad = good.clone();
         change(&mut bad);
-        encode(&bad, Spelling::default())
+        encode(&bad, EncodingChoices::default())
     };
     read(&with(&|_| ())).expect("good");
     check(&with(&|p| p.samples[0].values.push(2)), "another number of values");
@@ -82,7 +82,7 @@ fn packed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn a_small_profile_does_not_fill_the_memory() {
+fn a_small_profile_uses_bounded_memory() {
     const BYTES: usize = 60 << 20;
     // A start with one column, the empty string and one location. Each case then repeats one entry.
     let start = [0x0a, 0, 0x32, 0, 0x22, 2, 0x08, 1];

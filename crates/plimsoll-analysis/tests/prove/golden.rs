@@ -11,7 +11,7 @@ fn medians() {
 }
 
 #[test]
-fn normal_and_holm() {
+fn normal_tails_and_holm_match_reference_values() {
     for (z, tail) in [
         (0.0, 0.5),
         (0.5, 0.3085375387259869),
@@ -33,7 +33,7 @@ fn normal_and_holm() {
 }
 
 #[test]
-fn coins_and_trends() {
+fn coin_and_trend_tests_match_reference_values() {
     for (n, at_least, p) in [(5, 5, 1.0 / 32.0), (5, 0, 1.0), (10, 8, 56.0 / 1024.0), (0, 0, 1.0)] {
         assert!((fair_coin_tail(n, at_least) - p).abs() < 1e-12, "{n} {at_least}");
     }

@@ -17,14 +17,14 @@ fn blocks() -> impl Strategy<Value = Vec<(f64, f64)>> {
 fn effect(values: &[(f64, f64)]) -> ProvedEffect {
     let amount = |of: f64| BlockAmount { of, per: 1.0 };
     let amounts: Vec<[BlockAmount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
-    ProvedEffect::of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+    ProvedEffect::ratio_of_amounts(&amounts, &vec![1.0; values.len()]).expect("blocks")
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
-    fn the_estimate_moves_with_the_values(values in blocks(), factor in 0.1..10.0f64) {
+    fn the_estimate_shifts_with_the_values(values in blocks(), factor in 0.1..10.0f64) {
         let faster: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*a, b * factor)).collect();
         let turned: Vec<(f64, f64)> = values.iter().map(|(a, b)| (*b, *a)).collect();
         let of = effect(&values);
@@ -34,14 +34,14 @@ proptest! {
     }
 
     #[test]
-    fn p_is_no_less_than_all_signs_can_say(values in blocks()) {
+    fn p_is_at_least_the_smallest_possible_value(values in blocks()) {
         let p = effect(&values).p();
         prop_assert!(p > 0.0 && p <= 1.0, "{p}");
         prop_assert!(p >= 2f64.powi(1 - values.len() as i32) * 0.999, "{p}: less than one in all sign changes");
     }
 
     #[test]
-    fn the_interval_holds_the_estimate_and_widens_with_certainty(values in blocks()) {
+    fn the_interval_contains_the_estimate_and_widens_with_confidence(values in blocks()) {
         let effect = effect(&values);
         let mut wider: Option<ConfidenceInterval> = None;
         for alpha in [0.001, 0.01, 0.05, 0.2] {
@@ -65,7 +65,7 @@ proptest! {
     }
 
     #[test]
-    fn every_arm_has_its_place_in_every_block(seed: u64, block in 0..1000usize, arms in 2..9usize) {
+    fn every_arm_occurs_in_every_block(seed: u64, block in 0..1000usize, arms in 2..9usize) {
         let mut places = order(seed, block, arms);
         prop_assert_eq!(&places, &order(seed, block, arms));
         places.sort_unstable();
@@ -91,7 +91,7 @@ fn swapping_the_builds_swaps_the_verdict() {
 
 /// A comes first as often as B does, and the order of a block does not depend on the block before.
 #[test]
-fn the_order_is_drawn_evenly() {
+fn block_orders_are_drawn_uniformly() {
     let first: Vec<bool> = (0..4000).map(|block| order(7, block, 2)[0] == 0).collect();
     let a_first = first.iter().filter(|first| **first).count();
     let changes = first.windows(2).filter(|pair| pair[0] != pair[1]).count();

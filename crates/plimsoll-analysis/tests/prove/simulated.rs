@@ -23,7 +23,7 @@ fn on(machine: Machine) -> World {
 /// The bound is 2 % of 25, plus four standard deviations. The bound holds on any machine, and with
 /// different speeds after starts of a build.
 #[test]
-fn two_copies_are_rarely_told_apart() {
+fn identical_builds_are_rarely_called_different() {
     let offsets = [0.01, 0.02].map(|offset| World { offset, ..COPIES });
     let by_p99 = World { primary: Criterion::P99, ..COPIES };
     for world in machines().into_iter().map(|(_, machine)| on(machine)).chain(offsets).chain([by_p99]) {
@@ -34,7 +34,7 @@ fn two_copies_are_rarely_told_apart() {
 
 /// The bound is 95 % of 25, minus four standard deviations. The mean of the estimates is right.
 #[test]
-fn intervals_hold_planted_ratios() {
+fn intervals_contain_planted_ratios() {
     for machine in [QUIET, HERE, BUSY, Machine { heavy: 0.05, ..QUIET }] {
         for ratio in [2.0, 1.05, 0.95] {
             let outcomes = World { ratio, ..on(machine) }.outcomes(seeds(25), BLOCKS);
@@ -48,7 +48,7 @@ fn intervals_hold_planted_ratios() {
 
 /// Builds with one hidden defect never get the verdict "better", and hardly ever "same".
 #[test]
-fn hidden_defects_are_never_better_or_the_same() {
+fn hidden_defects_are_never_called_better_or_the_same() {
     let (mut all, mut same) = (0, 0);
     for (_, builds) in worse_builds() {
         for hidden in builds {
@@ -63,7 +63,7 @@ fn hidden_defects_are_never_better_or_the_same() {
 
 /// A difference of 20 % is found within a minute, although other processes use half of the machine.
 #[test]
-fn a_difference_is_found_on_a_machine_that_others_use() {
+fn a_difference_is_found_despite_interference() {
     let outcomes = World { ratio: 0.8, ..on(BUSY) }.outcomes(seeds(30), BLOCKS);
     assert!(outcomes.worse >= 24 && outcomes.better == 0, "{outcomes:?}");
     let outcomes = World { ratio: 1.0 / 1.05, ..on(QUIET) }.outcomes(seeds(30), BLOCKS);
@@ -74,7 +74,7 @@ fn a_difference_is_found_on_a_machine_that_others_use() {
 
 /// If the verdict is "same", the interval shown with it lies inside the requested margin.
 #[test]
-fn the_same_is_inside_the_margin_asked_for() {
+fn the_verdict_same_stays_inside_the_margin() {
     for machine in [QUIET, HERE] {
         for seed in seeds(20) {
             let proof = on(machine).prove(seed, BLOCKS);
@@ -112,7 +112,7 @@ fn a_large_effect_ends_the_comparison_early() {
 }
 
 #[test]
-fn a_quantile_without_its_requests_is_not_compared() {
+fn a_quantile_of_too_few_requests_is_not_compared() {
     let world = World { primary: Criterion::P99, ..on(QUIET) };
     // A load has 140 requests, so each side has 1 000 requests after eight blocks.
     for (blocks, measures) in [(5, 1), (12, 2)] {
@@ -146,7 +146,7 @@ fn missing_evidence_gives_no_verdict() {
     assert_eq!((proof.verdict, proof.blocks, proof.blocks_void), (ProveVerdict::Inconclusive, 0, 20));
     // If the responses differ much, there is no verdict "better", unless a rule permits different
     // responses.
-    for (bytes, answers_may_differ, verdict, is_said) in [
+    for (bytes, answers_may_differ, verdict, is_stated) in [
         (320.0, false, ProveVerdict::Better, false),
         (319.0, false, ProveVerdict::Better, true),
         (160.0, false, ProveVerdict::Inconclusive, true),
@@ -158,7 +158,7 @@ fn missing_evidence_gives_no_verdict() {
         let rules = Rules { answers_may_differ, ..settings.clone() };
         let proof = conclude(&rules, &other, ComparisonEnd::Blocks);
         let said = proof.doubts.banner_texts().any(|warning| warning.contains("respond differently"));
-        assert_eq!((proof.verdict, said), (verdict, is_said), "{bytes}: {proof:?}");
+        assert_eq!((proof.verdict, said), (verdict, is_stated), "{bytes}: {proof:?}");
     }
 }
 
@@ -196,7 +196,7 @@ fn disturbed_blocks_are_valid() {
 }
 
 #[test]
-fn the_interval_narrows() {
+fn more_blocks_narrow_the_interval() {
     let settings = COPIES.rules(BLOCKS);
     let points = narrowing(&settings, &COPIES.blocks(3, 40));
     assert_eq!(points.len(), 40);
@@ -227,7 +227,7 @@ fn with_routes(seed: u64, routes: usize, factor: f64, failing: f64) -> Vec<Block
 }
 
 #[test]
-fn the_route_that_differs_is_found() {
+fn the_differing_route_is_found() {
     let settings = on(QUIET).rules(28);
     let (mut found, mut alarms, mut copies) = (0, 0, 0);
     let is_told = |one: &RouteVerdict| matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse);
@@ -247,7 +247,7 @@ fn the_route_that_differs_is_found() {
 }
 
 #[test]
-fn a_route_that_fails_is_worse_though_it_is_as_quick() {
+fn a_failing_route_is_worse_even_if_equally_fast() {
     let settings = on(QUIET).rules(28);
     let told = |blocks: &[Block]| conclude(&settings, blocks, ComparisonEnd::Blocks);
     let proof = told(&with_routes(1, 5, 1.0, 0.2));

@@ -88,9 +88,9 @@ pub enum Kind {
     /// A deep queue whose capacity is multiplied by this factor from 12 s on, after the climb.
     Changes(f64),
     /// A deep queue that stalls now and then.
-    Stalls(Stalling),
+    Stalls(StallPattern),
     /// M/M/1 with a capacity that depends on the past requests or on time.
-    Ages(Aging),
+    Ages(CapacityDrift),
     /// A server that accepts this number of requests in every window of this length, s, and refuses
     /// all other requests.
     Quota(f64, f64),
@@ -98,7 +98,7 @@ pub enum Kind {
 
 /// How the capacity of a server changes over time or requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Aging {
+pub enum CapacityDrift {
     /// After this number of requests, the capacity is this share of the nominal capacity (burst
     /// credit).
     Credit(f64, f64),
@@ -112,33 +112,33 @@ pub enum Aging {
     Leaks(f64),
 }
 
-impl Aging {
+impl CapacityDrift {
     /// Returns the capacity as a multiple of the nominal capacity.
     fn speed(self, served: f64, now_s: f64) -> f64 {
         match self {
-            Aging::Credit(requests, share) => {
+            CapacityDrift::Credit(requests, share) => {
                 if served < requests {
                     1.0
                 } else {
                     share
                 }
             }
-            Aging::Scales(seconds, times) => {
+            CapacityDrift::Scales(seconds, times) => {
                 if now_s < seconds {
                     1.0
                 } else {
                     times
                 }
             }
-            Aging::Warms(requests, from) => 1.0 - (1.0 - from) * (-served / requests).exp(),
-            Aging::Leaks(requests) => 1.0 / (1.0 + served / requests),
+            CapacityDrift::Warms(requests, from) => 1.0 - (1.0 - from) * (-served / requests).exp(),
+            CapacityDrift::Leaks(requests) => 1.0 / (1.0 + served / requests),
         }
     }
 }
 
 /// How a server stalls: for a random time between two bounds, after a time in which it works.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stalling {
+pub struct StallPattern {
     pub from_ms: u64,
     pub to_ms: u64,
     pub gap_ms: u64,
@@ -148,21 +148,21 @@ pub struct Stalling {
 
 /// Generates the stalls of a server.
 #[derive(Debug, Clone)]
-struct Clockwork {
-    stalling: Stalling,
+struct StallGenerator {
+    stalling: StallPattern,
     rng: Rng,
     next_ns: u64,
 }
 
-impl Clockwork {
-    fn new(stalling: Stalling, seed: u64) -> Clockwork {
+impl StallGenerator {
+    fn new(stalling: StallPattern, seed: u64) -> StallGenerator {
         let mut rng = Rng::stream(seed, 5);
         let next_ns = rng.below(stalling.gap_ms * MS);
-        Clockwork { stalling, rng, next_ns }
+        StallGenerator { stalling, rng, next_ns }
     }
 
     fn next(&mut self) -> (u64, u64) {
-        let Stalling { from_ms, to_ms, gap_ms, random } = self.stalling;
+        let StallPattern { from_ms, to_ms, gap_ms, random } = self.stalling;
         let start_ns = self.next_ns;
         let end_ns = start_ns + from_ms * MS + self.rng.below((to_ms - from_ms) * MS + 1);
         let gap = if random { self.rng.exponential() } else { 1.0 };
@@ -174,11 +174,11 @@ impl Clockwork {
 /// Returns the highest utilisation of a deep queue with such stalls at which 99 % of the responses
 /// take at most 500 ms. A long simulation of the waiting work gives the value; 0 if there is no
 /// such utilisation.
-fn stalled_line_share(stalling: Stalling) -> f64 {
+fn stalled_line_share(stalling: StallPattern) -> f64 {
     const STEP_NS: u64 = 2 * MS;
     const HOURS_NS: u64 = 6 * 3600 * SECOND;
     let late = |share: f64| {
-        let mut clockwork = Clockwork::new(stalling, 99);
+        let mut clockwork = StallGenerator::new(stalling, 99);
         let (mut from, mut to) = clockwork.next();
         // The waiting work, the number of requests that would wait too long, and the number of all
         // requests.
@@ -256,7 +256,7 @@ impl Model {
     pub fn stalling(noise: Noise) -> Vec<Model> {
         let model = |name, from_ms, to_ms, gap_ms, random| Model {
             name,
-            kind: Kind::Stalls(Stalling { from_ms, to_ms, gap_ms, random }),
+            kind: Kind::Stalls(StallPattern { from_ms, to_ms, gap_ms, random }),
             capacity: 2_000.0,
             noise,
             client_rps: f64::INFINITY,
@@ -383,7 +383,7 @@ struct Server {
     /// The coming stalls of this trial: (start, end), ns.
     stalls: VecDeque<(u64, u64)>,
     /// The server's own stalls: their generator, and the current or next stall (start, end), ns.
-    own: Option<(Clockwork, (u64, u64))>,
+    own: Option<(StallGenerator, (u64, u64))>,
 }
 
 impl Server {
@@ -400,7 +400,7 @@ impl Server {
             stalls: VecDeque::new(),
             own: match model.kind {
                 Kind::Stalls(stalling) => {
-                    let mut clockwork = Clockwork::new(stalling, seed);
+                    let mut clockwork = StallGenerator::new(stalling, seed);
                     let first = clockwork.next();
                     Some((clockwork, first))
                 }
@@ -648,16 +648,16 @@ const OVERHEAD_NS: u64 = 70 * MS;
 
 /// Runs a whole search in virtual time.
 pub fn search(model: Model, seed: u64, budget_ns: u64, max_rate: Option<f64>) -> Findings {
-    search_as(model, seed, &settings(model, seed, budget_ns, max_rate))
+    search_with_settings(model, seed, &settings(model, seed, budget_ns, max_rate))
 }
 
 /// Runs a whole search with these settings.
-pub fn search_as(model: Model, seed: u64, settings: &Settings) -> Findings {
+pub fn search_with_settings(model: Model, seed: u64, settings: &Settings) -> Findings {
     run_search(model, seed, settings, NO_BURNERS)
 }
 
 /// Runs a whole search while other processes use cores, which reduces the server's capacity.
-pub fn search_beside(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
+pub fn search_with_interference(model: Model, seed: u64, budget_ns: u64, burners: Burners) -> Findings {
     run_search(model, seed, &settings(model, seed, budget_ns, None), burners)
 }
 
@@ -690,7 +690,7 @@ pub struct Recorded {
     pub remarks: Vec<Remark>,
     /// For each step of the study: its time in ns, and the number of loads and remarks at that
     /// time.
-    pub asked_at: Vec<(u64, usize, usize)>,
+    pub step_times: Vec<(u64, usize, usize)>,
     /// Length of the study, ns.
     pub elapsed_ns: u64,
     /// Why the study could not continue; `None` if it could.
@@ -703,11 +703,11 @@ pub fn run_study(asked: &ExperimentSpec, models: &[Model], seed: u64, burners: B
         (0..).zip(models).map(|(arm, model)| Server::new(*model, mix(seed.wrapping_add(arm)))).collect();
     let mut study = Study::new(asked).expect("a question");
     let mut recorded =
-        Recorded { trials: Vec::new(), remarks: Vec::new(), asked_at: Vec::new(), elapsed_ns: 0, broken: None };
+        Recorded { trials: Vec::new(), remarks: Vec::new(), step_times: Vec::new(), elapsed_ns: 0, broken: None };
     loop {
-        let Recorded { trials, remarks, asked_at, elapsed_ns, .. } = &mut recorded;
-        asked_at.push((*elapsed_ns, trials.len(), remarks.len()));
-        assert!(asked_at.len() < 10_000, "no end");
+        let Recorded { trials, remarks, step_times, elapsed_ns, .. } = &mut recorded;
+        step_times.push((*elapsed_ns, trials.len(), remarks.len()));
+        assert!(step_times.len() < 10_000, "no end");
         match study.next(&History { trials, remarks, elapsed_ns: *elapsed_ns }) {
             study::Step::Stop => return recorded,
             study::Step::Break(broken) => return Recorded { broken: Some(broken), ..recorded },

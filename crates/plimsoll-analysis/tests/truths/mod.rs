@@ -21,9 +21,9 @@ const BOUND_S: f64 = 0.5;
 /// 0 if there is none.
 pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
     let late = |rate: f64| match kind {
-        Kind::Queue(Service::Exponential, servers) => mmk_late(rate, capacity, servers),
-        Kind::Queue(Service::Constant, 1) => md1_late(rate, capacity),
-        Kind::Queue(Service::Hyperexponential(cv2), 1) => mh1_late(rate, capacity, cv2),
+        Kind::Queue(Service::Exponential, servers) => late_share_mmk(rate, capacity, servers),
+        Kind::Queue(Service::Constant, 1) => late_share_md1(rate, capacity),
+        Kind::Queue(Service::Hyperexponential(cv2), 1) => late_share_mh1(rate, capacity, cv2),
         other => unreachable!("no formula for {other:?}"),
     };
     let (mut low, mut high) = (0.0, capacity);
@@ -34,7 +34,7 @@ pub fn line_rps(kind: Kind, capacity: f64) -> f64 {
     if low < capacity * 1e-6 { 0.0 } else { low }
 }
 
-fn mmk_late(rate: f64, capacity: f64, servers: usize) -> f64 {
+fn late_share_mmk(rate: f64, capacity: f64, servers: usize) -> f64 {
     let k = servers as f64;
     let mu = capacity / k;
     let a = rate / mu;
@@ -51,7 +51,7 @@ fn mmk_late(rate: f64, capacity: f64, servers: usize) -> f64 {
 
 /// Returns the root of rate (M(theta) - 1) = theta in an interval. `m` is the moment generating
 /// function of the service time.
-fn pole(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
+fn root_of_queue_equation(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f64 {
     let f = |theta: f64| rate * (m(theta) - 1.0) - theta;
     let rises = f(high) > f(low);
     for _ in 0..200 {
@@ -61,27 +61,27 @@ fn pole(rate: f64, m: impl Fn(f64) -> f64, (mut low, mut high): (f64, f64)) -> f
     (low + high) / 2.0
 }
 
-fn md1_late(rate: f64, capacity: f64) -> f64 {
+fn late_share_md1(rate: f64, capacity: f64) -> f64 {
     let s = 1.0 / capacity;
     if BOUND_S <= s {
         return 1.0;
     }
     let rho = rate * s;
     // The interval excludes the root at 0.
-    let theta = pole(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
+    let theta = root_of_queue_equation(rate, |theta| (theta * s).exp(), (2.0 * (1.0 - rho) / s * 0.3, 50.0 * capacity));
     let a = (1.0 - rho) / (rho * (theta * s).exp() - 1.0);
     a * (-theta * (BOUND_S - s)).exp()
 }
 
-fn mh1_late(rate: f64, capacity: f64, cv2: f64) -> f64 {
+fn late_share_mh1(rate: f64, capacity: f64, cv2: f64) -> f64 {
     let p = Service::first_phase(cv2);
     let phases = [(p, 2.0 * p * capacity), (1.0 - p, 2.0 * (1.0 - p) * capacity)];
     let m = |theta: f64| phases.iter().map(|(p, r)| p * r / (r - theta)).sum::<f64>();
     let slope = |theta: f64| phases.iter().map(|(p, r)| p * r / (r - theta).powi(2)).sum::<f64>();
     let rho = rate / capacity;
     let (slow, fast) = (phases[1].1, phases[0].1);
-    let first = pole(rate, m, (slow * 1e-9 + (1.0 - rho) * capacity * 0.05, slow * (1.0 - 1e-12)));
-    let second = pole(rate, m, (slow * (1.0 + 1e-12), fast * (1.0 - 1e-12)));
+    let first = root_of_queue_equation(rate, m, (slow * 1e-9 + (1.0 - rho) * capacity * 0.05, slow * (1.0 - 1e-12)));
+    let second = root_of_queue_equation(rate, m, (slow * (1.0 + 1e-12), fast * (1.0 - 1e-12)));
     let term = |theta: f64| (1.0 - rho) / (rate * slope(theta) - 1.0) * m(theta) * (-theta * BOUND_S).exp();
     term(first) + term(second)
 }
@@ -178,7 +178,7 @@ impl fmt::Display for Coverage {
 
 /// Lines that were computed by hand: M/M/1 is C - ln(100) / 0.5 s.
 #[test]
-fn lines_by_formula() {
+fn load_lines_match_queueing_formulas() {
     let check = |kind: Kind, capacity: f64, expect: f64, within: f64| {
         let line = line_rps(kind, capacity);
         assert!((line - expect).abs() <= within, "{kind:?} {capacity}: {line}, expected {expect}");

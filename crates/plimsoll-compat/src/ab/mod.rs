@@ -14,7 +14,7 @@ use plimsoll_model::{Request, RequestFailure, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::target_url::{Url, host_of};
+use plimsoll_traffic::target_url::{Url, host_header_value};
 use plimsoll_wire::AuthorAnswer;
 use render::{AbReport, BANNER, announcement, gnuplot, heartbeat, percentages, render};
 use std::io::IsTerminal;
@@ -61,7 +61,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         Some(path) => files::read(path.as_ref(), Use::Body)
             .map_err(|why| Failure::usage(format!("-p, -u: the file '{path}' {why}")))?,
     };
-    let request = asked.request(&host_of(&url.origin), &url.path, &body);
+    let request = asked.request(&host_header_value(&url.origin), &url.path, &body);
     let (mut question, terms) = run.parse(&asked.run_arguments())?;
     let route = &mut question.plan.traffic.routes[0];
     // The request is sent as written: braces in it are not templates.
@@ -88,7 +88,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         request,
         is_head: asked.method == "HEAD",
         keeps_rows: asked.gnuplot.is_some(),
-        ends_with_failure: !asked.goes_on,
+        ends_with_failure: !asked.may_continue,
         said: match asked.verbosity {
             _ if asked.json => None,
             0 | 1 => None,
@@ -129,7 +129,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             request_bytes,
         }));
         if std::io::stdout().is_terminal() {
-            // On a terminal, plimsoll's own results follow: ab's output has no place for them.
+            // On a terminal, plimsoll's own results follow. ab's output cannot contain them.
             output::print("\n");
             print_results(false, false);
         }
@@ -142,15 +142,15 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         write(path, percentages(&tally.total))?;
     }
     if let (Some(path), true) = (&asked.gnuplot, tally.answered() > 0) {
-        if tally.rows_left_out > 0 {
-            output::note(&format!("warning: -g: {} requests have no line in '{path}'", tally.rows_left_out));
+        if tally.omitted_rows > 0 {
+            output::note(&format!("warning: -g: {} requests have no line in '{path}'", tally.omitted_rows));
         }
         write(path, gnuplot(&mut tally.rows, heard.wall_us()))?;
     }
     drop(print_results);
     measured.end(&[]);
-    // As in ab, failed responses do not change the exit code. A failed request that ended the load
-    // does, and so does ^C.
+    // As in ab, failed responses do not change the exit code. Only ^C and a failed request that
+    // ended the load change the exit code.
     let whole = heard.failed().is_none() && !plimsoll_sys::signal::interrupted();
     Ok(if whole { exit::DONE } else { exit::CROSSED })
 }

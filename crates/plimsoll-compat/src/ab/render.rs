@@ -20,7 +20,7 @@ pub struct AbReport<'a> {
     pub agreed: Option<&'a TlsParameters>,
     /// Seconds from the first request to the last response.
     pub seconds: f64,
-    /// Size of one request, bytes.
+    /// The size of one request, bytes.
     pub request_bytes: u64,
 }
 
@@ -34,12 +34,12 @@ pub const BANNER: &str = concat!(
     "Other differences: docs/how-to/coming-from.md\n\n"
 );
 
-/// The text that ab prints before the load.
+/// Returns the text that ab prints before the load.
 pub fn announcement(host: &str, has_heartbeat: bool) -> String {
     format!("Benchmarking {host} (be patient){}", if has_heartbeat { "\n" } else { "..." })
 }
 
-/// Number of requests after which ab prints a line of progress; `None` if it prints none.
+/// Returns the number of requests after which ab prints a progress line; `None` if ab prints none.
 pub fn heartbeat(asked: &AbOptions) -> Option<u64> {
     (!asked.is_quiet && asked.requests > 150).then_some((asked.requests / 10).max(100))
 }
@@ -63,9 +63,9 @@ pub fn render(load: &AbReport) -> String {
         true => text += "Document Length:        Variable\n",
         false => _ = writeln!(text, "Document Length:        {} bytes", first.content_bytes),
     }
-    let connect = tally.failed_with(RequestFailure::Connect) + tally.failed_with(RequestFailure::Tls);
-    let cut = tally.failed_with(RequestFailure::ClosedEarly);
-    let length = if asked.lengths_vary { 0 } else { tally.other_lengths } + cut;
+    let connect = tally.failure_count(RequestFailure::Connect) + tally.failure_count(RequestFailure::Tls);
+    let cut = tally.failure_count(RequestFailure::ClosedEarly);
+    let length = if asked.lengths_vary { 0 } else { tally.different_lengths } + cut;
     let received = tally.ended() - tally.answered() - connect - cut;
     let failed = connect + received + length;
     let done = tally.ended();
@@ -117,7 +117,7 @@ pub fn render(load: &AbReport) -> String {
     text
 }
 
-/// The lines about the negotiated TLS parameters.
+/// Formats the lines about the negotiated TLS parameters.
 fn tls(agreed: &TlsParameters, host: &str) -> String {
     let TlsParameters { version, cipher, cipher_bits, key_bits, exchange } = agreed;
     let mut text = format!("SSL/TLS Protocol:       {version},{cipher},{key_bits},{cipher_bits}\n");
@@ -131,7 +131,7 @@ fn tls(agreed: &TlsParameters, host: &str) -> String {
     text
 }
 
-/// The table of connection times, with warnings where mean and median differ much.
+/// Formats the table of connection times, with warnings if mean and median differ much.
 fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     let all: [(&str, &str, &Histogram); 4] = [
         ("Connect:", "the initial connection time", &tally.connect),
@@ -178,8 +178,8 @@ fn times(asked: &AbOptions, tally: &ResponseTally) -> String {
     text + &doubts
 }
 
-/// The file of `-e`: for each percentage of the requests, the time in ms within which they were
-/// answered.
+/// Formats the file of `-e`: for each percentage of the requests, the time in ms within which these
+/// requests were answered.
 pub fn percentages(total: &Histogram) -> String {
     let mut text = "Percentage served,Time in ms\n".to_owned();
     for percent in 0..100 {
@@ -189,8 +189,8 @@ pub fn percentages(total: &Histogram) -> String {
     text
 }
 
-/// The file of `-g` for gnuplot: a line for each request, sorted by response time. `wall_us` is the
-/// Unix time in us at time 0 of the load's clock.
+/// Formats the file of `-g` for gnuplot: a line for each request, sorted by response time.
+/// `wall_us` is the Unix time in us at time 0 of the load's clock.
 pub fn gnuplot(rows: &mut [ResponseRow], wall_us: u64) -> String {
     rows.sort_by_key(|row| row.total_us);
     let mut text = "starttime\tseconds\tctime\tdtime\tttime\twait\n".to_owned();
@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_load_is_printed_line_for_line() {
+    fn a_load_prints_the_exact_report_lines() {
         let mut tally = ResponseTally { head_bytes: 1110, content_bytes: 60, ..ResponseTally::default() };
         for n in 1..=10u64 {
             tally.connect.record(100_000);
@@ -291,7 +291,7 @@ Percentage of the requests served within a certain time (ms)
         );
         let mut other = tally.clone();
         other.statuses.insert(404, 3);
-        other.other_lengths = 3;
+        other.different_lengths = 3;
         other.lost.push((RequestFailure::Reset, 2));
         let posted = AbOptions { body: Some("f".into()), keep_alive: true, shows_deviations: false, ..asked.clone() };
         let text = render(&AbReport { asked: &posted, tally: &other, ..load });
@@ -326,7 +326,7 @@ Document Path:          /
     }
 
     #[test]
-    fn files_are_abs() {
+    fn output_files_match_ab() {
         let mut total = Histogram::new();
         (1..=200).for_each(|n| total.record(n * 1_000_000));
         let text = percentages(&total);

@@ -1,4 +1,4 @@
-//! Parses the command line of ab as ab does: one-letter flags, together (`-kn100`) or apart, up to
+//! Parses the command line of ab as ab does: one-letter flags, joined (`-kn100`) or separate, up to
 //! the URL. Not here: running the load.
 
 use plimsoll_traffic::target_url::{Url, basic};
@@ -17,7 +17,7 @@ pub struct AbOptions {
     pub url: String,
     pub requests: u64,
     pub concurrency: u64,
-    /// Longest duration of the load in seconds; `None` if the number of requests ends it.
+    /// The longest duration of the load in seconds; `None` if the number of requests ends it.
     pub seconds_max: Option<u64>,
     pub timeout_s: u64,
     pub keep_alive: bool,
@@ -27,14 +27,14 @@ pub struct AbOptions {
     /// The file that contains the request body; `None` for requests without a body.
     pub body: Option<String>,
     pub content_type: String,
-    /// Header lines that ab writes before those of `-H`: cookies and authorization.
+    /// The header lines that ab writes before the lines of `-H`: cookies and authorization.
     pub first_lines: Vec<String>,
     /// Header lines of `-H`, as the user wrote them.
     pub lines: Vec<String>,
     /// Whether responses may differ in length without counting as failed (`-l`).
     pub lengths_vary: bool,
     /// Whether the load continues after a request without a response (`-r`).
-    pub goes_on: bool,
+    pub may_continue: bool,
     pub verbosity: u32,
     pub is_quiet: bool,
     pub shows_percentiles: bool,
@@ -48,11 +48,11 @@ pub struct AbOptions {
     /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
     /// Flags that are passed to `run` unchanged.
-    pub as_they_are: Vec<String>,
+    pub passed_flags: Vec<String>,
 }
 
 /// The letters of ab's flags that have a value.
-const VALUED: &str = "nctspuTvCHAgemBEbPXZfxyz";
+const FLAGS_WITH_VALUE: &str = "nctspuTvCHAgemBEbPXZfxyz";
 /// The letters of ab's flags that have no value.
 const SWITCHES: &str = "kiqlrdSVhIw";
 /// The letters of ab's flags that plimsoll refuses, each with the reason.
@@ -68,7 +68,7 @@ const REFUSED: [(char, &str); 10] = [
     ('f', "the server chooses TLS 1.2 or 1.3"),
     ('I', "TLS always sends the server's name"),
 ];
-/// Number of requests that ab sends at most when `-t` limits the load's time.
+/// The largest number of requests that ab sends if `-t` limits the load's duration.
 const TIMED_REQUESTS: u64 = 50_000;
 
 impl Default for AbOptions {
@@ -87,7 +87,7 @@ impl Default for AbOptions {
             first_lines: Vec::new(),
             lines: Vec::new(),
             lengths_vary: false,
-            goes_on: false,
+            may_continue: false,
             verbosity: 0,
             is_quiet: false,
             shows_percentiles: true,
@@ -96,7 +96,7 @@ impl Default for AbOptions {
             gnuplot: None,
             json: false,
             output: None,
-            as_they_are: Vec::new(),
+            passed_flags: Vec::new(),
         }
     }
 }
@@ -118,7 +118,7 @@ pub fn parse(words: &[String]) -> Result<AbCommand, String> {
         };
         let mut letters = letters.chars();
         while let Some(letter) = letters.next() {
-            let value = match (VALUED.contains(letter), SWITCHES.contains(letter), letters.as_str()) {
+            let value = match (FLAGS_WITH_VALUE.contains(letter), SWITCHES.contains(letter), letters.as_str()) {
                 (false, false, _) => return Err(format!("ab: invalid option -{letter}")),
                 (false, true, _) => "",
                 (true, _, "") => words.next().ok_or_else(|| format!("-{letter}: the value is missing"))?,
@@ -170,7 +170,7 @@ impl AbOptions {
         match (name, &value) {
             ("http11", None) => self.is_1_1 = true,
             ("json", None) => self.json = true,
-            ("allow-public", None) => self.as_they_are.push("--allow-public".to_owned()),
+            ("allow-public", None) => self.passed_flags.push("--allow-public".to_owned()),
             ("help", None) => return Err("ab -h lists the flags".to_owned()),
             ("output", _) => {
                 self.output = Some(value.or_else(|| words.next().cloned()).ok_or("--output: the file is missing")?);
@@ -205,7 +205,7 @@ impl AbOptions {
                 if self.body.is_some() {
                     return Err("-p and -u: a request has one body; leave one out".to_owned());
                 }
-                // A method that the user set stays.
+                // A method that the user has set is not replaced.
                 if ["GET", "HEAD"].contains(&self.method.as_str()) {
                     self.set_method(if letter == 'p' { "POST" } else { "PUT" })?;
                 }
@@ -214,19 +214,19 @@ impl AbOptions {
             'T' => self.content_type = value.to_owned(),
             'H' => {
                 if !value.contains(':') {
-                    return Err("-H: write it as 'Name: value'".to_owned());
+                    return Err("-H: write the header as 'Name: value'".to_owned());
                 }
                 self.lines.push(value.to_owned());
             }
             'l' => self.lengths_vary = true,
-            'r' => self.goes_on = true,
+            'r' => self.may_continue = true,
             'q' => self.is_quiet = true,
             'd' => self.shows_percentiles = false,
             'S' => self.shows_deviations = false,
             'e' => self.csv = Some(value.to_owned()),
             'g' => self.gnuplot = Some(value.to_owned()),
-            'B' => self.as_they_are.push(format!("--source-ip={value}")),
-            'E' => self.as_they_are.extend([format!("--cert={value}"), format!("--key={value}")]),
+            'B' => self.passed_flags.push(format!("--source-ip={value}")),
+            'E' => self.passed_flags.extend([format!("--cert={value}"), format!("--key={value}")]),
             _ => return Err(format!("ab: invalid option -{letter}")),
         }
         Ok(())
@@ -283,7 +283,7 @@ impl AbOptions {
         line.extend((!self.keep_alive).then(|| "--no-keepalive".to_owned()));
         line.extend(self.json.then(|| "--json".to_owned()));
         line.extend(self.output.iter().map(|path| format!("--output={path}")));
-        line.extend(self.as_they_are.iter().cloned());
+        line.extend(self.passed_flags.iter().cloned());
         line.push(self.url.clone());
         line
     }
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_people_write_are_understood() {
+    fn common_command_lines_are_parsed() {
         let asked = load("-kc10 -n 1000 -t5 -H X:~y -l http://h/");
         assert_eq!(
             (asked.keep_alive, asked.concurrency, asked.requests, asked.seconds_max),
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_abs() {
+    fn requests_match_ab() {
         for (line, body, expect) in [
             ("http://h/", "", "GET / HTTP/1.0|Host: h:1|User-Agent: ApacheBench/2.3|Accept: */*||"),
             (
@@ -351,7 +351,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_written_is_more_than_one_request() {
+    fn arguments_cannot_inject_a_second_request() {
         let flags =
             ["-n5", "-c", "-t", "-k", "-H", "-HX: y", "-C", "-A", "-p", "-T", "-m", "-i", "-kc2", "--json", "--output"];
         let mut understood_n = 0;
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn argument_errors_are_named() {
         for (line, expect) in [
             ("-n 1", "URL is missing"),
             ("-n x h", "-n: 'x'"),

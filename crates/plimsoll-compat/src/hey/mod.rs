@@ -6,20 +6,20 @@
 mod render;
 mod words;
 
-use crate::go_request::asks_for_gzip;
+use crate::go_request::requests_gzip;
 use crate::output;
 use crate::response_log::{RedirectPolicy, ResponseLog, ResponseLogSpec};
 use crate::run_verb::RunVerb;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Request, traffic::TemplateFlags};
 use plimsoll_sys::files::{self, Use};
-use plimsoll_traffic::target_url::{Url, host_of};
+use plimsoll_traffic::target_url::{Url, host_header_value};
 use render::{csv, summary};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{HeyOptions, parse};
 
-/// Most requests in one chain of redirects, as in Go.
+/// The largest number of requests in one chain of redirects, as in Go.
 const REDIRECTED_MAX: u64 = 10;
 
 const USAGE: &str = "Usage: hey [options...] <url>
@@ -58,7 +58,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             .map_err(|why| Failure::usage(format!("-D: the file '{path}' {why}")))?,
     };
     let (mut question, terms) = run.parse(&asked.as_run())?;
-    let first = asked.first(&host_of(&url.origin), &url.path);
+    let first = asked.first(&host_header_value(&url.origin), &url.path);
     // Over HTTP/2, the plan's own request is sent.
     let request = match asked.is_2 {
         false => asked.request(&first, &body),
@@ -69,7 +69,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         RedirectPolicy {
             first,
             origin: url.origin.clone(),
-            asked_max: REDIRECTED_MAX,
+            chain_requests_max: REDIRECTED_MAX,
             has_body: !body.is_empty(),
             write: Box::new(move |hop| asked.request(hop, &body)),
         }
@@ -79,7 +79,7 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     if let (true, Some(host)) = (asked.is_2, &asked.host) {
         headers.push(("Host".to_owned(), host.clone()));
     }
-    if asked.is_2 && asked.compresses && asks_for_gzip(&asked.method, &asked.headers) {
+    if asked.is_2 && asked.compresses && requests_gzip(&asked.method, &asked.headers) {
         headers.push(("Accept-Encoding".to_owned(), "gzip".to_owned()));
     }
     // The request is sent as written: braces in it are not templates.
@@ -104,24 +104,24 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     } else if asked.is_csv {
         let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
         output::print(&csv(&tally.rows, began_us));
-        if tally.rows_left_out > 0 {
-            output::note(&format!("warning: -o csv: {} responses have no line", tally.rows_left_out));
+        if tally.omitted_rows > 0 {
+            output::note(&format!("warning: -o csv: {} responses have no line", tally.omitted_rows));
         }
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);
         // The text contains hey's tabs, so it is printed unchanged.
-        output::print_as_it_is(&summary(asked, &host, &tally, to_ns - from_ns));
+        output::print_unescaped(&summary(asked, &host, &tally, to_ns - from_ns));
         if std::io::stdout().is_terminal() {
-            // On a terminal, plimsoll's own results follow: hey's output has no place for them.
+            // On a terminal, plimsoll's own results follow. hey's output cannot contain them.
             print_results(false, false);
         }
     }
-    // Not followed are redirects over HTTP/2, and redirects to another server.
+    // Redirects over HTTP/2 and redirects to another server are not followed.
     let redirects: u64 = match asked.is_2 && asked.follows {
         true => tally.statuses.range(301..=308).map(|(_, count)| count).sum(),
         false => tally.led_away,
     };
-    let warning = format!("warning: {redirects} responses were redirects, which plimsoll does not follow");
+    let warning = format!("warning: {redirects} responses were redirects, and plimsoll does not follow redirects");
     drop(print_results);
     measured.end(if redirects > 0 { std::slice::from_ref(&warning) } else { &[] });
     // As in hey, the exit code is 0 even if requests failed or ^C ended the load.

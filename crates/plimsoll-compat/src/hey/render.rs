@@ -7,9 +7,9 @@ use plimsoll_model::steering::lines;
 use plimsoll_model::{Histogram, RequestFailure};
 use std::fmt::Write;
 
-/// Number of histogram steps between the fastest and the slowest response.
+/// The number of histogram steps between the fastest and the slowest response.
 const STEPS: u32 = 10;
-/// Length of the longest bar, in characters.
+/// The length of the longest histogram bar, in characters.
 const BAR_CELLS: u64 = 40;
 
 fn seconds(ns: f64) -> String {
@@ -60,15 +60,16 @@ pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: 
         let _ = writeln!(text, "  [{status}]\t{count} responses");
     }
     text += "\n";
-    if tally.lost.is_empty() && tally.led_on.0 == 0 {
+    if tally.lost.is_empty() && tally.redirects_beyond_limit.0 == 0 {
         text += "\n";
     } else {
         text += "Error distribution:\n";
         for (failure, count) in &tally.lost {
             let _ = writeln!(text, "  [{count}]\t{}", lines(&error(asked, host, *failure)));
         }
-        if tally.led_on.0 > 0 {
-            let _ = writeln!(text, "  [{}]\t{}", tally.led_on.0, lines(&tally.led_on.1));
+        if tally.redirects_beyond_limit.0 > 0 {
+            let _ =
+                writeln!(text, "  [{}]\t{}", tally.redirects_beyond_limit.0, lines(&tally.redirects_beyond_limit.1));
         }
     }
     text + "\n"
@@ -147,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn a_load_is_printed_line_for_line() {
+    fn a_load_prints_the_exact_report_lines() {
         let mut tally = ResponseTally { content_bytes: 600, ..ResponseTally::default() };
         for n in 1..=100u64 {
             tally.total.record(n * 1_000_000);
@@ -190,7 +191,7 @@ Response time histogram:
     }
 
     #[test]
-    fn lines_are_heys() {
+    fn csv_lines_match_hey() {
         let row = ResponseRow { intended_us: 2_500_000, connect_us: 600, wait_us: 1400, total_us: 2300, status: 404 };
         assert_eq!(
             csv(&[row], 2_000_000),

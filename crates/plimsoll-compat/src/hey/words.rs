@@ -1,7 +1,7 @@
 //! Parses the command line of hey: Go-style flags, then the URL. Not here: running the load.
 
 use crate::go_flags::{go_duration_ns, go_flags};
-use crate::go_redirect::GoHop;
+use crate::go_redirect::RedirectHop;
 use crate::go_request::{GoRequest, canonical};
 use plimsoll_traffic::target_url::{Url, basic};
 
@@ -11,12 +11,12 @@ pub struct HeyOptions {
     pub url: String,
     pub requests: u64,
     pub workers: u64,
-    /// Requests per second of each worker; `None`: no limit.
+    /// The rate limit of each worker in requests per second; `None` means no limit.
     pub worker_rps: Option<f64>,
-    /// Duration after which the load ends, whatever the number of requests; `None`: `requests` ends
-    /// it.
+    /// The duration in ns after which the load ends, whatever the number of requests. With `None`,
+    /// the load ends after `requests` requests.
     pub duration_ns: Option<u64>,
-    /// Timeout of a request in seconds; 0: no timeout.
+    /// The timeout of a request in seconds; 0 means no timeout.
     pub timeout_s: u64,
     /// Whether to print a CSV line for each response instead of a summary.
     pub is_csv: bool,
@@ -38,15 +38,15 @@ pub struct HeyOptions {
     /// plimsoll's own flag: the path of the run file.
     pub output: Option<String>,
     /// Flags that are passed to `run` unchanged.
-    pub as_they_are: Vec<String>,
+    pub passed_flags: Vec<String>,
 }
 
 /// Flags that have a value only after an equals sign.
 const SWITCHES: [&str; 6] =
     ["h2", "disable-compression", "disable-keepalive", "disable-redirects", "allow-public", "json"];
 const AGENT: &str = "hey/0.0.1";
-/// Timeout in seconds that stands for hey's timeout 0 (none): an hour, the longest that `run`
-/// accepts.
+/// The timeout in seconds that replaces hey's timeout 0 (no timeout): one hour, the longest timeout
+/// that `run` accepts.
 const TIMEOUT_S_MAX: u64 = 3600;
 
 /// Parses the arguments after `hey`; `None` if the user asks for help.
@@ -70,7 +70,7 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
         follows: true,
         json: false,
         output: None,
-        as_they_are: Vec::new(),
+        passed_flags: Vec::new(),
     };
     let mut said = HeadOptions { content_type: "text/html".to_owned(), ..HeadOptions::default() };
     let rest = go_flags("hey", &SWITCHES, words, &mut |flag, value| {
@@ -105,14 +105,15 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             "H" => {
                 let field =
                     value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
-                said.fields.push(field.filter(|(name, _)| !name.is_empty()).ok_or("-H: write it as 'Name: value'")?);
+                said.fields
+                    .push(field.filter(|(name, _)| !name.is_empty()).ok_or("-H: write the header as 'Name: value'")?);
             }
             "A" => said.accept = value.to_owned(),
             "T" => said.content_type = value.to_owned(),
             "U" => said.agent = value.to_owned(),
             "a" => {
                 if !value.contains(':') {
-                    return Err("-a: write it as name:password".to_owned());
+                    return Err("-a: write the user as name:password".to_owned());
                 }
                 said.authorization = Some(basic(value));
             }
@@ -123,9 +124,9 @@ pub fn parse(words: &[String]) -> Result<Option<HeyOptions>, String> {
             "disable-compression" => asked.compresses = !truth()?,
             "disable-keepalive" => asked.keep_alive = !truth()?,
             "disable-redirects" => asked.follows = !truth()?,
-            "cpus" => asked.as_they_are.push(format!("--threads={}", number()?.max(1))),
+            "cpus" => asked.passed_flags.push(format!("--threads={}", number()?.max(1))),
             "x" => return Err("-x is not supported: plimsoll does not use proxies".to_owned()),
-            "allow-public" => asked.as_they_are.extend(truth()?.then(|| "--allow-public".to_owned())),
+            "allow-public" => asked.passed_flags.extend(truth()?.then(|| "--allow-public".to_owned())),
             "json" => asked.json = truth()?,
             "output" => asked.output = Some(value.to_owned()),
             _ => return Ok(false),
@@ -202,12 +203,12 @@ impl HeadOptions {
 
 impl HeyOptions {
     /// Returns the first request, to this host and path, before any redirect.
-    pub fn first(&self, host: &str, path: &str) -> GoHop {
-        GoHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
+    pub fn first(&self, host: &str, path: &str) -> RedirectHop {
+        RedirectHop::first(&self.method, &self.url, path, self.host.as_deref().unwrap_or(host))
     }
 
     /// Encodes a request of a redirect chain as Go does over HTTP/1.1, with this body.
-    pub fn request(&self, hop: &GoHop, body: &[u8]) -> Vec<u8> {
+    pub fn request(&self, hop: &RedirectHop, body: &[u8]) -> Vec<u8> {
         let request = GoRequest {
             method: &hop.method,
             path: &hop.path,
@@ -241,7 +242,7 @@ impl HeyOptions {
         line.extend((!self.keep_alive).then(|| "--no-keepalive".to_owned()));
         line.extend(self.json.then(|| "--json".to_owned()));
         line.extend(self.output.iter().map(|path| format!("--output={path}")));
-        line.extend(self.as_they_are.iter().cloned());
+        line.extend(self.passed_flags.iter().cloned());
         line.push(self.url.clone());
         line
     }
@@ -260,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_people_write_are_understood() {
+    fn common_command_lines_are_parsed() {
         for (line, expect) in [
             ("http://h/", "--quiet --no-preflight --http=1.1 --requests=200 --concurrency=50 --timeout=20s http://h/"),
             (
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_are_heys() {
+    fn requests_match_hey() {
         for (line, body, expect) in [
             (
                 "http://h/",
@@ -304,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_written_is_more_than_one_request() {
+    fn arguments_cannot_inject_a_second_request() {
         let flags = [
             "-n=5", "-c=2", "-c", "-z", "-q", "-H", "-H=X: y", "-A", "-a", "-d", "-T", "-U", "-host", "-m", "-h2",
             "-json",
@@ -322,14 +323,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn argument_errors_are_named() {
         for (line, expect) in [
             ("-n 1", "URL is missing"),
             ("-n x h", "-n: 'x'"),
             ("-n 0 h", "too few"),
             ("-n 1 -c 2 h", "-n: fewer requests than workers"),
             ("h -n 5", "'-n' follows the URL"),
-            ("-Q 5 h", "-Q is not known"),
+            ("-Q 5 h", "unknown flag -Q"),
             ("-x http://p h", "-x is not supported"),
             ("-o json h", "-o: 'json'"),
             ("-q fast h", "-q: 'fast'"),

@@ -1,14 +1,14 @@
 //! The command `plimsoll vegeta attack`: sends requests to its targets in turn at a rate, and
-//! writes a result for each. The targets are an author of requests (`plimsoll_wire::Author`) in a
-//! load of plimsoll. The latency of a result counts from the request's intended start, even if it
-//! was sent later.
+//! writes a result for each request. In plimsoll's load, the targets are an author of requests
+//! (`plimsoll_wire::Author`). The latency of a result counts from the request's intended start,
+//! even if the request was sent later.
 //!
 //! Not here: vegeta's flags (`words`), the formats of targets and results
 //! (`plimsoll_traffic::vegeta`).
 
 use super::place::{open_output, refuse_bytes_on_terminal, write_failure};
 use super::words::AttackOptions;
-use crate::go_redirect::{GoHop, GoStep};
+use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::go_request::{GoRequest, canonical};
 use crate::output;
 use crate::run_verb::RunVerb;
@@ -16,9 +16,11 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{Budget, LoadShape, Origin, RequestFailure, Stop};
 use plimsoll_sys::files::{self, Use};
 use plimsoll_sys::system_text;
-use plimsoll_traffic::target_url::{Url, host_of};
+use plimsoll_traffic::target_url::{Url, host_header_value};
 use plimsoll_traffic::vegeta::{TargetBody, TargetReader, VegetaResult, VegetaTarget, VegetaWriter};
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
+use plimsoll_wire::{
+    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{BufRead, BufReader, BufWriter, Read, Write};
@@ -27,22 +29,22 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// Most results that wait to be written. More block the load's workers.
+/// The largest number of results that wait to be written. More results block the load's workers.
 const WAITING_MAX: usize = 100_000;
 
-/// Most memory of all targets that are read before the attack, bytes (512 MiB).
-const KNOWN_BYTES_MAX: usize = 512 << 20;
-/// Memory that a target takes in addition to its URL and body, bytes.
+/// The largest memory for the targets that are read before the attack, bytes (512 MiB).
+const TARGETS_MEMORY_BYTES_MAX: usize = 512 << 20;
+/// The memory that a target needs in addition to its URL and body, bytes.
 const TARGET_BYTES: usize = 1_024;
 
-/// Error text of a request without a response in time.
+/// The error text of a request that got no response before its timeout.
 const LATE: &str = "no response within the timeout";
 
 /// A target with resolved origin and body, ready to be sent.
 #[derive(Debug)]
 struct ReadyTarget {
     target: VegetaTarget,
-    first: GoHop,
+    first: RedirectHop,
     origin: Origin,
     body: Vec<u8>,
 }
@@ -50,7 +52,7 @@ struct ReadyTarget {
 impl ReadyTarget {
     /// Encodes the request for one step of its redirect chain. `seq` is the request's number,
     /// `name` the name of the attack.
-    fn bytes(&self, hop: &GoHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
+    fn bytes(&self, hop: &RedirectHop, seq: u64, name: &str, keep_alive: bool) -> Vec<u8> {
         let mut headers = self.target.headers.clone();
         if !name.is_empty() {
             headers.push(("X-Vegeta-Attack".to_owned(), name.to_owned()));
@@ -73,9 +75,9 @@ impl ReadyTarget {
 struct Targets {
     reader: TargetReader<Box<dyn BufRead + Send>>,
     place: String,
-    /// All targets, used in turn. With `lazy`, only those read before the attack.
+    /// All targets, used in turn. With `lazy`, only the targets that were read before the attack.
     known: Vec<Arc<ReadyTarget>>,
-    /// Whether targets are read as they are needed, and the attack ends with the file.
+    /// Whether targets are read during the attack, which then ends with the file.
     lazy: bool,
     host: String,
     asked: AttackOptions,
@@ -117,7 +119,10 @@ impl Targets {
         if self.host.is_empty() {
             self.host = host;
         } else if self.host != host {
-            return Err(format!("{place}: '{host}' is not '{}': an attack has one server", self.host));
+            return Err(format!(
+                "{place}: '{host}' is not '{}': all targets of an attack must have the same server",
+                self.host
+            ));
         }
         let read = |path: &str| files::read(path.as_ref(), Use::Body).map_err(|why| format!("{place}: '{path}' {why}"));
         let body = match (&target.body, &self.asked.body) {
@@ -133,10 +138,10 @@ impl Targets {
         let written = target.url.split("://").nth(1).unwrap_or_default().split(['/', '?', '#']).next();
         let written = written.unwrap_or_default().rsplit('@').next().unwrap_or_default();
         // A host name with other than ASCII characters is sent as it is looked up (punycode).
-        let in_ascii = host_of(&url.origin);
+        let in_ascii = host_header_value(&url.origin);
         let written = if written.is_ascii() { written } else { in_ascii.as_str() };
         let host = given.map_or(written, |(_, value)| value.as_str()).to_owned();
-        let first = GoHop::first(&target.method, &target.url, &url.path, &host);
+        let first = RedirectHop::first(&target.method, &target.url, &url.path, &host);
         Ok(Some(Arc::new(ReadyTarget { target, first, origin: url.origin, body })))
     }
 }
@@ -151,7 +156,7 @@ struct Attacker {
 /// A request in flight, with its current step in the redirect chain if it was redirected.
 struct OpenTarget {
     ready: Arc<ReadyTarget>,
-    hop: Option<GoHop>,
+    hop: Option<RedirectHop>,
 }
 
 impl std::fmt::Debug for Attacker {
@@ -161,22 +166,22 @@ impl std::fmt::Debug for Attacker {
 }
 
 impl Attacker {
-    fn fail(&self, why: String) -> Halt {
+    fn fail(&self, why: String) -> AuthorStopReason {
         locked(&self.shared.failure).get_or_insert(why);
-        Halt::Failed
+        AuthorStopReason::Failed
     }
 
-    fn tell(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), Halt> {
+    fn tell(&self, mut result: VegetaResult, times: AnswerTimes, mark: u64) -> Result<(), AuthorStopReason> {
         result.seq = mark;
         result.sent_ns = self.shared.wall_ns + times.intended_ns;
         result.latency_ns = times.done_ns.saturating_sub(times.intended_ns);
         result.attack.clone_from(&locked(&self.shared.targets).asked.name);
-        self.shared.sink.send(result).map_err(|_| Halt::Asked)
+        self.shared.sink.send(result).map_err(|_| AuthorStopReason::Asked)
     }
 
-    /// Returns the limit of redirects and what follows the response; `None` if redirects are not
-    /// followed.
-    fn step(&self, answer: &AuthorAnswer) -> Option<(u64, GoStep)> {
+    /// Returns the limit of redirects and the next step after the response; `None` if redirects are
+    /// not followed.
+    fn step(&self, answer: &AuthorAnswer) -> Option<(u64, RedirectStep)> {
         let redirects_max = locked(&self.shared.targets).asked.redirects_max?;
         let OpenTarget { ready, hop } = self.open.get(&answer.mark)?;
         let here = hop.as_ref().unwrap_or(&ready.first);
@@ -212,13 +217,13 @@ impl Author for Attacker {
         1
     }
 
-    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+    fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
         let mut targets = locked(&self.shared.targets);
         let seq = self.shared.seq.fetch_add(1, Ordering::Relaxed);
         let found = targets.target(seq);
         let (name, keep_alive) = (targets.asked.name.clone(), targets.asked.keep_alive);
         drop(targets);
-        let ready = found.map_err(|why| self.fail(why))?.ok_or(Halt::Asked)?;
+        let ready = found.map_err(|why| self.fail(why))?.ok_or(AuthorStopReason::Asked)?;
         batch.bytes = ready.bytes(&ready.first, seq, &name, keep_alive);
         batch.heads_only.push(ready.target.method == "HEAD");
         batch.mark = seq;
@@ -226,12 +231,12 @@ impl Author for Attacker {
         Ok(())
     }
 
-    fn delay_ns(&mut self) -> Result<u64, Halt> {
+    fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
         Ok(0)
     }
 
     fn redirect(&mut self, answer: &AuthorAnswer, batch: &mut Batch) -> bool {
-        let Some((redirects_max, GoStep::Asks(next))) = self.step(answer) else { return false };
+        let Some((redirects_max, RedirectStep::Asks(next))) = self.step(answer) else { return false };
         let Some(open) = self.open.get_mut(&answer.mark).filter(|_| next.count <= redirects_max) else { return false };
         let targets = locked(&self.shared.targets);
         batch.bytes = open.ready.bytes(&next, answer.mark, &targets.asked.name, targets.asked.keep_alive);
@@ -241,22 +246,22 @@ impl Author for Attacker {
         true
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         let unfinished = match self.step(answer) {
-            Some((redirects_max, GoStep::Asks(next))) => {
+            Some((redirects_max, RedirectStep::Asks(next))) => {
                 let open = self.open.get(&answer.mark).filter(|_| next.count > redirects_max);
                 let here = open.map(|open| open.hop.as_ref().unwrap_or(&open.ready.first));
                 Some(here.map(|here| here.refusal(answer, redirects_max)))
             }
-            Some((_, GoStep::Elsewhere)) => {
+            Some((_, RedirectStep::Elsewhere)) => {
                 self.shared.redirects.fetch_add(1, Ordering::Relaxed);
                 None
             }
-            Some((_, GoStep::Ends)) | None => None,
+            Some((_, RedirectStep::Ends)) | None => None,
         };
         let begun = self.begun(answer.mark);
         if let Some(refusal) = unfinished {
-            // Without an error of the redirect itself, no time was left for the next request.
+            // If the redirect itself is valid, there was no time left for the next request.
             let error = refusal.unwrap_or_else(|| format!("{} \"{}\": {LATE}", begun.method, begun.url));
             return self.tell(VegetaResult { error, bytes_out: 0, ..begun }, answer.times, answer.mark);
         }
@@ -281,7 +286,7 @@ impl Author for Attacker {
         self.tell(result, answer.times, answer.mark)
     }
 
-    fn miss(&mut self, lost: &LostAnswer) {
+    fn miss(&mut self, lost: &LostResponse) {
         let begun = self.begun(lost.mark);
         let what = match lost.failure {
             RequestFailure::Timeout => LATE,
@@ -310,7 +315,7 @@ impl AuthorFactory for Attack {
         Ok((0..workers.max(1)).map(attacker).collect())
     }
 
-    fn goes_on(&self) -> ControlFlow<Stop> {
+    fn may_continue(&self) -> ControlFlow<Stop> {
         match &*locked(&self.0.failure) {
             Some(why) => ControlFlow::Break(Stop::Died(why.clone())),
             None => ControlFlow::Continue(()),
@@ -328,9 +333,9 @@ struct ThreadReader {
     at: usize,
 }
 
-/// Most bytes that the thread reads from the file at once.
+/// The largest number of bytes that the thread reads from the file at once.
 const CHUNK_BYTES: usize = 64 << 10;
-/// Number of chunks that the thread reads ahead.
+/// The number of chunks that the thread reads ahead.
 const CHUNKS_AHEAD: usize = 4;
 
 impl ThreadReader {
@@ -354,7 +359,7 @@ impl ThreadReader {
         };
         let started = std::thread::Builder::new().name("targets".into()).spawn(read);
         started.map_err(|error| {
-            Failure::start(format!("-targets: no thread could be started to read them: {}", system_text(&error)))
+            Failure::start(format!("-targets: no thread could be started to read the targets: {}", system_text(&error)))
         })?;
         Ok(ThreadReader { chunks, current: Vec::new(), at: 0 })
     }
@@ -398,7 +403,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         host: String::new(),
         asked: asked.clone(),
     };
-    let mut room = Budget::new(KNOWN_BYTES_MAX);
+    let mut room = Budget::new(TARGETS_MEMORY_BYTES_MAX);
     while let Some(target) = targets.read().map_err(Failure::usage)? {
         let bytes = target.body.len() + target.target.url.len() + TARGET_BYTES;
         let is_beyond = room.take(bytes).is_err();
@@ -409,12 +414,15 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
         if is_beyond {
             let count = targets.known.len();
             return Err(Failure::usage(format!(
-                "-targets: the first {count} take more than {} MiB with their bodies: give fewer, or add -lazy",
-                KNOWN_BYTES_MAX >> 20
+                "-targets: the first {count} take more than {} MiB with their bodies: give fewer targets, or add \
+                 -lazy",
+                TARGETS_MEMORY_BYTES_MAX >> 20
             )));
         }
     }
-    let Some(first) = targets.known.first() else { return Err(Failure::usage("-targets: there is no target")) };
+    let Some(first) = targets.known.first() else {
+        return Err(Failure::usage("-targets: the list of targets is empty"));
+    };
     plimsoll_sys::signal::catch_interrupts();
     let line = asked.as_run(&first.target.url);
     let (out, name) = open_output(asked.output.as_deref())?;
@@ -441,7 +449,7 @@ pub fn carry_out(asked: AttackOptions, run: &dyn RunVerb) -> Result<u8, Failure>
     writing.join().map_err(|_| Failure::start("the results could not be written"))??;
     if redirects > 0 {
         output::note(&format!(
-            "warning: {redirects} responses redirect to another server, and plimsoll does not follow them"
+            "warning: {redirects} responses redirect to another server, and plimsoll does not follow these redirects"
         ));
     }
     if limited {

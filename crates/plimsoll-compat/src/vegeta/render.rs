@@ -6,7 +6,7 @@
 use plimsoll_traffic::vegeta::VegetaFigures;
 use std::fmt::Write;
 
-/// The shares of requests (0 to 1) for which an HdrHistogram plot has a point.
+/// The shares of requests (0 to 1) at which an HdrHistogram plot has points.
 const SHARES: &[f64] = &[
     0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.775, 0.8, 0.825, 0.85, 0.875, 0.8875, 0.9, 0.9125,
     0.925, 0.9375, 0.94375, 0.95, 0.95625, 0.9625, 0.96875, 0.971875, 0.975, 0.978125, 0.98125, 0.984375, 0.985938,
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_are_vegetas_to_the_letter() {
+    fn reports_match_vegeta_exactly() {
         assert_eq!(text(&mut figures(&[])), fixture!("report.txt"));
         assert_eq!(json(&mut figures(&[])).trim_end(), fixture!("report.json").trim_end());
         assert_eq!(histogram(&figures(&[0, 100_000, 200_000, 500_000, 1_000_000])), fixture!("report-hist.txt"));
@@ -210,9 +210,10 @@ mod tests {
         );
     }
 
-    /// Alignment once took minutes, when each row measured all columns again.
+    /// Checks that very many rows are aligned in one pass. Alignment once took minutes, because
+    /// each row measured all columns again.
     #[test]
-    fn very_many_rows_are_aligned_in_one_pass() {
+    fn many_rows_are_aligned_in_one_pass() {
         let row: &[&str] = &["a", "b", "c"];
         let began = std::time::Instant::now();
         assert_eq!(aligned(&vec![row; 60_000]).len(), 60_000 * "a  b  c\n".len());
@@ -220,14 +221,14 @@ mod tests {
     }
 
     #[test]
-    fn no_result_has_a_report() {
+    fn a_report_of_zero_results_is_valid() {
         let none = &mut VegetaFigures::new(&[0]);
         assert!(text(none).contains("0, 0.00, 0.00\n") && json(none).contains("\"requests\":0,"));
         assert!(histogram(none).contains("+Inf]") && plot(none).lines().count() == 95);
     }
 
     #[test]
-    fn times_are_written_as_go_writes_them() {
+    fn durations_are_formatted_as_in_go() {
         for (ns, expect) in [
             (0, "0s"),
             (999, "999ns"),

@@ -21,33 +21,33 @@ pub enum VegetaCommand {
 /// The options of an attack: requests to targets in turn at a rate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttackOptions {
-    /// Name of the attack, sent as X-Vegeta-Attack unless it is empty.
+    /// The name of the attack, sent in the header field X-Vegeta-Attack unless it is empty.
     pub name: String,
-    /// Requests per second; 0: as many as `workers_max` workers can send.
+    /// The rate in requests per second; 0 means as many requests as `workers_max` workers can send.
     pub rate_rps: f64,
     pub workers_max: Option<u64>,
-    /// Duration in ns; 0: until the user interrupts or the targets end.
+    /// The duration in ns; with 0 the attack lasts until the user interrupts or the targets end.
     pub duration_ns: u64,
     pub timeout_ns: u64,
-    /// The file with the body of targets that have none.
+    /// The file with the request body for targets that have no body of their own.
     pub body: Option<String>,
     /// Header fields that are sent to all targets.
     pub headers: Vec<(String, String)>,
-    /// Most bytes that are kept of a response's body.
+    /// The largest number of bytes that are kept of a response body.
     pub body_max: usize,
     pub keep_alive: bool,
-    /// Most redirects that are followed. `None`: none are followed, and a redirect counts as
-    /// success.
+    /// The largest number of redirects that are followed. With `None`, no redirect is followed, and
+    /// a redirect counts as success.
     pub redirects_max: Option<u64>,
-    /// The file of targets; `None`: standard input.
+    /// The file of targets; `None` means standard input.
     pub targets: Option<String>,
     pub format: TargetFormat,
-    /// Whether targets are read as they are needed, and the attack ends with the file.
+    /// Whether targets are read during the attack, which then ends with the file.
     pub lazy: bool,
     pub output: Option<String>,
     pub encoding: VegetaEncoding,
     /// Flags that are passed to `run` unchanged.
-    pub as_they_are: Vec<String>,
+    pub passed_flags: Vec<String>,
 }
 
 impl AttackOptions {
@@ -67,7 +67,7 @@ impl AttackOptions {
         // Without TLS, flags about TLS have no effect and are dropped.
         let is_of_tls = |flag: &&String| TLS_FLAGS.iter().any(|name| flag.split('=').next() == Some(*name));
         let is_plain = !url.starts_with("https://");
-        line.extend(self.as_they_are.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
+        line.extend(self.passed_flags.iter().filter(|flag| !(is_plain && is_of_tls(flag))).cloned());
         line.push(url.to_owned());
         line
     }
@@ -80,7 +80,7 @@ pub struct ReportOptions {
     /// Lower bounds of the histogram's buckets, ns.
     pub buckets_ns: Vec<u64>,
     pub output: Option<String>,
-    /// Files with results; empty: standard input.
+    /// Files with results. If the list is empty, results come from standard input.
     pub files: Vec<String>,
 }
 
@@ -99,10 +99,10 @@ pub enum ReportShape {
 pub struct PlotOptions {
     /// The title above the plot.
     pub title: String,
-    /// Most points of a line in the plot.
+    /// The largest number of points in one line of the plot.
     pub points_max: usize,
     pub output: Option<String>,
-    /// Files with results; empty: standard input.
+    /// Files with results. If the list is empty, results come from standard input.
     pub files: Vec<String>,
 }
 
@@ -114,7 +114,7 @@ const TLS_FLAGS: [&str; 5] = ["--insecure", "--cert", "--key", "--cacert", "--no
 pub struct EncodeOptions {
     pub encoding: VegetaEncoding,
     pub output: Option<String>,
-    /// Files with results; empty: standard input.
+    /// Files with results. If the list is empty, results come from standard input.
     pub files: Vec<String>,
 }
 
@@ -139,7 +139,7 @@ fn parse_global_flags(words: &[String]) -> Result<Option<Vec<String>>, String> {
     let rest = go_flags("vegeta", &["version"], words, &mut |flag, value| {
         match flag {
             "version" => version = value == "true",
-            // The number of cores is checked and ignored: an attack takes as many as it needs.
+            // The number of cores is checked but not used. An attack uses the cores it needs.
             "cpus" => _ = value.parse::<u32>().map_err(|_| format!("-cpus: '{value}' is no number"))?,
             "profile" if value.is_empty() => {}
             "profile" => return Err("-profile is not supported: use perf record".into()),
@@ -167,7 +167,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
         lazy: false,
         output: None,
         encoding: VegetaEncoding::Json,
-        as_they_are: Vec::new(),
+        passed_flags: Vec::new(),
     };
     let mut encoding_said = None;
     let rest = flags("attack", words, &mut |flag, value| {
@@ -183,7 +183,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
             "name" => asked.name = value.to_owned(),
             "rate" => asked.rate_rps = rate_rps(value)?,
             "max-workers" => asked.workers_max = Some(number()?).filter(|workers| *workers < 1 << 32),
-            // The values of both flags are checked and ignored: arrivals do not wait for a worker.
+            // Both values are checked but not used, because arrivals never wait for a worker.
             "workers" | "connections" => {
                 number()?;
             }
@@ -194,7 +194,7 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
                 let field =
                     value.split_once(':').map(|(name, value)| (name.trim().to_owned(), value.trim().to_owned()));
                 let field = field.filter(|(name, value)| is_field(name, value));
-                let (name, value) = field.ok_or("-header: write it as 'Name: value'")?;
+                let (name, value) = field.ok_or("-header: write the header as 'Name: value'")?;
                 asked.headers.push((canonical(&name), value));
             }
             "max-body" => asked.body_max = if value == "-1" { usize::MAX } else { number()? as usize },
@@ -219,23 +219,23 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
             }
             "session-tickets" => {
                 if !truth()? {
-                    asked.as_they_are.push("--no-resumption".to_owned());
+                    asked.passed_flags.push("--no-resumption".to_owned());
                 }
             }
             "insecure" | "allow-public" => {
                 if truth()? {
-                    asked.as_they_are.push(format!("--{flag}"));
+                    asked.passed_flags.push(format!("--{flag}"));
                 }
             }
             "max-connections" => match number()? {
                 0 => {}
-                connections => asked.as_they_are.push(format!("--max-connections={connections}")),
+                connections => asked.passed_flags.push(format!("--max-connections={connections}")),
             },
-            "cert" | "key" => asked.as_they_are.push(format!("--{flag}={value}")),
-            "root-certs" => asked.as_they_are.push(format!("--cacert={value}")),
+            "cert" | "key" => asked.passed_flags.push(format!("--{flag}={value}")),
+            "root-certs" => asked.passed_flags.push(format!("--cacert={value}")),
             "laddr" if value == "0.0.0.0" => {}
-            "laddr" => asked.as_they_are.push(format!("--source-ip={value}")),
-            "unix-socket" => asked.as_they_are.push(format!("--unix={value}")),
+            "laddr" => asked.passed_flags.push(format!("--source-ip={value}")),
+            "unix-socket" => asked.passed_flags.push(format!("--unix={value}")),
             _ => return Ok(false),
         }
         Ok(true)
@@ -248,15 +248,16 @@ fn attack(words: &[String]) -> Result<VegetaCommand, String> {
         return Err("-rate 0: set the concurrency with -max-workers".into());
     }
     if !asked.keep_alive {
-        asked.as_they_are.push("--no-keepalive".to_owned());
+        asked.passed_flags.push("--no-keepalive".to_owned());
     }
-    asked.encoding = encoding_said.unwrap_or_else(|| asked.output.as_deref().map_or(VegetaEncoding::Json, encoding_of));
+    asked.encoding =
+        encoding_said.unwrap_or_else(|| asked.output.as_deref().map_or(VegetaEncoding::Json, encoding_of_suffix));
     Ok(VegetaCommand::Attack(Box::new(asked)))
 }
 
-/// Parses a rate such as `50`, `50/1s` or `3000/m`, as requests per second; 0: no limit.
+/// Parses a rate such as `50`, `50/1s` or `3000/m`, as requests per second; 0 means no limit.
 fn rate_rps(text: &str) -> Result<f64, String> {
-    let wrong = || format!("-rate: '{text}' is no rate: write it as 50/1s");
+    let wrong = || format!("-rate: '{text}' is not a rate: write the rate as 50/1s");
     if text == "infinity" {
         return Ok(0.0);
     }
@@ -333,16 +334,16 @@ fn encode(words: &[String]) -> Result<VegetaCommand, String> {
 }
 
 fn encoding(name: &str) -> Result<VegetaEncoding, String> {
-    VegetaEncoding::of_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
+    VegetaEncoding::from_name(name).ok_or_else(|| format!("-to: '{name}' is not json, csv or gob"))
 }
 
 /// Returns the encoding that a file's suffix stands for: gob for `.bin`, and JSON for an unknown
 /// suffix.
-fn encoding_of(path: &str) -> VegetaEncoding {
+fn encoding_of_suffix(path: &str) -> VegetaEncoding {
     let suffix = std::path::Path::new(path).extension().map(|suffix| suffix.to_string_lossy().to_ascii_lowercase());
     match suffix.as_deref() {
         Some("bin") => VegetaEncoding::Gob,
-        Some(suffix) => VegetaEncoding::of_name(suffix).unwrap_or(VegetaEncoding::Json),
+        Some(suffix) => VegetaEncoding::from_name(suffix).unwrap_or(VegetaEncoding::Json),
         None => VegetaEncoding::Json,
     }
 }
@@ -366,7 +367,7 @@ fn flags(
 /// Parses a list of histogram bounds such as `[0,1ms,10ms]`, in ns. If the first bound is above 0,
 /// a bucket from 0 is added.
 fn buckets(text: &str) -> Result<Vec<u64>, String> {
-    let wrong = || format!("'{text}' is no list of buckets: write it as [0,1ms,10ms], in order");
+    let wrong = || format!("'{text}' is not a list of buckets: write the buckets as [0,1ms,10ms], in order");
     let list = text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).ok_or_else(wrong)?;
     let mut bounds: Vec<u64> = Vec::new();
     for part in list.split(',') {
@@ -391,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_people_write_are_understood() {
+    fn common_command_lines_are_parsed() {
         let text = ReportOptions { shape: ReportShape::Text, buckets_ns: vec![], output: None, files: vec![] };
         for (line, expect) in [
             ("report", text.clone()),
@@ -460,9 +461,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn argument_errors_are_named() {
         for (line, expect) in [
-            ("report -every 1s", "-every is not known"),
+            ("report -every 1s", "unknown flag -every"),
             ("report -type pie", "'pie'"),
             ("report -type hist", "the buckets' lower bounds"),
             ("report -type hist[2ms,1ms]", "in order"),
@@ -473,12 +474,12 @@ mod tests {
             ("plot -threshold 0", "-threshold: '0'"),
             ("attack -rate 5/x", "50/1s"),
             ("attack -rate 0", "-max-workers"),
-            ("attack -h2c", "-h2c is not known"),
+            ("attack -h2c", "unknown flag -h2c"),
             ("attack -header nothing", "-header"),
             ("attack extra", "extra"),
             ("-cpus x attack", "-cpus: 'x'"),
             ("-profile cpu attack", "-profile"),
-            ("-every attack", "vegeta: -every is not known"),
+            ("-every attack", "vegeta: unknown flag -every"),
             ("dump", "attack, report, plot or encode"),
         ] {
             assert!(read(line).is_err_and(|why| why.contains(expect)), "{line}: {:?}", read(line));

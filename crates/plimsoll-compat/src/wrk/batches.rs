@@ -7,7 +7,9 @@
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{Histogram, LoadShape, Stop};
 use plimsoll_script::run_figures::RunFigures;
-use plimsoll_wire::{AnswerTimes, Author, AuthorAnswer, AuthorFactory, Batch, Halt, LostAnswer, WorkerAuthor};
+use plimsoll_wire::{
+    AnswerTimes, Author, AuthorAnswer, AuthorFactory, AuthorStopReason, Batch, LostResponse, WorkerAuthor,
+};
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -66,8 +68,8 @@ impl AuthorFactory for Batches {
         Ok(authorships.into_iter().zip(&*all).map(timed).collect())
     }
 
-    fn goes_on(&self) -> ControlFlow<Stop> {
-        self.inner.goes_on()
+    fn may_continue(&self) -> ControlFlow<Stop> {
+        self.inner.may_continue()
     }
 
     fn unload(&self) {
@@ -109,22 +111,22 @@ impl Author for TimedAuthor {
         self.inner.messages()
     }
 
-    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+    fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
         self.inner.write(batch)
     }
 
-    fn delay_ns(&mut self) -> Result<u64, Halt> {
+    fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
         self.inner.delay_ns()
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         if answer.is_last {
             self.record(answer.times);
         }
         if self.inner.hears() { self.inner.hear(answer) } else { Ok(()) }
     }
 
-    fn miss(&mut self, lost: &LostAnswer) {
+    fn miss(&mut self, lost: &LostResponse) {
         self.record(lost.times);
         if self.inner.hears() {
             self.inner.miss(lost);

@@ -30,14 +30,14 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
                 output::note(&why);
             }
             output::print(usage(dialect));
-            // wrk also exits with 1 here.
+            // wrk also exits with code 1 after a usage error.
             return Ok(1);
         }
     };
     if asked.version {
         output::print(&format!("plimsoll {} (the command line of wrk)\n", env!("CARGO_PKG_VERSION")));
     }
-    let (mut question, terms) = run.parse(&line_of_run(&asked))?;
+    let (mut question, terms) = run.parse(&run_arguments_of(&asked))?;
     // As in wrk, all connections are opened and kept, even those that the rate would not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
@@ -66,7 +66,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     }
     let failed = scripted.and_then(|scripted| scripted.done(&told));
     if !asked.json && std::io::stdout().is_terminal() {
-        // On a terminal, plimsoll's own results follow: wrk's output has no place for them.
+        // On a terminal, plimsoll's own results follow, because wrk's output cannot contain them.
         output::print("\n");
         print_results(false, false);
     }
@@ -79,7 +79,7 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
 }
 
 /// Returns the equivalent arguments of `plimsoll run`.
-fn line_of_run(asked: &WrkOptions) -> Vec<String> {
+fn run_arguments_of(asked: &WrkOptions) -> Vec<String> {
     let ms = |ns: u64| format!("{}ms", ns / 1_000_000);
     let mut line = Vec::new();
     let mut add = |flag: &str, value: &str| line.push(format!("{flag}={value}"));
@@ -112,7 +112,7 @@ fn line_of_run(asked: &WrkOptions) -> Vec<String> {
     line
 }
 
-/// Formats what wrk prints after a run.
+/// Formats the text that wrk prints after a run.
 fn text_of(asked: &WrkOptions, told: &RunFigures) -> String {
     let distribution = match (asked.latency, asked.dialect) {
         (false, _) => Distribution::Hidden,

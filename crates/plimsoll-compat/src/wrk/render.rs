@@ -12,7 +12,7 @@ pub struct WrkReport<'a> {
     pub summary: &'a ScriptSummary,
     /// Latencies in us: service times for wrk, response times (from the intended start) for wrk2.
     pub latency_us: &'a ScriptFigures,
-    /// Requests per second of each thread, sampled every tenth of a second.
+    /// The rate of each thread in requests per second, sampled every tenth of a second.
     pub requests: &'a ScriptFigures,
     pub distribution: Distribution<'a>,
 }
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_is_printed_line_for_line() {
+    fn a_run_prints_the_exact_report_lines() {
         let summary = ScriptSummary {
             duration_us: 30_000_000,
             requests: 22_464_657,
@@ -198,7 +198,7 @@ Transfer/sec:    606.22MB
     }
 
     #[test]
-    fn a_run_without_an_answer_has_figures() {
+    fn a_run_without_responses_has_figures() {
         let none = ScriptFigures::new([]);
         let summary = ScriptSummary::default();
         for distribution in [Distribution::Hidden, Distribution::Short, Distribution::Full { uncorrected_us: None }] {
@@ -209,7 +209,7 @@ Transfer/sec:    606.22MB
     }
 
     #[test]
-    fn the_announcement_is_wrks() {
+    fn the_announcement_matches_wrk() {
         let expect = "Running 30s test @ http://h/\n  12 threads and 400 connections\n";
         assert_eq!(announced(30_000_000_000, "http://h/", 12, 400), expect);
         assert!(announced(500_000_000, "u", 1, 1).starts_with("Running 500ms test"));

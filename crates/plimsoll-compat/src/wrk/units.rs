@@ -1,6 +1,6 @@
 //! Parses and formats numbers with units as wrk does. Not here: the flags and lines that use them.
 
-/// A family of units: the factor between them, and their names.
+/// A family of units: the factor from each unit to the next, and the names of the units.
 struct Units {
     scale: f64,
     base: &'static str,
@@ -13,8 +13,8 @@ const BINARY: Units = Units { scale: 1024.0, base: "", names: &["K", "M", "G", "
 const METRIC: Units = Units { scale: 1000.0, base: "", names: &["k", "M", "G", "T", "P"] };
 
 impl Units {
-    /// Formats a number. The next unit is used from 0.85 of that unit on. As in wrk, the last unit
-    /// is never used.
+    /// Formats a number with its unit. A larger unit is used from 0.85 of that unit on. As in wrk,
+    /// the last unit is never used.
     fn format_with_unit(&self, number: f64, digits: usize) -> String {
         let (mut number, mut unit) = (number, self.base);
         for name in &self.names[..self.names.len() - 1] {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_written_as_wrk_writes_them() {
+    fn numbers_are_formatted_as_in_wrk() {
         for (us, expect) in [
             (0.0, "0.00us"),
             (635.91, "635.91us"),
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_read_as_wrk_reads_them() {
+    fn numbers_are_parsed_as_in_wrk() {
         for (text, metric, time_ns) in [
             ("10", Some(10), Some(10_000_000_000)),
             ("2k", Some(2_000), None),

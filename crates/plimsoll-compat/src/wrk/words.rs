@@ -15,14 +15,14 @@ pub struct WrkOptions {
     pub threads: u64,
     pub duration_ns: u64,
     pub timeout_ns: u64,
-    /// Messages per second (wrk2 only); `None` for a closed loop.
+    /// The rate in messages per second (wrk2 only); `None` for a closed loop.
     pub rate: Option<u64>,
     pub script: Option<String>,
     /// Additional header fields of each request (name, value).
     pub headers: Vec<(String, String)>,
     /// Whether the latency distribution is printed (`--latency`).
     pub latency: bool,
-    /// Whether the distribution of service times is printed, too (wrk2 only).
+    /// Whether the distribution of service times is also printed (wrk2 only).
     pub u_latency: bool,
     /// Whether latencies are those of whole batches (wrk2 only).
     pub batch_latency: bool,
@@ -38,12 +38,13 @@ pub struct WrkOptions {
     pub output: Option<String>,
 }
 
-/// The command line is invalid or asks for help. The usage is printed, after this error line if
-/// there is one.
+/// A refused command line, which is invalid or asks for help. The value is the error line to print
+/// before the usage text, if any.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrkRefusal(pub Option<String>);
 
-/// The flags: letter, long name, whether it has a value, and whether only wrk2 has it.
+/// The flags of wrk and wrk2: letter, long name, whether the flag has a value, and whether only
+/// wrk2 has the flag.
 const FLAGS: [(char, &str, bool, bool); 15] = [
     ('c', "connections", true, false),
     ('d', "duration", true, false),
@@ -135,7 +136,7 @@ pub fn parse(words: &[String], dialect: Dialect) -> Result<WrkOptions, WrkRefusa
 }
 
 impl WrkOptions {
-    /// The URL of the target, which is the first word.
+    /// Returns the URL of the target, which is the first word.
     pub fn url(&self) -> &str {
         &self.words[0]
     }
@@ -197,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_people_write_are_understood() {
+    fn common_command_lines_are_parsed() {
         let base = parse(&words("u"), Dialect::Wrk).expect("a URL is enough");
         assert_eq!(
             (base.connections, base.threads, base.duration_ns, base.timeout_ns),
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn argument_errors_are_named() {
         for (line, dialect, expect) in [
             ("", Dialect::Wrk, None),
             ("-h u", Dialect::Wrk, None),

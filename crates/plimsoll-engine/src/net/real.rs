@@ -1,4 +1,4 @@
-//! The network of this machine: epoll, TCP and unix sockets.
+//! The environment of a worker on the real network of this machine: epoll, TCP and unix sockets.
 
 use super::{ConnectError, Net, Peer, Ready, ReceiveOutcome, SendOutcome, Wait};
 use plimsoll_sys::epoll::Epoll;
@@ -6,8 +6,8 @@ use plimsoll_sys::{clock, tcp};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 
-/// Events fetched at once: enough that a busy loop rarely fetches twice, few enough that arrivals
-/// are not delayed.
+/// The maximum number of events that one fetch returns. A busy loop rarely needs a second fetch,
+/// and handling so many events does not delay arrivals.
 const EVENTS: usize = 256;
 
 /// The network of this machine, for one worker.
@@ -17,7 +17,8 @@ pub struct RealNet {
 }
 
 impl RealNet {
-    /// Creates the network. `close_reset`: connections are closed with a reset.
+    /// Creates the network of one worker. If `close_reset` is true, connections are closed with a
+    /// TCP reset.
     pub fn new(close_reset: bool) -> io::Result<RealNet> {
         Ok(RealNet { epoll: Epoll::new(EVENTS)?, close_reset })
     }
@@ -42,8 +43,8 @@ impl Net for RealNet {
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(tcp::Socket, bool), ConnectError> {
         let connecting = match peer {
             Peer::Tcp(address, source) => tcp::Socket::connect_from(source, address).and_then(|socket| {
-                // The connect may have succeeded already. Waiting for its event would cost a loop
-                // turn, and another wake-up of the server.
+                // The connect may have succeeded already. Waiting for the event of the connect
+                // would cost a turn of the event loop, and another wake-up of the server.
                 let stands = address.ip().is_loopback() && socket.stands(address)?;
                 Ok((socket, stands))
             }),
@@ -96,7 +97,8 @@ impl Net for RealNet {
             Wait::Poll => 0,
             Wait::Until(at_ns) => at_ns.saturating_sub(clock::monotonic_ns()),
         };
-        // Only errors of a wrong call remain (EBADF, EFAULT, EINVAL), so an error here is a bug.
+        // The only possible errors are those of a wrong call (EBADF, EFAULT, EINVAL), so an error
+        // here is a bug.
         let events = self.epoll.wait(Some(timeout_ns)).unwrap_or_else(|error| panic!("epoll_wait: {error}"));
         let idle = events.is_empty() && wait == Wait::Poll;
         ready.extend(events.iter().map(|event| Ready {

@@ -1,9 +1,9 @@
-//! The simulated environment of the engine: the real worker and the real collector on one thread,
-//! on simulated time, against simulated servers, all by seed.
+//! Simulates the environment of the engine for tests. The real worker and the real collector run on
+//! one thread and on simulated time, against a simulated server. The seed determines everything.
 //!
-//! [`net`] is the clock and the network, [`server`] the peer, [`simulate`] executes a plan, and
-//! [`verify`] compares the run with the simulation's own account. Not here: threads, sleeping, the
-//! real network.
+//! [`net`] is the simulated clock and network, and [`server`] the simulated server. [`simulate`]
+//! executes a plan, and [`verify`] compares the run with the counts of the simulation. Not here:
+//! threads, sleeping, the real network.
 
 mod net;
 mod server;
@@ -14,7 +14,7 @@ use crate::collect::{Collector, PartReport, Tick};
 use crate::job::{Job, Resources};
 use crate::source::Source;
 use crate::worker::Worker;
-use net::{Account, SimMachine, SimNet, SimWorld};
+use net::{SimCounts, SimMachine, SimNet, SimWorld};
 use plimsoll_model::{Injector, Plan, RequestFailure, Run, Schedule, Stop, Stripe};
 use server::SimServer;
 use std::cell::RefCell;
@@ -23,20 +23,20 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The result of a simulated run.
+/// The result of a simulated run: the run, and the simulation's own counts.
 #[derive(Debug)]
 pub struct Sim {
     pub run: Run,
     pub schedule: Arc<Schedule>,
-    /// The summed counts of all simulated worlds (one a worker).
-    pub account: Account,
-    /// Length of the longest preparation of a worker, ns.
+    /// The counts of the simulation, summed over all workers.
+    pub account: SimCounts,
+    /// The duration of the longest preparation of a worker, ns.
     pub prepared_ns: u64,
-    /// Schedule time at which the last worker ended, ns.
-    pub over_ns: u64,
+    /// The schedule time at which the last worker ended, ns.
+    pub finish_ns: u64,
 }
 
-/// A plan, and the machine that executes it.
+/// A plan for a simulation, and the simulated machine that executes the plan.
 #[derive(Debug, Clone)]
 pub struct Setup {
     pub plan: Plan,
@@ -81,14 +81,14 @@ pub fn simulate(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 }
 
 impl Simulation<'_> {
-    /// Executes the simulation's stripe of the plan. Each worker has its own simulated world, and
-    /// workers run one after another. So `on_tick` can stop a run only if there is a single worker.
-    /// It is called once before the preparation.
+    /// Executes this simulation's stripe (share) of the plan. Each worker runs in a separate
+    /// simulated world, one worker after another. So `on_tick` can stop a run only if there is a
+    /// single worker. `on_tick` is also called once before the preparation.
     pub fn run(&self, on_tick: &mut dyn FnMut(&Tick) -> ControlFlow<Stop>) -> Sim {
         self.run_from(&mut |_| (), on_tick)
     }
 
-    /// Like [`Simulation::run`], with a source that `sourced` modifies first.
+    /// Like [`Simulation::run`], but `sourced` first modifies the source of requests.
     pub fn run_from(
         &self,
         sourced: &mut dyn FnMut(&mut Source),
@@ -97,7 +97,8 @@ impl Simulation<'_> {
         let Setup { plan, injector } = self.plan;
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let source = Source::compile(plan).expect("requests that can be written");
-        // The simulated world knows one request: routes differ only in their expectations.
+        // The simulated world knows a single request, so routes may differ only in their
+        // expectations.
         let request = source.route(0).request.clone();
         let resources = Resources { source, resolved: None, tls: None };
         let workers = u64::from(injector.workers);
@@ -109,8 +110,8 @@ impl Simulation<'_> {
             }
         };
         heed(collector.idle_tick(on_tick));
-        let mut account = Account::default();
-        let (mut prepared_ns, mut over_ns) = (0, 0);
+        let mut account = SimCounts::default();
+        let (mut prepared_ns, mut finish_ns) = (0, 0);
         let mut kept = Vec::new();
         for index in 0..workers {
             let seed = plimsoll_model::rng::mix(self.seed ^ plimsoll_model::rng::mix(index + 1));
@@ -128,20 +129,21 @@ impl Simulation<'_> {
                 _ => kept.push(reported),
             });
             account.add(&world.borrow().account);
-            over_ns = over_ns.max(world.borrow().now_ns() - origin_ns);
+            finish_ns = finish_ns.max(world.borrow().now_ns() - origin_ns);
         }
-        // Order the reports as if the workers had run concurrently.
+        // The reports are sorted as if the workers had run concurrently.
         kept.sort_by_key(|reported| match reported {
             PartReport::Tick { index, .. } => *index,
             PartReport::Done { .. } | PartReport::Lost { .. } => u64::MAX,
         });
         kept.into_iter().for_each(|reported| heed(collector.take(reported, on_tick)));
-        Sim { run: collector.finish(), schedule, account, prepared_ns, over_ns }
+        Sim { run: collector.finish(), schedule, account, prepared_ns, finish_ns }
     }
 }
 
-/// Checks the invariants of every run. The ledger closes, all figures agree with it, and the
-/// worker's counts equal those of the simulated world. The error names the violation.
+/// Checks the invariants of every run. The ledger accounts for every request, all figures agree
+/// with the ledger, and the worker's counts equal those of the simulation. The error text names the
+/// violated invariant.
 pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let (run, account) = (&sim.run, &sim.account);
     let plan = &run.plan;
@@ -177,7 +179,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     claim(of_answers <= totals.load.bytes_in, "what is counted by route was received")?;
     claim(account.streams_over == 0, "no more streams are opened than the server takes")?;
     claim(totals.load.resent >= account.untaken || timeouts > 0, "what the server has not taken is sent again")?;
-    // Over HTTP/2 only content counts by route.
+    // Over HTTP/2 only bytes of content are counted by route.
     if ledger.failed_total() == 0 && plan.load.warmup_ns == 0 && server.h2.is_none() {
         claim(of_answers == totals.load.bytes_in, "all that was received is of an answer, or surplus")?;
     }
@@ -201,8 +203,8 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
             [&totals.routes_sum.response, &totals.routes_sum.service, &totals.routes_sum.ttfb];
         let (what, bounds) =
             (format!("one clock contains the other at {q}"), (service.quantile_ns(q), ttfb.quantile_ns(q)));
-        // For any bound, at least as many response times exceed it as service times, and at least
-        // as many service times as times to first byte.
+        // A response time is at least the service time, and a service time at least the time to
+        // first byte. So for any bound, the numbers of times above the bound have this order, too.
         claim(response.count_above(bounds.0) >= service.count_above(bounds.0), &what)?;
         claim(service.count_above(bounds.1) >= ttfb.count_above(bounds.1), &what)?;
         if unsent_timeouts == Some(0) {
@@ -213,13 +215,13 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
         }
     }
     let (from_ns, to_ns) = run.window_ns;
-    claim(from_ns <= to_ns && to_ns <= sim.over_ns, "the window ends before the run does")?;
+    claim(from_ns <= to_ns && to_ns <= sim.finish_ns, "the window ends before the run does")?;
     claim(from_ns == sim.schedule.measured_from_ns().min(to_ns), "the window begins with what is measured")?;
     let (mut work_ns, mut wall_ns) = (0, 0);
     for worker in &totals.load.workers {
         (work_ns, wall_ns) = (work_ns + worker.work_ns, wall_ns + worker.wall_ns);
         claim(worker.work_ns <= worker.wall_ns, "work takes no longer than there was time")?;
-        claim(worker.wall_ns <= sim.over_ns, "workers' time ends with the run")?;
+        claim(worker.wall_ns <= sim.finish_ns, "workers' time ends with the run")?;
     }
     let looked_ns: u64 = run.intervals.values().map(|i| i.load.looked_ns).sum();
     claim(looked_ns <= wall_ns - work_ns, "who works does not look around in vain")?;

@@ -1,9 +1,9 @@
-//! The simulated network: a virtual clock, a queue of future events, and connections between a
-//! worker's [`Net`] and a [`SimServer`].
+//! The simulated network for tests: a virtual clock, a queue of future events, and connections
+//! between a worker's [`Net`] and a [`SimServer`].
 //!
-//! Readiness follows Linux's edge-triggered epoll on TCP: each arrival (bytes, an end, a reset,
-//! room after a blocked send) queues the connection, and a fetched event reports the current state.
-//! Bytes that arrived before a reset stay readable. All randomness comes from the seed.
+//! Readiness is that of Linux's edge-triggered epoll on TCP. Each arrival (bytes, an end, a reset,
+//! room after a blocked send) queues the connection. A fetched event reports the state at that
+//! time. Bytes that arrived before a reset stay readable. All randomness comes from the seed.
 
 mod serving;
 
@@ -16,76 +16,79 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::rc::Rc;
 
-/// Simulated duration of a poll without events, ns.
+/// The simulated duration of a poll without events, ns.
 const POLL_NS: u64 = 500;
-/// Most events that one wait returns.
+/// The maximum number of events that one wait returns.
 const EVENTS: usize = 256;
-/// Most reads and sends between two waits. A worker that makes more starves its other connections,
-/// so the test fails.
-const UNSEEN_MAX: u32 = 10_000;
-/// Most consecutive waits without events or progress. A worker that makes more is stuck, so the
-/// test fails.
-const STUCK: u32 = 100_000;
+/// The maximum number of reads and sends between two waits. A worker that exceeds this number
+/// neglects its other connections, so the test fails.
+const CALLS_BETWEEN_WAITS_MAX: u32 = 10_000;
+/// The maximum number of consecutive waits without events or progress. A worker that exceeds this
+/// number is stuck, so the test fails.
+const WAITS_WITHOUT_PROGRESS_MAX: u32 = 100_000;
 const REFUSED: ConnectError = 111;
 const RESET: ConnectError = 104;
 const NO_PORT: ConnectError = 99;
 
-/// The costs of the client's machine: CPU time of each operation, and wake-up latency.
+/// The simulated machine of the client: the CPU time of each operation, and the latency of a
+/// wake-up.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SimMachine {
     pub wait_ns: u64,
     pub connect_ns: u64,
     pub send_ns: u64,
     pub receive_ns: u64,
-    /// Time from the end of a sleep to the first instruction, ns.
+    /// The time from the end of a sleep to the first instruction, ns.
     pub wake_ns: u64,
-    /// Whether connections open at once, as within one machine.
+    /// Whether a connect succeeds at once, as within one machine.
     pub connects_at_once: bool,
     /// Periods in which the worker gets no core.
     pub pause: Option<SimStall>,
-    /// Loses every n-th event: a broken machine, to prove that the tests detect it.
+    /// The machine loses every n-th event. Such a broken machine proves that the tests detect lost
+    /// events.
     pub lose_event: Option<u64>,
 }
 
-/// The simulation's own counts, to compare with those of the worker.
+/// The counts of the simulation itself, which tests compare with those of the worker.
 #[derive(Debug, Clone, Default)]
-pub struct Account {
+pub struct SimCounts {
     pub connects: u64,
-    /// Connections begun after the start of the schedule.
+    /// The number of connects that began after the start of the schedule.
     pub connects_under_load: u64,
-    /// Connections begun under load while an idle one existed.
-    pub connects_beside_idle: u64,
-    /// Most concurrent connections, including opening ones.
+    /// The number of connects that began during the load while an idle connection existed.
+    pub connects_despite_idle: u64,
+    /// The maximum number of concurrent connections, including those that were opening.
     pub connections_max: u64,
-    /// Connections that the worker was told are open.
+    /// The number of connections that the worker knew as open.
     pub connected: u64,
-    /// Number of requests that the server received completely.
+    /// The number of requests that the server received completely.
     pub requests: u64,
-    /// Requests and connections that a fault affected.
+    /// The number of requests and connections that a fault affected.
     pub faults: u64,
-    /// Bytes received that differ from the expected request.
+    /// The number of bytes that the server received and that differ from the expected request.
     pub bytes_wrong: u64,
-    /// Bytes that the client's sockets accepted.
+    /// The number of bytes that the client's sockets accepted for sending.
     pub bytes_sent: u64,
-    /// Number of bytes that the client read.
+    /// The number of bytes that the client read.
     pub bytes_read: u64,
-    /// Sends that found no room in the buffer.
+    /// The number of sends that were blocked because the send buffer was full.
     pub blocked: u64,
-    /// Number of sends on a broken connection.
+    /// The number of sends on a broken connection.
     pub broken: u64,
-    /// HTTP/2 streams that the server refused, or that it ignored after its GOAWAY.
+    /// The number of HTTP/2 streams that the server refused, or ignored after its GOAWAY frame.
     pub untaken: u64,
-    /// Streams that the client opened above a limit that it knew.
+    /// The number of streams that the client opened although it knew that the server's limit was
+    /// reached.
     pub streams_over: u64,
-    /// Numbers of the connections, in the order of their first requests.
+    /// The numbers of the connections, in the order of their first requests.
     pub first_asked: Vec<usize>,
 }
 
-impl Account {
-    pub fn add(&mut self, other: &Account) {
+impl SimCounts {
+    pub fn add(&mut self, other: &SimCounts) {
         self.connects += other.connects;
         self.connects_under_load += other.connects_under_load;
-        self.connects_beside_idle += other.connects_beside_idle;
+        self.connects_despite_idle += other.connects_despite_idle;
         self.connections_max += other.connections_max;
         self.connected += other.connected;
         self.requests += other.requests;
@@ -109,17 +112,18 @@ struct BytesInTransit {
 }
 
 enum SimEventKind {
-    // Events at the client.
+    // These events happen at the client.
     Opens,
     Refuses,
     Brings(BytesInTransit),
     Ends,
     Breaks,
-    // Events at the server.
+    // These events happen at the server.
     Reaches(usize),
     Takes,
     Answers,
-    /// The server answers over HTTP/2: a stream, and its number of remaining messages.
+    /// The server sends a part of a response over HTTP/2. The values are the stream number and the
+    /// number of remaining messages.
     AnswersStream(u32, u32),
     Closes,
     AnswersAgain,
@@ -156,38 +160,38 @@ enum SocketState {
     Opening,
     Open,
     Refused,
-    /// A reset arrived from the server.
+    /// The server has reset the connection.
     Dead,
 }
 
-/// A simulated connection with both ends.
+/// A simulated connection: the state of the client's end and of the server's end.
 struct Link {
     token: u64,
     standing: SocketState,
     inbox: VecDeque<BytesInTransit>,
     /// Whether the end of the server's stream has arrived at the client.
     ended: bool,
-    /// Whether a reset arrived that no call has returned yet.
+    /// Whether a reset has arrived that no call has reported to the client yet.
     error: bool,
     queued: bool,
-    /// Whether the client was told to wait for room.
+    /// Whether a send of the client was blocked, so that the client waits for a writable event.
     blocked: bool,
     client_closed: bool,
-    /// Whether the client knows the connection as open and idle.
+    /// Whether the connection is open and idle, as far as the client knows.
     idle: bool,
-    /// Bytes of the current response that the client has not read.
+    /// The number of bytes of the current response that the client has not read.
     reply_left: usize,
-    /// For an endless chunked response, the position in [`FLOOD`].
+    /// For an endless chunked response, the position in [`FLOOD`]; `None` for other responses.
     flood_at: Option<usize>,
-    /// Bytes that the client sent and the server has not read yet.
+    /// The number of bytes that the client sent and the server has not read yet.
     in_pipe: usize,
-    /// Position of the next byte within the request.
+    /// The position within the request of the next byte that the client sends.
     sent_at: usize,
 
     server_closed: bool,
-    /// Bytes that arrived at the server and are not read yet.
+    /// The number of bytes that arrived at the server and are not read yet.
     arrived: usize,
-    /// Bytes of the current request that the server has read.
+    /// The number of bytes of the current request that the server has read.
     taken: usize,
     fault: Option<Fault>,
     /// Whether the server is serving the request.
@@ -195,15 +199,16 @@ struct Link {
     taking: bool,
     /// Whether the server has stopped reading.
     deaf: bool,
-    /// Increases with everything the server receives or sends.
+    /// A counter that increases whenever the server receives or sends something.
     activity: u64,
-    /// Time of the latest arrival at the client, ns; later data cannot overtake it.
+    /// The time of the latest arrival at the client, ns. Data that the server sends later cannot
+    /// arrive earlier.
     last_ns: u64,
-    /// The server's HTTP/2 state.
+    /// The server's state of the HTTP/2 connection; `None` for HTTP/1.1.
     streams: Option<Box<SimStreams>>,
 }
 
-/// The simulated world of one worker.
+/// The simulated world of one worker: its clock, its network and the server.
 pub struct SimWorld {
     now_ns: u64,
     cpu_ns: u64,
@@ -216,17 +221,17 @@ pub struct SimWorld {
     serial: u64,
     links: Vec<Link>,
     ready: VecDeque<usize>,
-    /// Time at which each slot of the server becomes free.
+    /// For each busy slot of the server, the time at which the slot becomes free.
     slots: BinaryHeap<Reverse<u64>>,
-    /// Schedule time 0; `u64::MAX` before it is set.
+    /// The start of the schedule (absolute, ns); `u64::MAX` before it is set.
     origin_ns: u64,
     links_open: u64,
     links_idle: u64,
     events: u64,
     stuck: u32,
-    /// Reads and sends since the last wait; see [`UNSEEN_MAX`].
+    /// The number of reads and sends since the last wait; see [`CALLS_BETWEEN_WAITS_MAX`].
     unseen: u32,
-    pub account: Account,
+    pub account: SimCounts,
 }
 
 impl SimWorld {
@@ -251,7 +256,7 @@ impl SimWorld {
             events: 0,
             stuck: 0,
             unseen: 0,
-            account: Account::default(),
+            account: SimCounts::default(),
         }
     }
 
@@ -259,7 +264,7 @@ impl SimWorld {
         self.now_ns
     }
 
-    /// Sets the start of the schedule.
+    /// Sets the start of the schedule to `origin_ns` (absolute).
     pub fn set_origin(&mut self, origin_ns: u64) {
         self.origin_ns = origin_ns;
     }
@@ -285,7 +290,8 @@ impl SimWorld {
         self.heap.push(Reverse(SimEvent { at_ns, serial: self.serial, link, what }));
     }
 
-    /// Sends an event to the client, in order.
+    /// Schedules an event that the server causes at `at_ns` and that reaches the client after the
+    /// latency. Events of one connection keep their order.
     fn deliver(&mut self, at_ns: u64, link: usize, what: SimEventKind) {
         let arrives_ns = (at_ns + self.server.latency_ns).max(self.links[link].last_ns);
         self.links[link].last_ns = arrives_ns;
@@ -366,7 +372,7 @@ impl SimWorld {
         }
     }
 
-    /// Queues the link, so that the next wait returns an event for it.
+    /// Queues a connection, so that the next wait of the worker returns an event for it.
     fn wake(&mut self, link: usize) {
         let it = &mut self.links[link];
         if !it.queued && !it.client_closed {
@@ -375,7 +381,8 @@ impl SimWorld {
         }
     }
 
-    /// Draws whether a fault affects a connection or request, and which.
+    /// Draws at random whether a fault affects a connection or request. Returns the fault; `None`
+    /// for no fault.
     fn draw_fault(&mut self, at_ns: u64, of_connection: bool) -> Option<Fault> {
         let over = self.origin_ns != u64::MAX && at_ns.saturating_sub(self.origin_ns) >= self.server.faults_until_ns;
         if over || self.server.faults.is_empty() {
@@ -384,7 +391,7 @@ impl SimWorld {
         let mut at = self.rng.next_f64();
         for (fault, share) in &self.server.faults {
             if at < *share {
-                let applies = fault.is_of_connection() == of_connection;
+                let applies = fault.is_connection_level() == of_connection;
                 self.account.faults += u64::from(applies);
                 return applies.then_some(*fault);
             }
@@ -398,13 +405,13 @@ impl SimWorld {
         at_ns.saturating_sub(self.origin_ns)
     }
 
-    /// Creates a link. Returns its number, and whether it is already open.
+    /// Creates a connection. Returns its number, and whether it is already open.
     fn connect(&mut self, peer: Peer, token: u64) -> Result<(usize, bool), ConnectError> {
         self.spend(self.machine.connect_ns);
         self.account.connects += 1;
         if self.origin_ns != u64::MAX {
             self.account.connects_under_load += 1;
-            self.account.connects_beside_idle += u64::from(self.links_idle > 0);
+            self.account.connects_despite_idle += u64::from(self.links_idle > 0);
         }
         let fault = match peer {
             Peer::Tcp(address, _) if self.server.dead.contains(address) => Some(Fault::Refuses),
@@ -506,7 +513,7 @@ impl SimWorld {
         if let Some(streams) = &mut it.streams {
             streams.sent(&bytes[..count]);
         } else {
-            // A send never goes beyond the end of its request.
+            // One send never contains bytes of two requests.
             let expected = self.request.get(it.sent_at..it.sent_at + count);
             self.account.bytes_wrong += if expected == Some(&bytes[..count]) { 0 } else { count as u64 };
             it.sent_at = (it.sent_at + count) % self.request.len();
@@ -570,11 +577,15 @@ impl SimWorld {
         }
     }
 
-    /// Counts a read or send of the worker, and fails the test if it makes too many between two
-    /// waits.
+    /// Counts a read or send of the worker. Fails the test if there are too many of them between
+    /// two waits.
     fn count_unwaited_call(&mut self) {
         self.unseen += 1;
-        assert!(self.unseen < UNSEEN_MAX, "the worker has looked at nothing else until {} ns", self.now_ns);
+        assert!(
+            self.unseen < CALLS_BETWEEN_WAITS_MAX,
+            "the worker has looked at nothing else until {} ns",
+            self.now_ns
+        );
     }
 
     fn drop_link(&mut self, link: usize) {
@@ -611,7 +622,7 @@ impl SimWorld {
         }
         self.fetch(ready);
         self.stuck = if ready.len() > had || self.now_ns > began_ns { 0 } else { self.stuck + 1 };
-        assert!(self.stuck < STUCK, "the worker goes round and round at {} ns", self.now_ns);
+        assert!(self.stuck < WAITS_WITHOUT_PROGRESS_MAX, "the worker goes round and round at {} ns", self.now_ns);
     }
 
     fn fetch(&mut self, ready: &mut Vec<Ready>) {
@@ -644,7 +655,7 @@ impl SimWorld {
     }
 }
 
-/// A worker's handle to its world.
+/// The simulated network as a worker uses it: a handle to its [`SimWorld`].
 pub struct SimNet(pub Rc<RefCell<SimWorld>>);
 
 /// The client's end of a connection.

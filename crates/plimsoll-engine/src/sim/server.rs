@@ -1,4 +1,4 @@
-//! Simulated servers as data: service times, stalls, and faults with their probabilities.
+//! Descriptions of simulated servers: service times, stalls, and faults with their probabilities.
 //!
 //! A [`SimServer`] is only a description; [`super::net::SimWorld`] executes it. Not here: clocks,
 //! buffers, connections.
@@ -7,7 +7,8 @@ use plimsoll_model::RequestFailure;
 use plimsoll_model::rng::Rng;
 use std::net::SocketAddr;
 
-/// A periodic stall: the last `length_ns` of every `every_ns`, from schedule time 0 on.
+/// A periodic stall. The server stops during the last `length_ns` of every `every_ns` of schedule
+/// time.
 #[derive(Debug, Clone, Copy)]
 pub struct SimStall {
     pub every_ns: u64,
@@ -21,7 +22,8 @@ impl SimStall {
         if phase_ns >= self.every_ns - self.length_ns { at_ns - phase_ns + self.every_ns } else { at_ns }
     }
 
-    /// Returns the end of work of `need_ns` that begins at `at_ns` and stops during stalls.
+    /// Returns the time at which work that begins at `at_ns` and takes `need_ns` is done. The work
+    /// pauses during stalls.
     pub fn work(self, at_ns: u64, need_ns: u64) -> u64 {
         let (mut at_ns, mut need_ns) = (self.end_of(at_ns), need_ns);
         loop {
@@ -35,13 +37,14 @@ impl SimStall {
     }
 }
 
-/// The distribution of service times.
+/// The distribution of the server's service times, ns.
 #[derive(Debug, Clone, Copy)]
 pub enum Service {
     Constant(u64),
-    /// Exponentially distributed with this mean.
+    /// Service times are exponentially distributed with this mean, ns.
     Exponential(u64),
-    /// The first time for most requests, the second for one in so many.
+    /// Most requests take the first time, ns. One request in as many as the third number takes the
+    /// second time.
     SlowOneIn(u64, u64, u64),
 }
 
@@ -77,35 +80,35 @@ pub enum Fault {
     GarbageAfterReply,
     /// Sends two responses to one request, the second after this time, ns.
     AnswersTwice(u64),
-    /// Sends one byte at a time, at this distance, ns.
+    /// Sends one byte at a time, with this interval between bytes, ns.
     Drips(u64),
     NeverAnswers,
     Status(u16),
-    /// Sends `Connection: close`, and closes.
+    /// Sends the header `Connection: close` with the response, and closes.
     SaysClose,
-    /// Closes with the response, without announcement.
+    /// Closes the connection with the response, without announcing this in a header.
     ClosesUnannounced,
-    /// Closes this long after the response, without announcement, ns.
+    /// Closes the connection this long after the response, ns, without announcing this in a header.
     ClosesAfter(u64),
-    /// Sends a body that ends with the connection.
+    /// Sends a body without a length, whose end is the end of the connection.
     UntilClose,
-    /// Sends chunks and trailers.
+    /// Sends a chunked body with trailers.
     Chunked,
     /// Sends the response in many pieces, some of them delayed.
     Pieces,
-    /// Sends interim responses first.
+    /// Sends interim responses (1xx) before the response.
     Interim,
-    /// Sends a response larger than a read.
+    /// Sends a response that is larger than the client's read buffer.
     Large,
-    /// Sends a response of 3 MB at once.
+    /// Sends a response of 3 MB in one piece.
     Huge,
-    /// Sends a response of 3 MB at once that ends with the connection.
+    /// Sends a response of 3 MB in one piece, whose end is the end of the connection.
     HugeUntilClose,
-    /// Sends an endless body of small chunks, as fast as it is read.
+    /// Sends an endless body of small chunks, as fast as the client reads them.
     Floods,
     /// Sends unsolicited bytes this long after the response, ns.
-    Blurts(u64),
-    /// Reads only half of the request.
+    SendsUnsolicited(u64),
+    /// Reads only half of the request and then stops reading.
     TakesHalf,
     /// Responds with 413 after half of the request, and closes.
     AnswersEarlyAndCloses,
@@ -113,18 +116,20 @@ pub enum Fault {
     AnswersEarlyAndGoesOn,
 }
 
-/// Length of a huge body: several times the bytes of one turn.
+/// The length of a huge body in bytes. It is several times what the client reads in one turn.
 const HUGE_BYTES: usize = 3_000_000;
-/// The repeated bytes of a flood.
+/// The chunk that an endless response repeats.
 pub const FLOOD: &[u8] = b"30\r\n................................................\r\n";
-/// The client's CPU time for each read from a flood: roughly the cost of tiny chunks.
+/// The client's CPU time, ns, for each read from an endless response. It is about the cost of
+/// parsing tiny chunks.
 pub const FLOOD_READ_NS: u64 = 200_000;
 
-/// A millisecond.
+/// A millisecond in ns.
 pub const MS: u64 = 1_000_000;
 
 impl Fault {
-    /// Every fault but those with millions of bytes, with parameters for a timeout of 60 ms.
+    /// Every fault except those with millions of bytes. The parameters of the faults suit a timeout
+    /// of 60 ms.
     pub const ALL: [Fault; 29] = [
         Fault::NoPort,
         Fault::Refuses,
@@ -151,19 +156,20 @@ impl Fault {
         Fault::Pieces,
         Fault::Interim,
         Fault::Large,
-        Fault::Blurts(5 * MS),
+        Fault::SendsUnsolicited(5 * MS),
         Fault::TakesHalf,
         Fault::AnswersEarlyAndCloses,
         Fault::AnswersEarlyAndGoesOn,
     ];
 
-    /// Whether the fault affects a connection, before any request.
-    pub fn is_of_connection(self) -> bool {
+    /// Returns whether the fault affects a connection before any request. Other faults affect a
+    /// request.
+    pub fn is_connection_level(self) -> bool {
         matches!(self, Fault::NoPort | Fault::Refuses | Fault::NeverAccepts | Fault::ResetsOnAccept)
     }
 
-    /// The possible outcomes of requests if the fault affects all of them: whether success is
-    /// possible, and which failures.
+    /// Returns the outcomes that requests with this fault may have: whether success is possible,
+    /// and which failures.
     pub fn may_end(self) -> (bool, &'static [RequestFailure]) {
         match self {
             Fault::NoPort | Fault::Refuses => (false, &[RequestFailure::Connect]),
@@ -192,9 +198,9 @@ impl Fault {
             | Fault::Large
             | Fault::Huge
             | Fault::HugeUntilClose => (true, &[]),
-            // The next request may be in transit already.
+            // When the connection closes, the next request may be in transit already.
             Fault::ClosesAfter(_) => (true, &[RequestFailure::ClosedEarly, RequestFailure::Reset]),
-            Fault::Blurts(_) => (true, &[RequestFailure::Protocol]),
+            Fault::SendsUnsolicited(_) => (true, &[RequestFailure::Protocol]),
             Fault::AnswersTwice(_) => (true, &[RequestFailure::Protocol]),
         }
     }
@@ -203,58 +209,63 @@ impl Fault {
 /// How the server's bytes are split into pieces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cut {
-    /// A response is one piece, unless a fault splits it.
+    /// A response arrives in one piece, unless a fault splits it.
     Whole,
-    /// Every byte is a piece, 1 ns apart.
+    /// Each byte arrives separately, 1 ns after the byte before.
     Bytes,
 }
 
-/// The description of a simulated server.
+/// The description of a simulated server: its speed, its limits and its faults.
 #[derive(Debug, Clone)]
 pub struct SimServer {
-    /// Concurrent requests in service, first come, first served; `None`: any number.
+    /// The maximum number of requests that are served at once, first come, first served; `None`: no
+    /// limit.
     pub slots: Option<usize>,
     pub service: Service,
     pub stall: Option<SimStall>,
     /// Whether connections are accepted during a stall.
     pub accepts_in_stall: bool,
-    /// One-way latency, ns.
+    /// The network latency in one direction, ns.
     pub latency_ns: u64,
-    /// Faults, each with the share (0 to 1) of connections or requests that it affects.
+    /// The faults of the server, each with the share (0 to 1) of connections or requests that it
+    /// affects.
     pub faults: Vec<(Fault, f64)>,
-    /// Schedule time after which no fault occurs, ns.
+    /// The schedule time after which no fault occurs, ns.
     pub faults_until_ns: u64,
-    /// Addresses on which no server listens.
+    /// The addresses on which no server listens.
     pub dead: Vec<SocketAddr>,
-    /// Bytes of buffer between the client's send and the server's read.
+    /// The size in bytes of the buffer between the client's sends and the server's reads.
     pub buffer_bytes: usize,
-    /// Most bytes that the server reads in an interval, and the interval in ns; `None`: no limit.
+    /// The maximum number of bytes that the server reads in an interval, and the interval in ns;
+    /// `None`: no limit.
     pub intake: Option<(usize, u64)>,
     pub cut: Cut,
-    /// Closes connections after this idle time, ns.
+    /// The idle time after which the server closes a connection, ns; `None`: never.
     pub idle_close_ns: Option<u64>,
     /// The server's HTTP/2 behaviour, without faults of requests; `None`: HTTP/1.1.
     pub h2: Option<SimH2>,
 }
 
-/// The HTTP/2 behaviour of a server.
+/// The HTTP/2 behaviour of a simulated server.
 #[derive(Debug, Clone, Copy)]
 pub struct SimH2 {
-    /// Concurrent streams of a connection; further ones are refused.
+    /// The maximum number of concurrent streams of a connection. The server refuses further
+    /// streams.
     pub streams_max: u32,
-    /// Refuses every n-th stream of a connection.
+    /// The server refuses every n-th stream of a connection; `None`: no stream.
     pub refuses_every: Option<u64>,
-    /// Sends GOAWAY after this number of streams, and closes after their responses.
-    pub leaves_after: Option<u64>,
-    /// Number of messages in a streamed response, and the interval between them in ns. 0 messages:
-    /// a single response.
+    /// The server sends GOAWAY after this number of streams, and closes the connection after their
+    /// responses.
+    pub goaway_after: Option<u64>,
+    /// The number of messages in a streamed response, and the interval between them in ns. 0
+    /// messages: a single response.
     pub messages: (u32, u64),
 }
 
 impl SimH2 {
     /// Creates an HTTP/2 server without faults, with this limit of streams.
     pub fn new(streams_max: u32) -> SimH2 {
-        SimH2 { streams_max, refuses_every: None, leaves_after: None, messages: (0, 0) }
+        SimH2 { streams_max, refuses_every: None, goaway_after: None, messages: (0, 0) }
     }
 }
 
@@ -289,7 +300,7 @@ impl SimServer {
 pub fn reply(fault: Option<Fault>, head_request: bool, serial: u64) -> Vec<u8> {
     let (head, body) = match fault {
         Some(Fault::Garbage) => {
-            // Responses that are invalid from the first byte, from a later byte, or in their
+            // These responses are invalid from the first byte, from a later byte, or in their
             // framing.
             let texts = ["\0\x01\x02garbage\r\n\r\n", "HTTP/9.9 nonsense\r\n\r\n", "SSH-2.0-thing\r\n", "HTTP/1.1 abc\r\n\r\n"];
             return texts[serial as usize % texts.len()].into();

@@ -1,5 +1,6 @@
-//! The server's side of HTTP/2 in the simulation. Frames are written and parsed by hand, so that no
-//! client code checks itself. All requests are equal, with no content or one message.
+//! The server's side of HTTP/2 in the simulation. Frames are written and parsed here by hand, so
+//! that the client code is not tested with itself. All requests are equal, with no content or one
+//! message.
 //!
 //! Not here: the timing of responses and bytes.
 
@@ -16,44 +17,45 @@ const ACK: u8 = 1;
 const END_STREAM: u8 = 1;
 const END_HEADERS: u8 = 4;
 const REFUSED_STREAM: u8 = 7;
-/// `:status: 200` from the static table.
+/// The encoded response head `:status: 200`, as an index into HPACK's static table.
 const HEAD_OK: &[u8] = &[0x88];
-/// `grpc-status: 0` as a literal.
+/// The encoded trailers `grpc-status: 0`, as an HPACK literal.
 const TRAILERS: &[u8] = b"\x00\x0bgrpc-status\x010";
-/// An empty gRPC message.
+/// The bytes of an empty gRPC message.
 const MESSAGE: &[u8] = &[0; 5];
 
 /// The server's reaction to received bytes.
 #[derive(Debug)]
 pub enum StreamAction {
-    /// The server sends these bytes at once.
+    /// The server sends these bytes immediately.
     Says(Vec<u8>),
-    /// A request is complete and accepted.
+    /// The request on the stream with this number is complete and accepted.
     Asks(u32),
-    /// The server refuses a stream with these bytes. The flag says whether the client knew the
-    /// limit.
+    /// The server refuses a stream and sends these bytes. The flag is true if the client knew the
+    /// limit of streams.
     Untaken(Vec<u8>, bool),
     /// The client sent invalid bytes.
     Wrong,
 }
 
-/// The server's state of one HTTP/2 connection.
+/// The state of one HTTP/2 connection in the simulated server.
 #[derive(Debug)]
 pub struct SimStreams {
     how: SimH2,
-    /// The bytes that the client sent, and the number of them that have arrived.
+    /// The bytes that the client sent and the server has not parsed yet.
     bytes: Vec<u8>,
+    /// The number of bytes in `bytes` that have arrived at the server.
     arrived: usize,
     begun: bool,
-    /// Whether the client knows the limit of streams.
+    /// Whether the client has acknowledged the server's limit of streams.
     acknowledged: bool,
-    /// Accepted streams whose response is not complete.
+    /// The numbers of accepted streams whose response is not complete.
     active: Vec<u32>,
-    /// Number of opened streams.
+    /// The number of streams that the client has opened.
     opened: u64,
     last_stream: u32,
     leaves: bool,
-    /// The head of the first request; all heads must equal it.
+    /// The head of the first request. The heads of all further requests must be equal.
     head: Vec<u8>,
 }
 
@@ -83,7 +85,7 @@ impl SimStreams {
         frame(SETTINGS, 0, 0, &[&[0, 3][..], &self.how.streams_max.to_be_bytes()].concat())
     }
 
-    /// Takes bytes that the client sent; they are in transit.
+    /// Adds bytes that the client sent and that are still in transit.
     pub fn sent(&mut self, bytes: &[u8]) {
         self.bytes.extend_from_slice(bytes);
     }
@@ -114,7 +116,8 @@ impl SimStreams {
                 SETTINGS => return Some(StreamAction::Says(frame(SETTINGS, ACK, 0, &[]))),
                 PING if flags & ACK == 0 => return Some(StreamAction::Says(frame(PING, ACK, 0, &payload))),
                 HEADERS => return Some(self.open(stream, flags & END_STREAM != 0, payload)),
-                // Data of a refused request may still arrive, so the stream must be active.
+                // Data of a refused request may still arrive, so only data of an active stream
+                // completes a request.
                 DATA if self.active.contains(&stream) && flags & END_STREAM != 0 => {
                     return Some(StreamAction::Asks(stream));
                 }
@@ -134,7 +137,7 @@ impl SimStreams {
         if self.head.is_empty() {
             self.head.clone_from(&head);
         }
-        // Stream numbers ascend and are odd; all requests are equal.
+        // Stream numbers must be odd and ascending, and all requests must be equal.
         if stream <= self.last_stream || stream.is_multiple_of(2) || head != self.head {
             return StreamAction::Wrong;
         }
@@ -173,7 +176,7 @@ impl SimStreams {
         if left == 0 {
             self.active.remove(at);
         }
-        if !self.leaves && self.how.leaves_after.is_some_and(|most| self.opened >= most) {
+        if !self.leaves && self.how.goaway_after.is_some_and(|most| self.opened >= most) {
             self.leaves = true;
             said.extend(frame(GOAWAY, 0, 0, &[&self.last_stream.to_be_bytes()[..], &[0; 4]].concat()));
         }

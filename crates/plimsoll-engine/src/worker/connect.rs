@@ -1,5 +1,5 @@
-//! Connections of a worker: opened at one address after another, with TLS if the plan demands it,
-//! and closed. Not here: their exchanges.
+//! Opens and closes the connections of a worker. If an address fails, the next address is tried.
+//! Plans with TLS also need a handshake. Not here: the exchanges on a connection.
 
 use super::state::{Starts, Worker};
 use crate::connection::{Readiness, State, token};
@@ -9,9 +9,9 @@ use plimsoll_sys::tcp;
 use plimsoll_wire::Conn;
 
 impl<N: Net> Worker<N> {
-    /// Starts to open the slot's connection, and counts failures. All addresses of a host name are
-    /// tried in turn, as clients do (RFC 6724, section 2). Returns the error of the last address if
-    /// all fail.
+    /// Starts to open the slot's connection, and counts failed connects. All addresses of a host
+    /// name are tried in turn, as clients do (RFC 6724, section 2). If all addresses fail, returns
+    /// the error of the last one.
     pub(super) fn open(&mut self, slot: u32) -> Result<(), u16> {
         self.connections[slot as usize].tried = 0;
         self.open_next(slot)
@@ -50,13 +50,13 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether another address remains to be tried after this error.
+    /// Returns whether another address remains to be tried after this error.
     fn has_another_address(&self, slot: u32, error: u16) -> bool {
-        tcp::is_of_address(error)
+        tcp::is_address_specific(error)
             && u64::from(self.connections[slot as usize].tried) < self.job.addresses.active_count()
     }
 
-    /// Handles the result of a connect.
+    /// Handles the result of a connect: success, or an error and then the next address.
     pub(super) fn connecting_ended(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         let Some(socket) = &connection.socket else { return };
@@ -76,7 +76,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles the opening of the slot's connection: starts TLS, or makes it ready for requests.
+    /// Handles that the slot's connection is open: starts the TLS handshake, or makes the
+    /// connection ready for requests.
     fn connected(&mut self, slot: u32) {
         self.now_ns = self.net.now_ns();
         self.recorder.connected(self.now_ns - self.connections[slot as usize].began_ns);
@@ -111,21 +112,22 @@ impl<N: Net> Worker<N> {
 
     /// Handles a successful TLS handshake.
     #[cold]
-    pub(super) fn handshaken(&mut self, slot: u32, resumed: bool) {
+    pub(super) fn complete_handshake(&mut self, slot: u32, resumed: bool) {
         let connection = &self.connections[slot as usize];
         self.recorder.handshake_ended(self.now_ns - connection.began_ns, resumed);
         self.job.source.stands(&|| connection.conn.agreed());
         self.stands(slot);
     }
 
-    /// Handles a TLS failure on the slot's connection: counts it, and fails its exchanges.
+    /// Handles a TLS failure on the slot's connection: counts the failure, and fails the
+    /// connection's exchanges.
     #[cold]
     pub(super) fn tls_failed(&mut self, slot: u32, reason: TlsFailure) {
         self.recorder.tls_failed(reason);
         self.give_up(slot, RequestFailure::Tls);
     }
 
-    /// Handles that the slot's connection is ready: its waiting exchanges are sent.
+    /// Handles that the slot's connection is ready for requests: sends the waiting exchanges.
     fn stands(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         connection.state = State::Standing;
@@ -135,14 +137,14 @@ impl<N: Net> Worker<N> {
             self.recorder.speaks_h2();
         }
         self.feed(slot);
-        // A protocol such as HTTP/2 may begin with bytes of its own.
+        // In some protocols, such as HTTP/2, the client sends bytes before its first request.
         if self.connections[slot as usize].conn.wants_to_send() {
             self.send(slot);
         }
         self.rest(slot);
     }
 
-    /// Sends waiting exchanges on the slot's open connection, as far as it has room.
+    /// Sends waiting exchanges on the slot's open connection, until it cannot take another one.
     pub(super) fn feed(&mut self, slot: u32) {
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -154,7 +156,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Continues waiting exchanges, now that the slot's connection has room or is closed.
+    /// Continues the exchanges that wait for the slot's connection, after it got room or was
+    /// closed.
     #[cold]
     pub(super) fn serve_waiting(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
@@ -168,7 +171,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Drops the slot's connection, if there is one.
+    /// Closes the slot's connection, if there is one.
     pub(super) fn close(&mut self, slot: u32) {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
@@ -176,13 +179,13 @@ impl<N: Net> Worker<N> {
             State::Connecting | State::Handshaking => self.opening -= 1,
             State::Standing => self.connections_open -= 1,
         }
-        // Its entry in the list of idle slots is outdated.
+        // The slot's entry in the list of idle slots is now outdated.
         connection.listed = false;
         connection.socket = None;
         connection.conn = Conn::new();
         connection.sending = false;
         connection.state = State::Free;
-        if let Some(other) = connection.stand_in.take() {
+        if let Some(other) = connection.goaway_replacement.take() {
             self.connections[other as usize].stands_in = false;
         }
     }
@@ -196,8 +199,8 @@ impl<N: Net> Worker<N> {
         self.rest(slot);
     }
 
-    /// Returns a slot to the list for the next arrival (open loops), if its connection has room or
-    /// it has no connection.
+    /// Makes a slot available to the next arrival (open loops). A slot whose connection can take a
+    /// request goes to the idle list. A slot without a connection goes to the free list.
     #[inline]
     pub(super) fn rest(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {

@@ -1,34 +1,37 @@
-//! The life of one exchange (a request with its response) on a connection. The connection reports
-//! facts; this file takes their times, checks the responses, and counts the outcomes.
+//! Sends the request of an exchange on a connection and handles the response, until the exchange
+//! ends. The connection reports facts about received bytes. This file records the times, checks the
+//! responses, and counts the outcomes.
 
 use super::state::{Starts, Worker};
 use super::turns::{SLICE_BYTES, SLICE_NS};
 use crate::answers::AnswerText;
 use crate::connection::{Readiness, State};
 use crate::encoded_route::AnswerRetention;
-use crate::exchanges::{Exchange, WaitingLine};
-use crate::failed::{AnswerKind, AnswerPiece, status_of};
+use crate::exchanges::{Exchange, ExchangeQueue};
+use crate::failed::{AnswerKind, AnswerPiece, status_in_partial_head};
 use crate::net::{Net, ReceiveOutcome, SendOutcome};
 use crate::recorder::FinishedRequest;
 use crate::session_source::AnswerFacts;
 use crate::users::LastRequest;
-use plimsoll_model::failed_answer::AnswerMiss;
+use plimsoll_model::failed_answer::MissedExpectation;
 use plimsoll_model::{GrpcStatus, Outcome, RequestFailure, RouteNumber, TlsFailure, grpc};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{AnswerTimes, ExchangeError, Fact, Piece, ProtocolError};
 
-/// Most times that a request is sent again which servers did not process.
+/// The maximum number of times that a request is sent again after a server did not process it.
 const RESENT_MAX: u8 = 8;
 
 impl<N: Net> Worker<N> {
-    /// Starts a request of `user` for `route` on `slot` now, over its connection or a new one.
+    /// Starts a request of `user` for `route` now. The request uses the connection of `slot`, which
+    /// is opened if necessary.
     pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.recorder.started(route, intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
         if self.job.source.fill(number, user, route, self.now_ns) {
-            // The time that filling in took must not count for the server, so read the clock again.
+            // The time for filling in the request must not count as the server's time, so the clock
+            // is read again.
             self.now_ns = self.net.now_ns();
             self.count_further(number);
         }
@@ -47,7 +50,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Sends an exchange on the slot's connection, now or when possible.
+    /// Sends an exchange on the slot's connection, at once or as soon as possible.
     #[inline]
     fn carry(&mut self, slot: u32, number: u32) {
         if self.connections[slot as usize].has_room() {
@@ -57,12 +60,12 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Makes an exchange wait until the slot's connection is open or has room. If the server sent
-    /// GOAWAY, the exchange uses a stand-in slot.
+    /// Makes an exchange wait until the slot's connection can take another request. If the server
+    /// sent GOAWAY, the exchange uses another slot.
     #[inline(never)]
     fn wait_for_room(&mut self, slot: u32, number: u32) {
-        if self.is_left(slot) {
-            let other = self.stand_in_of(slot);
+        if self.has_goaway_with_exchanges(slot) {
+            let other = self.replacement_slot(slot);
             self.exchanges[number].slot = other;
             return self.carry(other, number);
         }
@@ -75,39 +78,43 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether the server sent GOAWAY on the slot's connection while exchanges are still in flight
-    /// on it. Then its users need a stand-in connection (closed loops).
-    fn is_left(&self, slot: u32) -> bool {
+    /// Returns whether the server sent GOAWAY on the slot's connection while exchanges are still in
+    /// flight there. The users of such a connection need another one (closed loops).
+    fn has_goaway_with_exchanges(&self, slot: u32) -> bool {
         let connection = &self.connections[slot as usize];
-        connection.state == State::Standing && connection.conn.is_left() && matches!(self.starts, Starts::Closed(_))
+        connection.state == State::Standing
+            && connection.conn.has_goaway_with_exchanges()
+            && matches!(self.starts, Starts::Closed(_))
     }
 
-    /// Returns the slot for new exchanges of a connection with GOAWAY. It stays the same until that
-    /// connection ends.
-    fn stand_in_of(&mut self, slot: u32) -> u32 {
-        if let Some(other) = self.connections[slot as usize].stand_in {
+    /// Returns the slot that takes new exchanges after the server sent GOAWAY on the connection of
+    /// `slot`. The result stays the same until that connection ends.
+    fn replacement_slot(&mut self, slot: u32) -> u32 {
+        if let Some(other) = self.connections[slot as usize].goaway_replacement {
             return other;
         }
-        // The slots of users come first; the slots of earlier stand-ins follow.
+        // The first slots belong to users. The slots after these replaced connections with GOAWAY
+        // before.
         let of_users = self.paused.len().div_ceil(self.job.streams_max as usize);
         let is_spare = |slot: &u32| {
             let connection = &self.connections[*slot as usize];
-            !connection.stands_in && !connection.has_exchanges() && !connection.conn.is_left()
+            !connection.stands_in && !connection.has_exchanges() && !connection.conn.has_goaway_with_exchanges()
         };
         let spare = (of_users as u32..self.connections.len() as u32).find(is_spare);
         let other = spare.unwrap_or_else(|| self.add_slot());
         self.connections[other as usize].stands_in = true;
-        self.connections[slot as usize].stand_in = Some(other);
+        self.connections[slot as usize].goaway_replacement = Some(other);
         other
     }
 
-    /// Sends an exchange's request on the slot's connection, which has room.
+    /// Sends an exchange's request on the slot's connection, which must have room for the request.
     ///
-    /// Always inlined: it runs once a request, and the call would cost as much as the rest.
+    /// Always inlined, because this function runs once per request and a call would cost as much as
+    /// its body.
     #[inline(always)]
     pub(super) fn ask(&mut self, slot: u32, number: u32) {
         let exchange = &mut self.exchanges[number];
-        // A redirected request keeps the times of the first one.
+        // A request that follows a redirect keeps the start times of the first request.
         if exchange.sent_ns == 0 {
             exchange.sent_ns = self.now_ns;
         }
@@ -165,7 +172,7 @@ impl<N: Net> Worker<N> {
         let (began_ns, mut taken) = (self.now_ns, 0);
         loop {
             let connection = &self.connections[slot as usize];
-            // The bytes just read may have closed the slot, or reopened it for the next request.
+            // Handling the bytes may have closed the connection, or opened a new one in the slot.
             if connection.generation != generation {
                 break;
             }
@@ -179,8 +186,8 @@ impl<N: Net> Worker<N> {
                     }
                     self.recorder.load.bytes_in += count as u64;
                     self.on_bytes(slot, &buffers.input[..count], &mut buffers.plain, hangup);
-                    // A short read has emptied the socket, and later bytes cause a new event. An
-                    // end announced with these bytes does not.
+                    // A short read has emptied the socket, and later bytes cause a new event. But
+                    // an end of the stream that the same event announced causes no new event.
                     if count < buffers.input.len() && !hangup {
                         break;
                     }
@@ -203,7 +210,8 @@ impl<N: Net> Worker<N> {
         self.buffers = Some(buffers);
     }
 
-    /// Handles received bytes; `plain` is a buffer for decrypted text.
+    /// Handles bytes that the slot's connection received. `plain` is the buffer for decrypted
+    /// bytes.
     #[inline]
     fn on_bytes(&mut self, slot: u32, bytes: &[u8], plain: &mut Vec<u8>, hangup: bool) {
         let connection = &mut self.connections[slot as usize];
@@ -211,7 +219,7 @@ impl<N: Net> Worker<N> {
         let mut received = connection.conn.receive(bytes, plain);
         while let Some(fact) = self.connections[slot as usize].conn.next(&mut received) {
             match fact {
-                // The usual case is handled here, without the general function.
+                // The most frequent fact is handled here directly, without the general function.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
                     if self.job.source.hears() && self.hear(exchange, status, piece, true) {
                         self.send_further_request(slot, exchange, (piece, surplus), hangup);
@@ -227,14 +235,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Whether the slot still has the connection of this generation.
+    /// Returns whether the slot still has the connection of this generation.
     #[inline]
     fn has_generation(&self, slot: u32, generation: u32) -> bool {
         let connection = &self.connections[slot as usize];
         connection.generation == generation && connection.socket.is_some()
     }
 
-    /// Handles a fact of the slot's connection.
+    /// Handles a fact that the slot's connection reports about received bytes.
     #[inline(never)]
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
@@ -245,7 +253,7 @@ impl<N: Net> Worker<N> {
                     self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
             }
-            Fact::AnsweredOneOf { exchange, status, piece } => {
+            Fact::AnsweredWithMore { exchange, status, piece } => {
                 if self.job.source.hears() {
                     self.hear(exchange, status, piece, false);
                 }
@@ -286,41 +294,42 @@ impl<N: Net> Worker<N> {
                 self.recorder.leaves(error);
                 if self.connections[slot as usize].conn.is_over() {
                     self.lose(slot);
-                } else if self.is_left(slot) {
-                    // If these exchanges stayed, they would wait for the slowest response.
+                } else if self.has_goaway_with_exchanges(slot) {
+                    // Waiting exchanges move to other connections. Here they would wait until the
+                    // slowest response has ended.
                     let mut waiting =
-                        std::mem::replace(&mut self.connections[slot as usize].waiting, WaitingLine::EMPTY);
+                        std::mem::replace(&mut self.connections[slot as usize].waiting, ExchangeQueue::EMPTY);
                     while let Some(number) = self.exchanges.take_first(&mut waiting) {
                         self.wait_for_room(slot, number);
                     }
                 }
             }
-            // The connection was idle, so no request fails.
+            // The broken connection was idle, so no request fails.
             Fact::Broke(_) => self.lose(slot),
             Fact::WindowEmpty => self.recorder.window_empty(),
-            Fact::Surplus(bytes) => self.on_surplus(slot, bytes),
-            Fact::Stands { resumed } => self.handshaken(slot, resumed),
-            Fact::Owes => {
-                // The connection may now have room for waiting exchanges.
+            Fact::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
+            Fact::Stands { resumed } => self.complete_handshake(slot, resumed),
+            Fact::HasBytesToSend => {
+                // The connection may now be able to take a waiting exchange.
                 if !self.connections[slot as usize].waiting.is_empty() {
                     self.feed(slot);
                 }
-                // A connection that waits for the network continues at its next writable event.
+                // If the send buffer is full, the next writable event sends the rest.
                 if !self.connections[slot as usize].sending {
                     self.send(slot);
                 }
             }
             Fact::Ended => self.on_end(slot, false),
             Fact::TlsFailed(reason) => {
-                // The TLS alert tells the server the reason.
+                // The pending bytes contain a TLS alert, which tells the server the reason.
                 self.send(slot);
                 self.tls_failed(slot, reason);
             }
         }
     }
 
-    /// Counts received bytes of an exchange's response. Returns whether they are its first bytes;
-    /// their time is then recorded.
+    /// Counts received bytes of an exchange's response. Returns whether these are the first bytes
+    /// of the response, and if so, records their time.
     #[inline]
     fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
@@ -332,8 +341,8 @@ impl<N: Net> Worker<N> {
         first
     }
 
-    /// Counts complete messages of a gRPC response, and records their times for streams. `first`:
-    /// these are the first bytes of the response.
+    /// Counts complete messages of a gRPC response, and for streams records their times. `first`:
+    /// the messages came with the first bytes of the response.
     fn note_messages(&mut self, number: u32, first: bool, count: u32) {
         let exchange = &self.exchanges[number];
         let route = exchange.route;
@@ -360,10 +369,10 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles bytes that no request asked for: the connection can no longer be trusted and is
-    /// closed.
+    /// Handles received bytes that belong to no response: closes the connection, because it can no
+    /// longer be trusted.
     #[cold]
-    fn on_surplus(&mut self, slot: u32, bytes: &[u8]) {
+    fn on_surplus_bytes(&mut self, slot: u32, bytes: &[u8]) {
         self.recorder.surplus(bytes.len());
         let waiting = &mut self.connections[slot as usize].waiting;
         match self.exchanges.take_first(waiting) {
@@ -377,7 +386,7 @@ impl<N: Net> Worker<N> {
         let connection = &mut self.connections[slot as usize];
         match connection.state {
             State::Handshaking => self.tls_failed(slot, if broken { TlsFailure::Reset } else { TlsFailure::Closed }),
-            // The writable event reports the result of the connect.
+            // The writable event of this connection will report the result of the connect.
             State::Connecting if !connection.waiting.is_empty() => {}
             _ if broken => self.give_up(slot, RequestFailure::Reset),
             _ => {
@@ -396,11 +405,12 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles a piece of an unfinished response; pieces of a failed one are stored.
+    /// Handles a piece of an unfinished response. If the response has failed or may fail, the piece
+    /// is stored.
     fn unfinished(&mut self, number: u32, status: Option<u16>, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
         let bare = self.connections[exchange.slot as usize].conn.is_h2();
-        let status = status.or_else(|| if first { status_of(bytes) } else { None });
+        let status = status.or_else(|| if first { status_in_partial_head(bytes) } else { None });
         let fails = |status| !self.job.source.succeeds(exchange.route, exchange.user, status);
         if exchange.measured && status.is_none_or(fails) {
             let kind = status.map_or(AnswerKind::Unknown, AnswerKind::Status);
@@ -409,14 +419,14 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Fails an exchange because the received bytes are no response to its request.
+    /// Fails an exchange whose received bytes are not a valid response to its request.
     #[cold]
     fn broke_protocol(&mut self, number: u32, error: ProtocolError, first: bool, last: &[u8]) {
         self.store_failed_response(number, AnswerKind::Protocol(error), first, last);
         self.fail(number, RequestFailure::Protocol);
     }
 
-    /// Stores the last piece of an exchange's response that counts as failed.
+    /// Stores the last piece of a failed response.
     #[cold]
     fn store_failed_response(&mut self, number: u32, kind: AnswerKind, first: bool, bytes: &[u8]) {
         let exchange = &self.exchanges[number];
@@ -427,17 +437,17 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Stores a response that failed by its status. `is_said`: the response has a gRPC status,
-    /// whose message may say more than the content.
+    /// Stores a response that failed by its status. `is_stated`: the response has a `grpc-status`
+    /// field, whose message may say more than the content.
     #[cold]
     fn store_response_failed_by_status(
         &mut self,
         number: u32,
         kind: AnswerKind,
-        is_said: bool,
+        is_stated: bool,
         (first, last): (bool, &[u8]),
     ) {
-        if is_said {
+        if is_stated {
             let message = self.connections[self.exchanges[number].slot as usize].conn.call_message();
             let message = grpc::message_bytes(message);
             self.store_failed_response(number, kind, true, &message);
@@ -446,7 +456,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Counts surplus bytes after a response.
+    /// Counts received bytes that follow a response and belong to no response.
     #[inline]
     fn note_surplus(&mut self, bytes: usize) {
         if bytes > 0 {
@@ -454,7 +464,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Stores a piece of a response that checks need.
+    /// Stores a piece of a response for the checks of its route.
     #[inline(never)]
     fn read_answer(&mut self, number: u32, first: bool, piece: Piece) {
         while self.answers.len() <= number as usize {
@@ -469,7 +479,7 @@ impl<N: Net> Worker<N> {
         answer.add(piece);
     }
 
-    /// Stores the last piece of a response, checks it, and returns the outcome.
+    /// Stores the last piece of a response, checks the response, and returns its outcome.
     #[inline(never)]
     fn judged(&mut self, number: u32, status: u16, first: bool, last: Piece) -> Outcome {
         self.read_answer(number, first, last);
@@ -497,19 +507,20 @@ impl<N: Net> Worker<N> {
         let Some(miss) = miss else { return Outcome::Success };
         if exchange.measured {
             let reason = self.job.source.reason(route, miss);
-            let missed = AnswerMiss { route, failure: miss.failure };
+            let missed = MissedExpectation { route, failure: miss.failure };
             let content = self.job.source.read_as(route).unwrap_or(answer.content());
             self.failed_answers.missed(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
         Outcome::Failed(miss.failure)
     }
 
-    /// Follows the redirect in a stored response: its exchange continues at the new URL.
+    /// Follows the redirect in a stored response, so that its exchange sends another request to the
+    /// new URL.
     #[cold]
     fn redirected(&mut self, of: AnswerFacts, status: u16) -> Outcome {
         let AnswerFacts { user, route, exchange: number, now_ns, .. } = of;
         let answer = &self.answers[number as usize];
-        // The cookies of the redirect response are stored in any case.
+        // The cookies of a redirect response are stored, as for every response.
         self.job.source.judge(AnswerFacts { ok_status: false, ..of }, answer);
         let location = String::from_utf8_lossy(answer.fields("location").next().unwrap_or_default());
         let exchange = &self.exchanges[number];
@@ -522,7 +533,7 @@ impl<N: Net> Worker<N> {
             Err(why) => {
                 let failure = RequestFailure::Expectation;
                 if exchange.measured {
-                    let missed = AnswerMiss { route, failure };
+                    let missed = MissedExpectation { route, failure };
                     let at_ns = now_ns - self.origin_ns;
                     self.failed_answers.missed(missed, status, answer, answer.content(), at_ns, why.reason());
                 }
@@ -543,18 +554,19 @@ impl<N: Net> Worker<N> {
         self.carry(slot, number);
     }
 
-    /// Reports a response to the author. If it is a redirect, the only response (`is_only`), and
-    /// there is time, follows it. Returns whether it was followed.
+    /// Reports a response to the author, or follows its redirect. A redirect is followed only if
+    /// the exchange has a single response (`is_only`) and enough time. Returns whether the redirect
+    /// was followed.
     fn hear(&mut self, number: u32, status: u16, piece: Piece, is_only: bool) -> bool {
-        let (times, is_last) = self.heard_at(number);
+        let (times, is_last) = self.response_times_now(number);
         let exchange = &self.exchanges[number];
         let may_ask_on = is_only && is_last && self.job.source.messages(number) == 1;
         let may_ask_on = may_ask_on && exchange.deadline_ns > self.now_ns;
         self.job.source.hear(number, status, piece, times, (is_last, may_ask_on))
     }
 
-    /// Sends a further request of the exchange, which otherwise would have ended. `last`: the last
-    /// piece of the response, with its number of surplus bytes.
+    /// Makes an exchange continue with the next request after a redirect. `last`: the last piece of
+    /// the redirect response, with its number of surplus bytes.
     #[cold]
     fn send_further_request(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
@@ -563,9 +575,9 @@ impl<N: Net> Worker<N> {
         self.follow(slot, number, hangup);
     }
 
-    /// Handles the complete response of an exchange on the slot's connection, with a gRPC status if
-    /// it has one. `last`: its last piece, with the number of surplus bytes. `hangup`: the peer has
-    /// closed its side.
+    /// Handles the complete response of an exchange on the slot's connection, with its gRPC status
+    /// if it has one. `last`: the last piece of the response, with the number of surplus bytes.
+    /// `hangup`: the peer has closed its side.
     #[inline]
     fn answered(
         &mut self,
@@ -576,7 +588,7 @@ impl<N: Net> Worker<N> {
         hangup: bool,
     ) {
         self.note_surplus(surplus);
-        let (status, outcome) = self.outcome_of(number, statuses, last, surplus);
+        let (status, outcome) = self.response_outcome(number, statuses, last, surplus);
         if std::mem::take(&mut self.follows) {
             return self.follow(slot, number, hangup);
         }
@@ -591,28 +603,35 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// Returns the outcome of a response with these statuses. `last` is its last piece, whose last
-    /// `surplus` bytes do not belong to the response.
+    /// Returns the outcome of a response with these HTTP and gRPC statuses. `last` is its last
+    /// piece, whose last `surplus` bytes do not belong to the response.
     #[inline]
-    fn outcome_of(&mut self, number: u32, statuses: (u16, Option<u16>), last: Piece, surplus: usize) -> (u16, Outcome) {
+    fn response_outcome(
+        &mut self,
+        number: u32,
+        statuses: (u16, Option<u16>),
+        last: Piece,
+        surplus: usize,
+    ) -> (u16, Outcome) {
         let first = self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
         let exchange = &self.exchanges[number];
         let (asked, asker, is_measured) = (exchange.route, exchange.user, exchange.measured);
         let route = self.job.source.route(asked);
         let (status, grpc_status) = statuses;
         let mut kind = AnswerKind::Status(status);
-        // A response after the deadline counts as a timeout, however close, because a real client
-        // would have given up.
+        // A response after the deadline counts as a timeout, even if it is only slightly late,
+        // because a real client would have given up.
         let (status, outcome) = if exchange.deadline_ns <= self.now_ns {
             (0, Outcome::Failed(RequestFailure::Timeout))
         } else {
             let mut succeeds = self.job.source.succeeds(asked, asker, status);
             if let Some(ok) = route.ok_grpc {
-                let ended = grpc_status.map_or(GrpcStatus::of_http(status), |code| GrpcStatus::of_code(code.into()));
+                let ended =
+                    grpc_status.map_or(GrpcStatus::from_http_status(status), |code| GrpcStatus::from_code(code.into()));
                 succeeds &= ok.contains(ended);
                 let conn = &self.connections[exchange.slot as usize].conn;
                 let fault = conn.call_fault();
-                kind = AnswerKind::Call { status, ended, is_said: grpc_status.is_some(), fault };
+                kind = AnswerKind::Call { status, ended, is_stated: grpc_status.is_some(), fault };
                 if is_measured {
                     self.recorder.call_ended(asked, ended, fault, conn.call_is_large());
                 }
@@ -641,17 +660,18 @@ impl<N: Net> Worker<N> {
         (status, outcome)
     }
 
-    /// Handles the response to one of an exchange's messages; further responses follow.
+    /// Handles the response to one of an exchange's messages while responses to other messages are
+    /// still missing.
     fn finish_one_message(&mut self, number: u32, status: u16, last: Piece) {
-        let (status, outcome) = self.outcome_of(number, (status, None), last, 0);
+        let (status, outcome) = self.response_outcome(number, (status, None), last, 0);
         self.exchanges[number].further -= 1;
         self.count_finished(number, status, outcome);
-        // The next response has its own time to first byte.
+        // The time to first byte is measured for each response, so it is reset for the next one.
         self.exchanges[number].first_byte_ns = 0;
     }
 
-    /// Sends an exchange's request again, because the server did not process it. Another connection
-    /// is used if possible.
+    /// Sends an exchange's request again, because the server did not process it. If possible, the
+    /// request uses another connection.
     #[cold]
     fn send_again(&mut self, slot: u32, number: u32, error: ExchangeError) {
         let exchange = &mut self.exchanges[number];
@@ -677,7 +697,7 @@ impl<N: Net> Worker<N> {
         };
         self.exchanges[number].slot = other;
         self.carry(other, number);
-        // The previous connection may be unusable now.
+        // The connection of the first attempt may be unusable now.
         let connection = &self.connections[slot as usize];
         if connection.state == State::Standing && connection.conn.is_over() {
             self.lose(slot);
@@ -693,7 +713,8 @@ impl<N: Net> Worker<N> {
         let connection = &mut self.connections[slot as usize];
         if !self.exchanges.remove_from_line(&mut connection.waiting, number) {
             connection.conn.cancel(number);
-            // If the connection stays open, the server is told of the cancellation.
+            // If the connection stays open, plimsoll tells the server that the request is
+            // cancelled.
             if !connection.sending && connection.conn.wants_to_send() {
                 self.send(slot);
             }
@@ -701,14 +722,14 @@ impl<N: Net> Worker<N> {
         self.fail(number, RequestFailure::Timeout);
     }
 
-    /// Closes the slot's connection. Its exchanges fail, and so do exchanges that wait for it to
-    /// open.
+    /// Closes the slot's connection. The exchanges on it fail, and so do the exchanges that wait
+    /// for the connection to open.
     #[cold]
     pub(super) fn give_up(&mut self, slot: u32, failure: RequestFailure) {
         let connection = &mut self.connections[slot as usize];
         let mut fallen = std::mem::take(&mut self.fallen);
         if connection.state == State::Standing {
-            // Exchanges that wait for room continue on the next connection.
+            // Exchanges that waited for room on an open connection continue on the next connection.
             while let Some(number) = connection.conn.give_up() {
                 fallen.push(number);
             }
@@ -728,7 +749,8 @@ impl<N: Net> Worker<N> {
         self.fallen = fallen;
     }
 
-    /// Fails an exchange, and removes it from its connection. An unusable connection is closed.
+    /// Fails an exchange, and removes it from its connection. If this makes the connection
+    /// unusable, closes the connection.
     #[cold]
     fn fail(&mut self, number: u32, failure: RequestFailure) {
         self.failed_answers.given_up(number);
@@ -748,10 +770,10 @@ impl<N: Net> Worker<N> {
         self.go_on(slot, user, last);
     }
 
-    /// Counts an ended exchange. Returns its user and the result of its request.
+    /// Ends an exchange and counts its outcome. Returns its user and the result of its request.
     #[inline]
     fn finish(&mut self, number: u32, status: u16, outcome: Outcome) -> (u64, LastRequest) {
-        // Further messages without a response have the same outcome.
+        // The exchange's other messages without a response get the same outcome.
         for _ in 0..self.exchanges[number].further {
             self.count_finished(number, status, outcome);
         }
@@ -759,7 +781,7 @@ impl<N: Net> Worker<N> {
         if let Outcome::Failed(failure) = outcome
             && self.job.source.hears()
         {
-            let times = self.times_of(number);
+            let times = self.exchange_times(number);
             self.job.source.miss(number, failure, times);
         }
         self.count_finished(number, status, outcome);
@@ -769,21 +791,21 @@ impl<N: Net> Worker<N> {
 
     /// Returns the times of a response that is complete now, and whether it is the last one of its
     /// exchange.
-    fn heard_at(&self, number: u32) -> (AnswerTimes, bool) {
-        let times = self.times_of(number);
-        // The whole response may have arrived at once.
+    fn response_times_now(&self, number: u32) -> (AnswerTimes, bool) {
+        let times = self.exchange_times(number);
+        // If the whole response arrived at once, its first byte arrived now.
         let first_byte_ns = if times.first_byte_ns == 0 { self.now_ns } else { times.first_byte_ns };
         (AnswerTimes { first_byte_ns, ..times }, self.exchanges[number].further == 0)
     }
 
-    /// The times of an exchange, as reported to an author.
-    fn times_of(&self, number: u32) -> AnswerTimes {
+    /// Returns the times of an exchange, as they are reported to an author.
+    fn exchange_times(&self, number: u32) -> AnswerTimes {
         let exchange = &self.exchanges[number];
         let Exchange { intended_ns, sent_ns, first_byte_ns, .. } = *exchange;
         AnswerTimes { intended_ns, sent_ns, first_byte_ns, done_ns: self.now_ns }
     }
 
-    /// Counts one ended message of an exchange.
+    /// Counts the outcome of one message of an exchange as a request.
     #[inline]
     fn count_finished(&mut self, number: u32, status: u16, outcome: Outcome) {
         let exchange = &self.exchanges[number];
@@ -811,7 +833,7 @@ impl<N: Net> Worker<N> {
 
     /// Ends the exchanges of a connection on which a send failed, once all received bytes are read.
     #[cold]
-    pub(super) fn settle_broken(&mut self, slot: u32, generation: u32) {
+    pub(super) fn end_exchanges_after_broken_send(&mut self, slot: u32, generation: u32) {
         let connection = &mut self.connections[slot as usize];
         if connection.generation != generation || !connection.has_exchanges() {
             return;

@@ -1,5 +1,5 @@
-//! Preparation: opens connections before the schedule begins, at a pace that an accept queue can
-//! take. Nothing of it is measured.
+//! Opens connections before the schedule begins, slowly enough for the accept queue of the server.
+//! Nothing in this preparation is measured.
 
 use super::state::{Starts, Worker};
 use crate::connection::State;
@@ -7,20 +7,22 @@ use crate::net::{Net, Wait};
 use plimsoll_sys::tcp::BACKLOG_FULL;
 use std::sync::atomic::Ordering;
 
-/// Most connections that all workers open at the same time. The number is below the accept queues
-/// of common servers: if a queue overflows, a connection waits for a SYN retransmission.
+/// The maximum number of connections that all workers open at the same time. It is less than the
+/// accept queue of common servers holds. If an accept queue overflows, a connection waits for a SYN
+/// retransmission.
 const OPENING_MAX: u64 = 100;
-/// Number of connections opened before the pace is checked again.
+/// The number of connections that are opened before the pace is checked again.
 const BURST: u64 = 32;
-/// Time limit of the preparation, ns. A request's timeout or four times the expected time extends
-/// it. The load itself opens the connections that are missing then.
+/// A time limit of the preparation, ns. A shorter request timeout lowers the limit, but not below
+/// four times the expected time. Connections that are missing at the limit are opened during the
+/// load.
 const PREPARE_NS_MAX: u64 = 5_000_000_000;
-/// Pause after a unix socket's backlog was full, ns.
+/// The pause, ns, before another connect to a unix socket whose backlog was full.
 const FULL_PAUSE_NS: u64 = 1_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Opens the connections that must be ready before the schedule begins. Those that fail are
-    /// left to the load, which counts the failures.
+    /// Opens the connections that must be ready before the schedule begins. A connection that fails
+    /// is opened again during the load, which counts the failures.
     pub fn prepare(&mut self) {
         let closed = matches!(self.starts, Starts::Closed(_));
         let mut left = match closed {
@@ -53,8 +55,8 @@ impl<N: Net> Worker<N> {
                         if error == BACKLOG_FULL {
                             wait_ns = self.now_ns + FULL_PAUSE_NS;
                         } else {
-                            // The system refuses connections (no ports, no files). The load will
-                            // count that.
+                            // The system refuses connections (no free port, no free file
+                            // descriptor). The load counts such failures, so the preparation ends.
                             left = 0;
                         }
                         break;
@@ -68,14 +70,15 @@ impl<N: Net> Worker<N> {
             self.handle_ready();
             self.now_ns = self.net.now_ns();
         }
-        // A connection still opening would occupy the slot of one that the load opens and counts.
+        // Connections that are still opening are closed, so that the load opens and counts them
+        // itself.
         for slot in 0..self.connections.len() as u32 {
             if matches!(self.connections[slot as usize].state, State::Connecting | State::Handshaking) {
                 self.lose(slot);
             }
         }
         // Some servers block a thread on each accepted connection until its first request. So each
-        // connection is used once, in the order of opening, before any is used again.
+        // connection is used once, in the order of opening, before any connection is used again.
         if self.job.streams_max == 1 {
             self.fresh = std::mem::take(&mut self.idle);
             self.fresh.reverse();

@@ -1,4 +1,4 @@
-//! When requests start: at the arrivals of an open loop, and by the users of a closed one.
+//! Starts requests: at the arrivals of an open loop, and by the users of a closed loop.
 
 use super::state::{DueUser, Starts, Users, Worker};
 use crate::connection::State;
@@ -8,24 +8,25 @@ use crate::users::{LastRequest, UserAction};
 use plimsoll_model::{Outcome, Plan, RequestFailure, RouteNumber};
 use std::cmp::Reverse;
 
-/// Pause of a user whose connection failed to open, ns: without it a closed port would get 100 000
-/// connects a second.
+/// The pause of a user whose connection failed to open, ns. Without the pause a closed port would
+/// get 100 000 connects a second.
 const RECONNECT_PAUSE_NS: u64 = 10_000_000;
-/// Most requests that one loop turn starts before replies are read.
+/// The maximum number of requests that one turn of the event loop starts before it reads responses.
 const STARTS_PER_TURN: u32 = 64;
-/// Most requests that one loop turn times out. The number is high, since nothing is gained by a
-/// delay.
+/// The maximum number of requests that one turn of the event loop times out. The number is high,
+/// because a delay has no benefit.
 const TIMEOUTS_PER_TURN: u32 = 512;
-/// After the end of the schedule, late arrivals still start for this time, ns; later ones are
-/// unsent.
+/// The time after the end of the schedule, ns, in which late arrivals still start. Arrivals that
+/// are late by more count as unsent.
 const LATE_NS_MAX: u64 = 50_000_000;
 
 impl<N: Net> Worker<N> {
-    /// Returns the next time at which an action is due, ns. Replies do not count as actions.
+    /// Returns the time at which the next action is due, ns: a start, a timeout or the end.
+    /// Expected responses are not considered.
     pub(super) fn next_due_ns(&self) -> u64 {
         let tick_ns = Plan::TICK_NS;
         let next_tick_ns = self.origin_ns + ((self.now_ns - self.origin_ns) / tick_ns + 1) * tick_ns;
-        // The end of the schedule, then that of the grace period.
+        // The next end is that of the schedule, and after that the end of the grace period.
         let grace_end_ns = self.end_ns.saturating_add(self.job.grace_ns);
         let mut due_ns = next_tick_ns.min(if self.now_ns < self.end_ns { self.end_ns } else { grace_end_ns });
         if let Some((at_ns, _)) = self.exchanges.first_deadline() {
@@ -86,7 +87,7 @@ impl<N: Net> Worker<N> {
                 None => None,
             };
             let measured = intended_ns >= self.measured_from_ns;
-            // Arrivals too late to start are counted if they are measured.
+            // Arrivals that are too late to start count as unsent if they are measured.
             if self.stopped_ns.is_some() || self.now_ns > self.end_ns.saturating_add(LATE_NS_MAX) {
                 if measured
                     && let UserAction::Send(route) | UserAction::Wait(_, route) = self.job.source.next(user, None)
@@ -107,41 +108,42 @@ impl<N: Net> Worker<N> {
                 Some(slot) => {
                     self.now_ns = self.net.now_ns();
                     if measured {
-                        self.recorder.lagged(self.now_ns - intended_ns);
+                        self.recorder.count_send_lag(self.now_ns - intended_ns);
                     }
                     self.start(slot, user, route, intended_ns, measured);
                 }
-                None => self.not_sent(user, route, measured),
+                None => self.count_unsent_arrival(user, route, measured),
             }
         }
         released > 0
     }
 
-    /// Counts a measured arrival that cannot start as unsent.
+    /// Counts the requests of a measured arrival that cannot start as unsent.
     fn unsent(&mut self, route: RouteNumber) {
-        for _ in 0..self.job.source.messages_each() {
+        for _ in 0..self.job.source.messages_per_arrival() {
             self.recorder.unsent(route);
         }
     }
 
-    /// Counts a request of an arrival that has no connection, and cuts the arrival's session.
+    /// Counts a request as unsent because no connection is available, and ends the session of its
+    /// arrival.
     #[cold]
-    fn not_sent(&mut self, user: u64, route: RouteNumber, measured: bool) {
+    fn count_unsent_arrival(&mut self, user: u64, route: RouteNumber, measured: bool) {
         if measured {
             self.unsent(route);
         }
-        self.cut_session(user);
+        self.end_session_early(user);
     }
 
-    /// Ends the session of `user` early, if it has one, and counts it as cut.
+    /// Ends the active session of `user` early, if there is one, and counts the session as cut.
     #[cold]
-    fn cut_session(&mut self, user: u64) {
+    fn end_session_early(&mut self, user: u64) {
         let Some(ended) = self.job.source.sessions().and_then(|sessions| sessions.cut(user)) else { return };
         self.recorder.sessions_cut(u64::from(ended.measured));
         self.release(ended);
     }
 
-    /// Counts an ended session.
+    /// Counts a session that has ended, if it is measured.
     #[inline(never)]
     fn session_ended(&mut self, ended: EndedSession) {
         if ended.measured {
@@ -159,8 +161,8 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Returns the slot for an arrival's next request: that of the session's own connection, if it
-    /// has one.
+    /// Returns the slot for an arrival's next request. If the session has a connection of its own,
+    /// it is the slot of that connection.
     #[inline]
     pub(super) fn slot_for_user(&mut self, user: u64) -> Option<u32> {
         match self.job.source.sessions() {
@@ -184,8 +186,9 @@ impl<N: Net> Worker<N> {
         Some(slot)
     }
 
-    /// Returns a slot for an arrival: one with room, or else one that is opening, or else one for a
-    /// new connection. `None`: all connections are in use.
+    /// Returns the slot of a connection that can take an arrival's request. If there is none,
+    /// returns a slot whose connection is opening, or a slot for a new connection. `None`: all
+    /// connections are in use.
     pub(super) fn slot_for_arrival(&mut self) -> Option<u32> {
         while let Some((slot, generation)) = self.fresh.pop() {
             let connection = &mut self.connections[slot as usize];
@@ -198,7 +201,8 @@ impl<N: Net> Worker<N> {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == State::Standing;
             let room = if is_listed { connection.conn.room() } else { 0 };
-            // A connection with room for more exchanges stays in its place in the list.
+            // A connection that can take more exchanges stays at its place in the list of idle
+            // connections.
             if room > 1 {
                 return Some(slot);
             }
@@ -229,31 +233,33 @@ impl<N: Net> Worker<N> {
         self.free_slot().or_else(|| has_place.then(|| self.add_slot()))
     }
 
-    /// Takes a slot from the list of free ones.
+    /// Removes a slot from the list of free slots and returns it; `None`: no slot is free.
     pub(super) fn free_slot(&mut self) -> Option<u32> {
         let slot = self.free.pop()?;
         self.connections[slot as usize].listed = false;
         Some(slot)
     }
 
-    /// The slot of a user of a closed loop: with several streams, users share connections.
+    /// Returns the slot that a user of a closed loop uses. If a connection has several streams,
+    /// several users share a slot.
     #[inline]
     pub(super) fn slot_of(&self, user: u64) -> u32 {
         if self.job.streams_max == 1 { user as u32 } else { (user / u64::from(self.job.streams_max)) as u32 }
     }
 
-    /// Whether a request of this user (closed loop) is in flight or waits.
+    /// Returns whether a request of this user (closed loop) is in flight, or waits for its
+    /// connection.
     fn is_at_work(&self, user: u64) -> bool {
         let connection = &self.connections[self.slot_of(user) as usize];
         let is_of_user = |number: u32| self.exchanges[number].user == user;
-        connection.conn.carries(is_of_user) || self.exchanges.in_line(&connection.waiting).any(is_of_user)
+        connection.conn.carries(is_of_user) || self.exchanges.numbers_in_queue(&connection.waiting).any(is_of_user)
     }
 
-    /// Closed loop: sets the number of active users by the schedule.
+    /// Sets the number of active users of a closed loop as the schedule demands.
     fn change_users(&mut self) {
         let Starts::Closed(users) = &mut self.starts else { return };
         let (schedule, stripe) = (&self.job.schedule, self.job.stripe);
-        // A change is due at its announced time, and the first change at the start of the schedule.
+        // The intended start of new users is the time at which the change was due.
         let intended_ns = users.change_ns.min(self.now_ns);
         let at_ns = intended_ns - self.origin_ns;
         let (before, active) = (users.active, stripe.count_of(schedule.users_at(at_ns)));
@@ -273,13 +279,13 @@ impl<N: Net> Worker<N> {
         {
             started += 1;
             // A user that left and joins again may still have a request in flight or a retry
-            // pending. It then continues by itself.
+            // pending. Such a user continues without a new start.
             let intended_ns = users.joined_ns;
             if !self.is_at_work(user) && !self.paused[user as usize] {
                 self.now_ns = self.net.now_ns();
                 let lag_ns = self.now_ns - intended_ns;
-                if self.next_of_user(user, None, intended_ns) {
-                    self.recorder.lagged(lag_ns);
+                if self.prepare_next_request(user, None, intended_ns) {
+                    self.recorder.count_send_lag(lag_ns);
                 }
             }
         }
@@ -294,15 +300,15 @@ impl<N: Net> Worker<N> {
             }
             self.now_ns = self.net.now_ns();
             let lag_ns = self.now_ns - waiting.at_ns;
-            if self.next_of_user(waiting.user, waiting.route, waiting.at_ns) && waiting.route.is_some() {
-                self.recorder.lagged(lag_ns);
+            if self.prepare_next_request(waiting.user, waiting.route, waiting.at_ns) && waiting.route.is_some() {
+                self.recorder.count_send_lag(lag_ns);
             }
         }
         started > 0
     }
 
-    /// Begins `user`, with this intended start. Returns the route of its first request, if the user
-    /// sends at once.
+    /// Begins `user` with this intended start. Returns the route of the user's first request if it
+    /// is due at once.
     #[inline]
     fn begin_user(&mut self, user: u64, intended_ns: u64, measured: bool) -> Option<RouteNumber> {
         let next = self.job.source.next(user, None);
@@ -336,7 +342,7 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Handles a session that ended without any request. Its user waits before the next session, to
+    /// Handles a session that ended without a request. Its user waits before the next session, to
     /// avoid an endless loop.
     #[cold]
     fn handle_empty_session(&mut self, user: u64, ended: EndedSession) {
@@ -354,10 +360,10 @@ impl<N: Net> Worker<N> {
         }
     }
 
-    /// Prepares the user's next request with this intended start: for `route`, or the user's first
-    /// one. Returns whether a measured request may start.
+    /// Prepares the next request of `user` with this intended start. `route` is its route; `None`:
+    /// the user begins. Returns whether a measured request may start.
     #[inline]
-    fn next_of_user(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
+    fn prepare_next_request(&mut self, user: u64, route: Option<RouteNumber>, intended_ns: u64) -> bool {
         let measured = intended_ns >= self.measured_from_ns;
         if self.stopped_ns.is_some() || intended_ns >= self.end_ns {
             return false;
@@ -365,9 +371,10 @@ impl<N: Net> Worker<N> {
         if let Starts::Closed(users) = &self.starts
             && (user >= users.active || (route.is_none() && measured && users.left == Some(0)))
         {
-            // A user that left sends no more, but may finish its session.
+            // A user that left the load sends no more requests. If it is within a session, that
+            // session ends early.
             if route.is_some() {
-                self.cut_session(user);
+                self.end_session_early(user);
             }
             return false;
         }
@@ -376,12 +383,12 @@ impl<N: Net> Worker<N> {
             return false;
         }
         let slot = match &self.starts {
-            // A user of a closed loop has its own connection, or its share of one.
+            // A user of a closed loop has a connection of its own, or shares one with other users.
             Starts::Closed(_) => self.slot_of(user),
             Starts::Open { .. } => match self.slot_for_user(user) {
                 Some(slot) => slot,
                 None => {
-                    self.not_sent(user, route, measured);
+                    self.count_unsent_arrival(user, route, measured);
                     return false;
                 }
             },
@@ -390,8 +397,8 @@ impl<N: Net> Worker<N> {
         measured
     }
 
-    /// Continues `user` after its exchange on `slot`: its next request, now or later, or its end. A
-    /// user of a closed loop then begins again.
+    /// Continues `user` after its exchange on `slot`: starts its next request now or later, or ends
+    /// the user. A user of a closed loop then begins again.
     #[inline]
     pub(super) fn go_on(&mut self, slot: u32, user: u64, last: LastRequest) {
         let next = self.job.source.next(user, Some(&last));
@@ -401,17 +408,18 @@ impl<N: Net> Worker<N> {
         let refused = matches!(last.outcome, Outcome::Failed(RequestFailure::Connect | RequestFailure::Tls));
         match (&self.starts, next) {
             (Starts::Closed(_), UserAction::End) if !refused => {
-                self.next_of_user(user, None, self.now_ns);
+                self.prepare_next_request(user, None, self.now_ns);
             }
             (Starts::Open { .. }, UserAction::End) => self.rest(slot),
             _ => self.continue_session(slot, user, next, refused),
         }
     }
 
-    /// Continues a user within its session, or after a failed connect (`refused`).
+    /// Executes the next action of a user within its session, or after a failed connect
+    /// (`refused`).
     #[inline(never)]
     fn continue_session(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
-        // Other users may use the connection meanwhile (open loop).
+        // While this user waits, other users may use the connection (open loop).
         self.rest(slot);
         let (wait_ns, route) = match next {
             UserAction::End => (0, None),
@@ -421,30 +429,31 @@ impl<N: Net> Worker<N> {
         // After a failed connect, pause before the retry.
         match wait_ns.max(if refused { RECONNECT_PAUSE_NS } else { 0 }) {
             0 => {
-                self.next_of_user(user, route, self.now_ns);
+                self.prepare_next_request(user, route, self.now_ns);
             }
             wait_ns => self.wait_user(user, wait_ns, route),
         }
     }
 
-    /// Whether a limit of requests has ended the load: all were started, or all sessions have
-    /// ended.
+    /// Returns whether a number of requests has ended the load: all of them have started, or all
+    /// sessions have ended.
     pub(super) fn ended_by_count(&self) -> bool {
         match &self.starts {
             Starts::Open { next_ns, .. } => {
                 let all_begun = next_ns.is_none() && self.job.ends_by_number && self.waiting.is_empty();
-                (all_begun && !self.job.source.has_under_way()) || self.job.source.is_halted()
+                (all_begun && !self.job.source.has_active_sessions()) || self.job.source.is_halted()
             }
             Starts::Closed(users) => {
                 (users.left == Some(0) || self.job.source.is_used_up())
                     && self.now_ns >= self.measured_from_ns
-                    && !self.job.source.has_under_way()
+                    && !self.job.source.has_active_sessions()
             }
         }
     }
 
-    /// Whether every arrival before the schedule's end was handled.
-    pub(super) fn nothing_due(&self) -> bool {
+    /// Returns whether every arrival before the end of the schedule was started or counted as
+    /// unsent.
+    pub(super) fn is_schedule_done(&self) -> bool {
         matches!(&self.starts, Starts::Closed(_) | Starts::Open { next_ns: None, .. })
     }
 }

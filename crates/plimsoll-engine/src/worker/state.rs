@@ -16,108 +16,112 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// A worker's part of a closed loop.
+/// The users of one worker in a closed loop.
 pub(super) struct Users {
-    /// Number of active users: the users 0..active send requests.
+    /// The number of active users. The users with the numbers `0..active` send requests.
     pub(super) active: u64,
-    /// Time at which `active` changes next (absolute, ns).
+    /// The time at which `active` changes next (absolute, ns).
     pub(super) change_ns: u64,
-    /// New users (by number) whose first request is not started yet, and their intended start
-    /// (absolute, ns).
+    /// The numbers of new users that have not started their first request yet.
     pub(super) joining: Range<u64>,
+    /// The intended start of the users in `joining` (absolute, ns).
     pub(super) joined_ns: u64,
-    /// Measured requests left to start; `None`: no limit.
+    /// The number of measured requests that may still start; `None`: no limit.
     pub(super) left: Option<u64>,
 }
 
-/// A user whose next request is due later.
+/// A user that waits until its next request is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct DueUser {
-    /// Time at which the user continues (absolute, ns).
+    /// The time at which the user continues (absolute, ns).
     pub(super) at_ns: u64,
     pub(super) user: u64,
     /// The route of the next request; `None`: the user begins again.
     pub(super) route: Option<RouteNumber>,
 }
 
-/// The rule by which requests start: open or closed loop.
+/// The rule by which requests start: at the arrivals of an open loop, or by the users of a closed
+/// loop.
 pub(super) enum Starts {
     Closed(Users),
     Open {
         arrivals: ArrivalCursor,
-        /// Number of the next arrival, which is a user of its own.
+        /// The number of the next arrival. Every arrival counts as a new user.
         next_user: u64,
-        /// Intended start of the next arrival (absolute, ns).
+        /// The intended start of the next arrival (absolute, ns); `None`: no arrival is left.
         next_ns: Option<u64>,
     },
 }
 
-/// Size of the receive buffer in bytes; longer replies are read in pieces.
+/// The size of the receive buffer in bytes; longer replies are read in pieces.
 const BUFFER_BYTES: usize = 64 << 10;
 
-/// Buffers for the current connection.
+/// The buffers for the bytes that the worker reads from one connection.
 pub(super) struct Buffers {
     pub(super) input: [u8; BUFFER_BYTES],
-    /// Decrypted bytes of the current connection.
+    /// The decrypted bytes of the connection that is being read.
     pub(super) plain: Vec<u8>,
 }
 
-/// A worker with its connections and exchanges, in its environment `N`.
+/// One worker of a load, with its connections and its requests in flight. `N` is its clock and
+/// network.
 pub struct Worker<N: Net> {
     pub(super) net: N,
     pub(super) job: Job,
     pub(super) stop: Arc<AtomicBool>,
     pub(super) connections: Vec<Connection<N::Socket>>,
-    /// Open idle connections as (slot, generation), the most recently used last. Entries may be
-    /// outdated.
+    /// Open idle connections as (slot, generation), the most recently used last. An entry whose
+    /// connection was closed or is in use again is ignored.
     pub(super) idle: Vec<(u32, u32)>,
-    /// Prepared connections not used yet, the first opened last.
+    /// The connections that were opened before the schedule and never used, the earliest opened
+    /// last.
     pub(super) fresh: Vec<(u32, u32)>,
-    /// Slots without a connection.
+    /// The numbers of the slots without a connection.
     pub(super) free: Vec<u32>,
-    /// The slot whose connection is opening for the latest arrival. Other arrivals may wait for it,
-    /// too.
+    /// The slot whose connection is opening for the latest arrival. Further arrivals may wait for
+    /// this connection, too.
     pub(super) filling: Option<u32>,
     /// Whether each user of a closed loop waits before it continues, by user number.
     pub(super) paused: Vec<bool>,
-    /// A buffer for the numbers of exchanges that end together.
+    /// A reused buffer for the numbers of exchanges that end together.
     pub(super) fallen: Vec<u32>,
     pub(super) connections_open: u64,
     pub(super) opening: u32,
     /// Whether the current response is a redirect, so that its exchange continues.
     pub(super) follows: bool,
-    /// Connections with events left for the next turn, in order, as (slot, generation). Entries may
-    /// be outdated.
+    /// The connections whose events the next turn handles, in order, as (slot, generation). An
+    /// entry whose connection was closed is ignored.
     pub(super) deferred: VecDeque<(u32, u32)>,
     pub(super) exchanges: Exchanges,
-    /// Users whose next request is due later, the earliest first.
+    /// The users whose next request is due later, the earliest first.
     pub(super) waiting: BinaryHeap<Reverse<DueUser>>,
     pub(super) recorder: Recorder,
     pub(super) failed_answers: FailedAnswers,
-    /// The stored parts of checked responses in progress, by exchange number.
+    /// The received parts of unfinished responses that will be checked, by exchange number.
     pub(super) answers: Vec<AnswerText>,
-    /// Time of the last message of a streamed response, by exchange number; 0: none.
+    /// The arrival time of the last message of a streamed response, by exchange number; 0: no
+    /// message.
     pub(super) last_messages_ns: Vec<u64>,
     pub(super) spinner: Spinner,
     pub(super) starts: Starts,
     pub(super) ready: Vec<Ready>,
     /// The receive buffers; `None` while a read uses them.
     pub(super) buffers: Option<Box<Buffers>>,
-    /// A buffer for the outgoing bytes of the current connection.
+    /// A reused buffer for the outgoing bytes of one connection.
     pub(super) scratch: Vec<u8>,
-    /// Schedule time 0 (absolute, ns); earlier times belong to the preparation.
+    /// The start of the schedule (absolute, ns). Earlier times belong to the preparation.
     pub(super) origin_ns: u64,
     pub(super) measured_from_ns: u64,
     pub(super) end_ns: u64,
     pub(super) measured_in_flight: u64,
     pub(super) last_done_ns: u64,
-    /// Time at which the worker noticed the stop, ns.
+    /// The time at which the worker noticed the stop, ns.
     pub(super) stopped_ns: Option<u64>,
     /// The time of the last clock reading, ns.
     pub(super) now_ns: u64,
-    /// Time of the last fetch of events; and the time from which the current events count as
-    /// readable, 0 if unknown.
+    /// The time at which the worker last fetched events, ns; 0: never.
     pub(super) asked_ns: u64,
+    /// The time from which the current events count as readable, ns; 0: unknown.
     pub(super) readable_ns: u64,
 }
 

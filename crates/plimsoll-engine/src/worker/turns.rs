@@ -1,58 +1,58 @@
-//! Turns: how the event loop divides its time. A connection yields after a slice (a number of
-//! bytes), a turn ends after a while, and remaining work waits in a queue. So no server can keep
-//! the loop from deadlines, arrivals, other connections or its end.
+//! Divides the time of the event loop into turns. A connection is left after a slice (a number of
+//! bytes), a turn ends after a limited time, and remaining work waits in a queue. So no server can
+//! delay deadlines, arrivals, other connections or the end of the load for long.
 //!
 //! Events are edge-triggered: unread bytes cause no second event. So unfinished work is recorded at
-//! the connection, and the loop does not sleep until the work is done. A usual exchange (a short
-//! read, a request sent at once) needs none of this.
+//! the connection, and the loop does not sleep until the work is done. In a usual exchange (a short
+//! read, a request sent at once) no work remains.
 
 use super::state::Worker;
 use crate::connection::{Readiness, State, slot_and_generation};
 use crate::net::{Net, Wait};
 
-/// Bytes that a connection may read or send in one slice. They cost 100 us; fetching events again
-/// costs only 1 us.
+/// The maximum number of bytes that a connection reads or sends in one slice. So many bytes take
+/// about 100 us, and fetching events again takes only 1 us.
 pub(super) const SLICE_BYTES: usize = 512 << 10;
 pub(super) const SLICE_NS: u64 = 500_000;
-/// Longest duration of a fetch that only returned available events, ns; a longer one was a sleep.
-const ASKED_NS: u64 = 20_000;
-/// After this time of a turn, unfinished work waits for the next turn, ns. So new replies do not
-/// wait long.
-const LEFT_OVER_NS: u64 = 1_000_000;
-/// After this time of a turn, new events wait for the next turn, too, ns, since deadlines and
-/// arrivals are due. The time exceeds that of usual events: starting requests before reading
-/// replies would make the server look slow.
+/// The maximum duration of a fetch of available events, ns. A longer fetch included a sleep.
+const EVENT_FETCH_NS_MAX: u64 = 20_000;
+/// The time of a turn, ns, after which unfinished work waits for the next turn. The limit is short,
+/// so that new responses do not wait long.
+const UNFINISHED_WORK_NS: u64 = 1_000_000;
+/// The time of a turn, ns, after which new events wait for the next turn, too, because deadlines
+/// and arrivals are due. Usual events take less time, so all of them are handled. If requests were
+/// started before responses are read, the server would seem slow.
 const TURN_NS: u64 = 20_000_000;
 
 impl<N: Net> Worker<N> {
     /// Waits for events, or only polls while work remains, and reads the clock.
     pub(super) fn wait(&mut self, wait: Wait) {
-        // Until a turn's events are handled, further events wait in the kernel, in order, one for
-        // each connection.
+        // New events are fetched only when all events of the last fetch are handled. Until then the
+        // kernel stores new events in order, one for each connection.
         if self.ready.is_empty() {
-            // With unfinished work the deadline is in the past: the wait then neither sleeps nor
-            // yields the core.
+            // If work is unfinished, the wait has a deadline that has already passed, so it neither
+            // sleeps nor yields the core.
             let wait = if self.deferred.is_empty() { wait } else { Wait::Until(self.now_ns) };
             let began_ns = self.now_ns;
             let before_ns = if self.asked_ns == 0 { began_ns } else { self.asked_ns };
             self.net.wait(wait, &mut self.ready);
             self.now_ns = self.net.now_ns();
             self.asked_ns = self.now_ns;
-            // Events that were available at once had arrived evenly while the worker was busy. An
-            // event that ended a sleep has just arrived.
-            let slept = self.now_ns - began_ns > ASKED_NS;
+            // Events that were available at once are assumed to have arrived evenly while the
+            // worker was busy. An event that ended a sleep has just arrived.
+            let slept = self.now_ns - began_ns > EVENT_FETCH_NS_MAX;
             self.readable_ns = if slept { self.now_ns } else { before_ns + (self.now_ns - before_ns) / 2 };
         } else {
             self.now_ns = self.net.now_ns();
         }
     }
 
-    /// Whether there is work for [`Worker::handle_ready`].
+    /// Returns whether there is work for [`Worker::handle_ready`].
     pub(super) fn has_ready(&self) -> bool {
         !self.ready.is_empty() || !self.deferred.is_empty()
     }
 
-    /// Handles new events, then remaining work, until the turn's time is up.
+    /// Handles new events, and then remaining work, until the time of the turn has passed.
     pub(super) fn handle_ready(&mut self) {
         let began_ns = self.now_ns;
         let mut ready = std::mem::take(&mut self.ready);
@@ -76,11 +76,11 @@ impl<N: Net> Worker<N> {
         }
         ready.drain(..handled);
         self.ready = ready;
-        // The arrival time of remaining work is unknown.
+        // For remaining work, the time at which its bytes arrived is unknown.
         let readable_ns = std::mem::replace(&mut self.readable_ns, 0);
-        // Handle at least one, so that none waits for ever.
+        // At least one connection is handled in each turn, so that none waits for ever.
         for number in 0..self.deferred.len() {
-            if number > 0 && self.now_ns >= began_ns + LEFT_OVER_NS {
+            if number > 0 && self.now_ns >= began_ns + UNFINISHED_WORK_NS {
                 break;
             }
             let Some((slot, generation)) = self.deferred.pop_front() else { break };
@@ -116,7 +116,7 @@ impl<N: Net> Worker<N> {
             self.on_readable(slot, readiness.hangup);
         }
         if readiness.broken {
-            self.settle_broken(slot, generation);
+            self.end_exchanges_after_broken_send(slot, generation);
         }
     }
 

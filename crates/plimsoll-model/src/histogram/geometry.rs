@@ -7,7 +7,7 @@ const HALF: u64 = 1 << HALF_BITS;
 /// Number of buckets of the geometry.
 pub const BUCKETS: usize = index_of(HIGHEST_NS) + 1;
 
-/// The index of the bucket that counts `value_ns`; longer values belong to the last bucket.
+/// Returns the index of the bucket that counts `value_ns`; longer values belong to the last bucket.
 #[inline]
 pub const fn index_of(value_ns: u64) -> usize {
     let value = if value_ns > HIGHEST_NS { HIGHEST_NS } else { value_ns };
@@ -18,7 +18,7 @@ pub const fn index_of(value_ns: u64) -> usize {
     (((shift as u64) << HALF_BITS) + (value >> shift)) as usize
 }
 
-/// The smallest value of bucket `index`.
+/// Returns the smallest value of bucket `index`.
 #[inline]
 pub const fn lowest_of(index: usize) -> u64 {
     let index = index as u64;
@@ -29,13 +29,13 @@ pub const fn lowest_of(index: usize) -> u64 {
     ((index & (HALF - 1)) + HALF) << shift
 }
 
-/// The largest value of bucket `index`.
+/// Returns the largest value of bucket `index`.
 #[inline]
 pub const fn highest_of(index: usize) -> u64 {
     lowest_of(index + 1) - 1
 }
 
-/// Exact figures kept beside the buckets.
+/// The exact figures (count, sum, smallest and largest value) that are stored beside the buckets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct ExactFigures {
     pub(super) count: u64,
@@ -62,12 +62,12 @@ impl ExactFigures {
         self.sum_ns += other.sum_ns;
     }
 
-    /// The smallest value; 0 when empty.
+    /// Returns the smallest value, ns; 0 when empty.
     pub(super) fn least_ns(&self) -> u64 {
         if self.count == 0 { 0 } else { self.min_ns }
     }
 
-    /// The buckets that may be occupied.
+    /// Returns the buckets that may be occupied.
     pub(super) fn span(&self) -> std::ops::Range<usize> {
         if self.count == 0 { 0..0 } else { index_of(self.min_ns)..index_of(self.max_ns) + 1 }
     }

@@ -10,7 +10,7 @@ use std::ops::Range;
 const PAGE: usize = 1 << u8::BITS;
 const _: () = assert!(BUCKETS <= PAGE * PAGE);
 
-/// A count for each bucket.
+/// A count for each bucket, with memory only for occupied pages of buckets.
 #[derive(Clone)]
 pub(super) struct Pages<C>([Option<Box<[C; PAGE]>>; PAGE]);
 
@@ -19,7 +19,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         Pages([const { None }; PAGE])
     }
 
-    /// The count of bucket `index`.
+    /// Returns the count of bucket `index`.
     #[inline]
     pub(super) fn count_mut(&mut self, index: usize) -> &mut C {
         let [at, number] = (index as u16).to_le_bytes();
@@ -31,7 +31,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         &mut page[usize::from(at)]
     }
 
-    /// The occupied buckets among those in `span`: (index, count), ascending.
+    /// Returns the occupied buckets among those in `span`: (index, count), ascending.
     pub(super) fn occupied(&self, span: Range<usize>) -> impl Iterator<Item = (usize, C)> + '_ {
         let pages = span.start / PAGE..span.end.div_ceil(PAGE);
         let counts = pages.filter_map(|at| Some((at * PAGE, self.0[at].as_ref()?)));
@@ -59,7 +59,7 @@ impl<C: Copy + Default + PartialOrd + Into<u64>> Pages<C> {
         taken
     }
 
-    /// Memory of the allocated pages in bytes, beyond that of the value itself.
+    /// Returns the memory of the allocated pages in bytes, without the memory of the value itself.
     pub(super) fn bytes(&self) -> usize {
         self.0.iter().flatten().count() * size_of::<[C; PAGE]>()
     }

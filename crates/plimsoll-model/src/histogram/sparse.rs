@@ -46,32 +46,32 @@ impl Default for SparseHistogram {
 }
 
 impl SparseHistogram {
-    /// Number of values.
+    /// Returns the number of values.
     pub fn count(&self) -> u64 {
         self.exact.count
     }
 
-    /// Exact sum of the values in ns.
+    /// Returns the exact sum of the values, ns.
     pub fn sum_ns(&self) -> u128 {
         self.exact.sum_ns
     }
 
-    /// Largest value, exact; 0 when empty.
+    /// Returns the exact largest value, ns; 0 when empty.
     pub fn max_ns(&self) -> u64 {
         self.exact.max_ns
     }
 
-    /// Smallest value, exact; 0 when empty.
+    /// Returns the exact smallest value, ns; 0 when empty.
     pub fn min_ns(&self) -> u64 {
         self.exact.least_ns()
     }
 
-    /// The occupied buckets: (index, count), ascending.
+    /// Returns the occupied buckets: (index, count), ascending.
     pub fn buckets(&self) -> impl ExactSizeIterator<Item = (usize, u64)> + '_ {
         self.buckets.iter().map(|bucket| (bucket.index(), bucket.count()))
     }
 
-    /// Number of values above `bound_ns`, as [`Histogram::count_above`] counts them.
+    /// Returns the number of values above `bound_ns`, as [`Histogram::count_above`] counts them.
     pub fn count_above(&self, bound_ns: u64) -> u64 {
         let bound = index_of(bound_ns);
         let from = self.buckets.partition_point(|bucket| bucket.index() <= bound);
@@ -113,8 +113,8 @@ impl SparseHistogram {
         self.exact.merge(&other.exact);
     }
 
-    /// Creates a histogram from stored parts, with buckets as (index, count). `None`: the parts
-    /// contradict each other, as in a damaged file.
+    /// Creates a histogram from stored parts, with buckets as (index, count). `None` means that the
+    /// parts contradict each other, as in a damaged file.
     pub(crate) fn from_parts(
         buckets: &[(usize, u64)],
         min_ns: u64,

@@ -3,7 +3,8 @@
 
 use crate::tagged::{Field, Reader, field, varint};
 
-/// Most items of a list in a plan (routes, headers, addresses, ...): far above real plans.
+/// The maximum number of items of a list in a plan (routes, headers, addresses, ...): far above
+/// real plans.
 pub(super) const ITEMS_MAX: usize = 1 << 16;
 
 /// Appends a number as a field, even 0, since a plan has no default values.
@@ -15,13 +16,14 @@ pub(super) fn bytes(out: &mut Vec<u8>, tag: u32, value: &[u8]) {
     field(out, tag, |out| out.extend_from_slice(value));
 }
 
-/// Reads a message, and calls `each` with the tag and value of every field. `None`: a tag is
-/// unknown, or occurs where it must not.
+/// Reads a message, and calls `each` with the tag and value of every field. `None` means that a tag
+/// is unknown, or occurs where it must not.
 pub(super) fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>) -> Option<()>) -> Option<()> {
     message.fields(|tag, value| each(tag, value).map(|()| Field::Known)).map(|_| ())
 }
 
-/// Stores the value of a field that may occur only once; `None`: it occurred before.
+/// Stores the value of a field that may occur only once; `None` means that the field occurred
+/// before.
 pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }

@@ -48,7 +48,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
     number(out, 12, u64::from(*newcomers));
 }
 
-/// Appends the arrival times, and which range of them is measured.
+/// Appends the arrival times, and the range of times that is measured.
 fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
     field(out, 10, |out| moments(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);

@@ -1,7 +1,7 @@
 //! A route as bytes: its request, successful statuses, expectations and captures.
 
 use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text, read_u32};
-use crate::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
+use crate::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
 use crate::tagged::{Reader, field};
@@ -23,12 +23,12 @@ pub(super) fn route(out: &mut Vec<u8>, route: &Route) {
     number(out, 9, u64::from(target) | u64::from(headers) << 1 | u64::from(body) << 2);
     field(out, 10, |out| expectations(out, expect));
     captures.iter().for_each(|it| field(out, 11, |out| capture(out, it)));
-    if let Some(GrpcCall { ok, content, types, gives_stream, in_turn }) = grpc {
+    if let Some(GrpcCall { ok, content, types, returns_stream, in_turn }) = grpc {
         field(out, 12, |out| {
             bytes(out, 1, ok.to_string().as_bytes());
             content.iter().for_each(|content| bytes(out, 2, content));
             types.iter().for_each(|types| bytes(out, 3, types));
-            number(out, 4, u64::from(*gives_stream) | u64::from(*in_turn) << 1);
+            number(out, 4, u64::from(*returns_stream) | u64::from(*in_turn) << 1);
         });
     }
     number(out, 13, u64::from(*follow));
@@ -83,7 +83,7 @@ fn read_call(message: Reader) -> Option<GrpcCall> {
         _ => None,
     })?;
     let how = how.filter(|how| *how < 4)?;
-    Some(GrpcCall { ok: ok?, content, types, gives_stream: how & 1 != 0, in_turn: how & 2 != 0 })
+    Some(GrpcCall { ok: ok?, content, types, returns_stream: how & 1 != 0, in_turn: how & 2 != 0 })
 }
 
 fn expectations(out: &mut Vec<u8>, expect: &Expectations) {
@@ -179,7 +179,7 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
     let (mut name, mut from, mut default) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut name, read_text(value)?),
-        2 => once(&mut from, CaptureFrom::parse(&read_text(value)?).ok()?),
+        2 => once(&mut from, CaptureSource::parse(&read_text(value)?).ok()?),
         3 => once(&mut default, read_text(value)?),
         _ => None,
     })?;
@@ -187,8 +187,8 @@ fn read_capture(message: Reader) -> Option<AnswerCapture> {
 }
 
 /// Encodes the parts of a route that a record does not show, for a digest: templates of path and
-/// headers, expectations, and captures. Empty if there are none. Plain header values are not
-/// included, so that a restored header does not change the digest.
+/// headers, expectations, and captures. The result is empty without such parts. Plain header values
+/// are not included, so that a restored header does not change the digest.
 pub(crate) fn unrecorded_route_bytes(route: &Route) -> Vec<u8> {
     let mut out = Vec::new();
     if route.template_parts.target {

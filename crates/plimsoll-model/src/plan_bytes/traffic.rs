@@ -51,8 +51,8 @@ pub(super) fn traffic(out: &mut Vec<u8>, traffic: &Traffic) {
     scenarios.iter().for_each(|it| field(out, 10, |out| scenario(out, it)));
     listed.iter().for_each(|it| field(out, 20, |out| write_listed(out, it)));
     let SetupTeardown { setup, cleanup, captured_values: given } = around;
-    setup.iter().for_each(|it| field(out, 11, |out| once_asked(out, it)));
-    cleanup.iter().for_each(|it| field(out, 12, |out| once_asked(out, it)));
+    setup.iter().for_each(|it| field(out, 11, |out| encode_one_off_requests(out, it)));
+    cleanup.iter().for_each(|it| field(out, 12, |out| encode_one_off_requests(out, it)));
     given.iter().for_each(|(name, value)| pair(out, 13, name, value));
 }
 
@@ -87,8 +87,8 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
         8 => push(&mut data, Arc::new(read_table(value)?)),
         9 => push(&mut variables, read_pair(value)?),
         10 => push(&mut scenarios, read_scenario(value)?),
-        11 => push(&mut around.setup, read_once_asked(value)?),
-        12 => push(&mut around.cleanup, read_once_asked(value)?),
+        11 => push(&mut around.setup, decode_one_off_requests(value)?),
+        12 => push(&mut around.cleanup, decode_one_off_requests(value)?),
         13 => push(&mut around.captured_values, read_pair(value)?),
         20 => once(&mut listed, Arc::new(read_listed(value)?)),
         _ => None,
@@ -108,36 +108,36 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
     })
 }
 
-fn once_asked(out: &mut Vec<u8>, asked: &OneOffRoute) {
-    let OneOffRoute { route: it, times, may_fail: goes_on } = asked;
+fn encode_one_off_requests(out: &mut Vec<u8>, asked: &OneOffRoute) {
+    let OneOffRoute { route: it, times, may_fail: may_continue } = asked;
     field(out, 1, |out| route(out, it));
     number(out, 2, u64::from(*times));
-    number(out, 3, u64::from(*goes_on));
+    number(out, 3, u64::from(*may_continue));
 }
 
-fn read_once_asked(message: Reader) -> Option<OneOffRoute> {
-    let (mut route, mut times, mut goes_on) = (None, None, None);
+fn decode_one_off_requests(message: Reader) -> Option<OneOffRoute> {
+    let (mut route, mut times, mut may_continue) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => once(&mut route, read_route(value)?),
         2 => once(&mut times, read_u32(value)?),
-        3 => once(&mut goes_on, read_flag(value)?),
+        3 => once(&mut may_continue, read_flag(value)?),
         _ => None,
     })?;
-    Some(OneOffRoute { route: route?, times: times?, may_fail: goes_on? })
+    Some(OneOffRoute { route: route?, times: times?, may_fail: may_continue? })
 }
 
-/// Encodes the parts of setup and teardown that a record does not show, for a digest. Empty without
-/// setup and teardown.
+/// Encodes the parts of setup and teardown that a record does not show, for a digest. The result is
+/// empty without setup and teardown.
 pub(crate) fn setup_teardown_bytes(around: &SetupTeardown) -> Vec<u8> {
     let mut out = Vec::new();
     for (tag, list) in [(11, &around.setup), (12, &around.cleanup)] {
-        for OneOffRoute { route, times, may_fail: goes_on } in list {
+        for OneOffRoute { route, times, may_fail: may_continue } in list {
             field(&mut out, tag, |out| {
                 let Request { method, target, body, .. } = &route.request;
                 [method.as_bytes(), target.as_bytes(), body].into_iter().for_each(|part| bytes(out, 1, part));
                 bytes(out, 2, &unrecorded_route_bytes(route));
                 number(out, 3, u64::from(*times));
-                number(out, 4, u64::from(*goes_on));
+                number(out, 4, u64::from(*may_continue));
             });
         }
     }
@@ -161,7 +161,7 @@ fn session_op(out: &mut Vec<u8>, op: &SessionOp) {
         numbers.iter().for_each(|value| number(out, 2, *value));
     };
     match op {
-        SessionOp::Ask { route, goes_on } => numbers(0, &[u64::from(*route), u64::from(*goes_on)]),
+        SessionOp::Ask { route, may_continue } => numbers(0, &[u64::from(*route), u64::from(*may_continue)]),
         SessionOp::Think(Think::Fixed(ns)) => numbers(1, &[*ns]),
         SessionOp::Think(Think::Uniform(from, to)) => numbers(2, &[*from, *to]),
         SessionOp::Think(Think::Exponential(mean)) => numbers(3, &[*mean]),
@@ -210,7 +210,9 @@ fn read_session_op(message: Reader) -> Option<SessionOp> {
     })?;
     let flag = |value: u64| (value < 2).then_some(value == 1);
     Some(match (kind?, numbers.as_slice(), text) {
-        (0, [route, goes_on], None) => SessionOp::Ask { route: (*route).try_into().ok()?, goes_on: flag(*goes_on)? },
+        (0, [route, may_continue], None) => {
+            SessionOp::Ask { route: (*route).try_into().ok()?, may_continue: flag(*may_continue)? }
+        }
         (1, [ns], None) => SessionOp::Think(Think::Fixed(*ns)),
         (2, [from, to], None) => SessionOp::Think(Think::Uniform(*from, *to)),
         (3, [mean], None) => SessionOp::Think(Think::Exponential(*mean)),

@@ -26,8 +26,8 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     if all().next().is_none() {
         return empty_chart(heading, "the log is too short, or its timestamps are too coarse", theme);
     }
-    let across = Axis::new(Scale::log_around(all().map(|p| p.0)), x.unit, 9);
-    let up = Axis::new(Scale::log_around(all().map(|p| p.1)), y.unit, 9);
+    let across = Axis::new(Scale::log_covering(all().map(|p| p.0)), x.unit, 9);
+    let up = Axis::new(Scale::log_covering(all().map(|p| p.1)), y.unit, 9);
     let left = EDGE + margin(&[&up]);
     let right = EDGE + label_room(lines);
     let (area, mut canvas) = open_plot_below_heading(heading, y.title, left, right, theme);
@@ -45,7 +45,7 @@ pub fn curve_chart(heading: &Heading, x: AxisQuantity, y: AxisQuantity, lines: &
     for (line, &(at, value)) in
         lines.iter().flat_map(|line| line.points.iter().filter(|p| drawn(p)).map(move |p| (line, p)))
     {
-        canvas.read_out((area.at_x(&across.scale, at), area.y), || {
+        canvas.add_pointer_text((area.at_x(&across.scale, at), area.y), || {
             format!("{} {}\n{} {}", x.title, x.unit.tick(at), line.name, y.unit.tick(value))
         });
     }

@@ -1,9 +1,9 @@
-//! The chart of the evidence for a cause. Each signal has a bar at the low load, at the line and
-//! above, relative to the longest of the three. Changes matter, so each signal has a separate scale
-//! that begins at 0.
+//! The chart of the evidence for a cause. Each signal has three bars: at the low load, at the load
+//! line and above it. Each signal has a separate scale that begins at 0, because only its change
+//! with the load matters.
 
 use super::plot::{EDGE, Heading, SMALL, TEXT, empty_chart};
-use super::svg::{Anchor, Canvas, Font, text_width, truncate_to_width};
+use super::svg::{Canvas, Font, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, Theme};
 
 /// One signal: its name, and its value with the formatted text at each load; `None` where the
@@ -19,10 +19,11 @@ pub struct EvidenceBars {
 
 /// The names and colours of the three loads in a chart: a low load, the load line, and above it.
 const LOADS: [(&str, Paint); 3] = [("low", Paint::Blue), ("line", Paint::Water), ("past", Paint::Vermilion)];
-/// Height of a bar with its gap, and of the name above, in user units.
+/// The height of a bar with its gap, in user units.
 const BAR_HEIGHT: f64 = 16.0;
+/// The height of the row with a signal's name above its bars, in user units.
 const NAME_HEIGHT: f64 = 24.0;
-/// Gap between two signals, in user units.
+/// The gap between two signals, in user units.
 const GAP: f64 = 12.0;
 
 /// Draws a chart with three bars for each signal: at the low load, at the load line and above it.
@@ -47,7 +48,7 @@ pub fn evidence_chart(heading: &Heading, signals: &[EvidenceBars], theme: Theme)
         for (at, ((load, paint), value)) in LOADS.iter().zip(&signal.values).enumerate() {
             let base = y + NAME_HEIGHT + BAR_HEIGHT * at as f64;
             let load_at = (from_x - 8.0, base + 10.5);
-            canvas.text(load_at, load, Font::new(SMALL, Paint::Muted).anchored(Anchor::End));
+            canvas.text(load_at, load, Font::new(SMALL, Paint::Muted).anchored(TextAnchor::End));
             let (share, text) = match value {
                 Some((value, text)) => (if most > 0.0 { value.max(0.0) / most } else { 0.0 }, text.as_str()),
                 None => (0.0, "not seen"),
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_value_is_written_beside_its_bar() {
+    fn every_bar_shows_its_value() {
         let heading = Heading { title: "Evidence".into(), subtitle: "of a server".into() };
         let signals = [
             EvidenceBars {

@@ -1,6 +1,6 @@
 //! The main chart: the response time of a server over the offered rate, the server's load line, and
 //! the utilisation of the load generator. The load line is the highest rate that meets the SLO. The
-//! chart shows one search, or two searches for comparison.
+//! chart shows one search for the load line, or two searches for comparison.
 
 use super::place::{OccupiedArea, TextLabel};
 use super::plot::{
@@ -8,7 +8,7 @@ use super::plot::{
     draw_x_grid, draw_y, empty_chart, key_rows, margin, open_axis_group, told_apart,
 };
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Mark, PointerMode, Stroke, text_width};
+use super::svg::{Canvas, Font, Mark, PointerMode, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use crate::format::{duration, rate};
 use crate::remedy::spelled;
@@ -19,7 +19,7 @@ use plimsoll_model::Purpose;
 /// A search in the chart: its result under the name of the server.
 #[derive(Debug, Clone, Copy)]
 pub struct NamedSearch<'a> {
-    /// Name of the server or build; drawn only where the chart has two searches.
+    /// The name of the server or build; drawn only where the chart has two searches.
     pub name: &'a str,
     /// The result of the search.
     pub findings: &'a Findings,
@@ -27,9 +27,9 @@ pub struct NamedSearch<'a> {
 
 const PLOT_HEIGHT: f64 = 270.0;
 const STRIP_HEIGHT: f64 = 46.0;
-/// Height of the row with the name of a load line, in user units.
+/// The height of the row with the name of a load line, in user units.
 const LABEL_ROW: f64 = 17.0;
-/// The title of the vertical axis.
+/// The title of the vertical axis of the chart.
 const Y_NAME: &str = "p99 response time";
 /// Trials closer than this many user units on the rate axis are joined to one point of the curve.
 const JOIN_DISTANCE: f64 = 9.0;
@@ -153,7 +153,7 @@ fn rate_scale(searched: &[NamedSearch]) -> Scale {
     if hi / lo.max(1e-9) > 300.0 {
         return Scale::log(lo / 1.2, hi * 1.2);
     }
-    // Leave room at the right of the peak's line for its label.
+    // The label of the peak needs room to the right of the peak's line.
     let peak = match searched {
         [one] => one.findings.peak.as_ref().map_or(0.0, |peak| peak.rps),
         _ => 0.0,
@@ -169,7 +169,7 @@ fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &S
     let told: Vec<f64> = bounds.chain(held).collect();
     let most = told.iter().copied().fold(0.0, f64::max) * TIME_AXIS_RATIO_MAX;
     let others = shown().map(|(_, trial)| trial.p99_ns as f64).map(|ns| if most > 0.0 { ns.min(most) } else { ns });
-    Scale::log_around(told.iter().copied().chain(others))
+    Scale::log_covering(told.iter().copied().chain(others))
 }
 
 /// Draws the chart of one search for the load line, or of two. `change` is a short text, such as
@@ -178,7 +178,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
     if all.iter().all(Vec::is_empty) {
-        return empty_chart(heading, "no trial at a rate was made: there is nothing to draw", theme);
+        return empty_chart(heading, "the search made no trial at a fixed rate: there is nothing to draw", theme);
     }
     let names = told_apart(searched.iter().map(|one| one.name));
     let x = Axis::new(rate_scale(searched), AxisUnit::Count, if theme.is_narrow() { 5 } else { 8 });
@@ -200,7 +200,7 @@ pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&s
     let mut taken = occupied_area(&plot, searched, &all);
 
     canvas.read_nearest(PointerMode::Point);
-    // The shading is under the grid lines, and everything else is above them.
+    // The shading is drawn first, so that the grid lines and everything else are above it.
     canvas.open('z', (area.y, area.bottom()), None);
     for (number, one) in searched.iter().enumerate() {
         draw_interval(&mut canvas, &area, &x.scale, one.findings, SearchPaints::new(number, searched.len()).water);
@@ -284,8 +284,8 @@ fn is_above(y: &Scale, trial: &TrialOutcome) -> bool {
     trial.verdict == Verdict::Fail && (trial.stopped || trial.p99_ns as f64 > y.range().1 * (1.0 + 1e-9))
 }
 
-/// Draws an arrow at the right edge for each trial beyond the end of the rate axis. A label states
-/// the range of these rates.
+/// Draws an arrow at the right edge for each trial whose rate is beyond the end of the rate axis. A
+/// label states the range of these rates.
 fn draw_trials_beyond_axis(
     canvas: &mut Canvas,
     plot: &Plot,
@@ -304,7 +304,7 @@ fn draw_trials_beyond_axis(
         let right = area.right() + 3.0;
         canvas.polygon(&[(right, at - 4.5), (right + 8.0, at), (right, at + 4.5)], paint);
         let hint = hint(*rate, trial);
-        canvas.read_out((area.right(), at), || hint.replacen(": p99", "\np99", 1));
+        canvas.add_pointer_text((area.right(), at), || hint.replacen(": p99", "\np99", 1));
         place = at;
     }
     let text = match rate(least) == rate(most) {
@@ -315,7 +315,7 @@ fn draw_trials_beyond_axis(
     let paint = if void { Paint::Muted } else { SearchPaints::new(0, all.len()).broke_slo };
     let words = TextLabel { text: &text, size: SMALL, bold: false };
     let heights = [-5.0, 14.0, -20.0, 30.0, -36.0, 46.0, -60.0, 70.0, -100.0, 110.0, 150.0].map(|by| place + by);
-    let places = heights.map(|height| ((area.right() - 3.0, height), Anchor::End));
+    let places = heights.map(|height| ((area.right() - 3.0, height), TextAnchor::End));
     if let Some((at, anchor)) = taken.place(&words, area, places) {
         canvas.text(at, &text, Font::new(SMALL, paint).anchored(anchor).halo());
     }
@@ -377,8 +377,8 @@ fn draw_slo_bounds(canvas: &mut Canvas, area: &Area, y: &Scale, searched: &[Name
         canvas.line((area.x, at), (area.right(), at), Stroke::new(Paint::Ink, 1.4).dashed(6.0, 4.0));
         let words = TextLabel { text: &text, size: SMALL, bold: true };
         let heights = [at - 6.0, at + 15.0, at - 22.0, at + 31.0];
-        let across = [0.0, 0.25, 0.5, 0.75].map(|share| (area.x + 8.0 + share * area.width, Anchor::Start));
-        let across = || across.into_iter().chain([(area.right() - 8.0, Anchor::End)]);
+        let across = [0.0, 0.25, 0.5, 0.75].map(|share| (area.x + 8.0 + share * area.width, TextAnchor::Start));
+        let across = || across.into_iter().chain([(area.right() - 8.0, TextAnchor::End)]);
         let places = heights.into_iter().flat_map(|height| across().map(move |(x, anchor)| ((x, height), anchor)));
         if let Some((at, anchor)) = taken.place(&words, area, places) {
             canvas.text(at, &text, Font::new(SMALL, Paint::Ink).bold().halo().anchored(anchor));
@@ -393,8 +393,8 @@ fn draw_peak(canvas: &mut Canvas, area: &Area, x: &Scale, findings: &Findings, t
     canvas.line((at, area.y), (at, area.bottom()), Stroke::new(Paint::Muted, 1.2).dashed(1.5, 4.0));
     let text = format!("peak {}/s", rate(peak.rps));
     let words = TextLabel { text: &text, size: SMALL, bold: false };
-    // The label is preferably low in the plot, on the side away from the load line.
-    let sides = [(at + 6.0, Anchor::Start), (at - 6.0, Anchor::End)];
+    // The preferred position of the label is low in the plot, on the side away from the load line.
+    let sides = [(at + 6.0, TextAnchor::Start), (at - 6.0, TextAnchor::End)];
     let sides = if at >= area.at_x(x, findings.load_line_rps.rps) { sides } else { [sides[1], sides[0]] };
     let heights = (0..12).map(|step| area.bottom() - 9.0 - f64::from(step) * (area.height - 24.0) / 11.0);
     let places = heights.flat_map(|height| sides.map(|(x, anchor)| ((x, height), anchor)));
@@ -431,7 +431,7 @@ fn draw_trials(canvas: &mut Canvas, plot: &Plot, trials: &[(f64, &TrialOutcome)]
         }
         let hint = hint(*rate, trial);
         canvas.mark(at, mark_of(trial.verdict), radius, paint, &hint);
-        canvas.read_out(at, || hint.replacen(": p99", "\np99", 1));
+        canvas.add_pointer_text(at, || hint.replacen(": p99", "\np99", 1));
     }
 }
 
@@ -499,9 +499,9 @@ fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f
     if at.0 + width <= end {
         canvas.text((at.0 + gap, at.1), text, font);
     } else if at.0 - width >= start {
-        canvas.text((at.0 - gap, at.1), text, font.anchored(Anchor::End));
+        canvas.text((at.0 - gap, at.1), text, font.anchored(TextAnchor::End));
     } else {
-        canvas.text((end, at.1), text, font.anchored(Anchor::End));
+        canvas.text((end, at.1), text, font.anchored(TextAnchor::End));
     }
 }
 
@@ -509,7 +509,7 @@ fn draw_load_line_label(canvas: &mut Canvas, area: &Area, at: (f64, f64), gap: f
 fn draw_change_arrow(canvas: &mut Canvas, area: &Area, from: f64, to: f64, y: f64, change: &str) {
     let half = text_width(change, TEXT, true) / 2.0;
     let middle = ((from + to) / 2.0).clamp(area.x + half, area.right() - half);
-    let font = Font::new(TEXT, Paint::Ink).bold().anchored(Anchor::Middle);
+    let font = Font::new(TEXT, Paint::Ink).bold().anchored(TextAnchor::Middle);
     canvas.text((middle, y - 5.0), change, font);
     if (to - from).abs() < 4.0 {
         return;

@@ -2,7 +2,7 @@
 //! conditions of the measurement.
 
 use super::Heading;
-use crate::format::{self, count, duration, rate, rough_share, share};
+use crate::format::{self, count, duration, rate, share, short_percent};
 use plimsoll_analysis::levels::{Level, LoadUnit, changes};
 use plimsoll_analysis::prove::{Ladder, Proof};
 use plimsoll_analysis::series::Spread;
@@ -82,7 +82,8 @@ fn round_down_text(value: f64) -> String {
         return rate(value);
     }
     let unit = 10f64.powf(value.log10().floor() - 2.0);
-    // A product of decimals may be slightly below the exact number.
+    // The small addend is needed because a quotient of decimals may be slightly below the exact
+    // number.
     rate((value / unit + 1e-9).floor() * unit)
 }
 
@@ -90,7 +91,7 @@ fn round_down_text(value: f64) -> String {
 fn slo_sentence(findings: &Findings) -> String {
     let bound = |of: &str, bound: &LatencyBound| {
         let within = super::AxisUnit::Time.tick(bound.bound_ns as f64);
-        if !bound.is_of_response() {
+        if !bound.bounds_response_time() {
             return format!("{bound}{}", if of.is_empty() { String::new() } else { format!(" of{of}") });
         }
         match bound.quantile {
@@ -103,11 +104,11 @@ fn slo_sentence(findings: &Findings) -> String {
     for promise in &findings.slo.by_route {
         let name = &promise.route;
         parts.extend(promise.latency.iter().map(|it| bound(&format!(" to {name}"), it)));
-        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", rough_share(least))));
+        parts.extend(promise.success_min.map(|least| format!("{} of {name} are successful", short_percent(least))));
     }
     match findings.slo.success_min {
         least if least >= 1.0 => parts.push("all succeed".into()),
-        least if least > 0.0 => parts.push(format!("{} succeed", rough_share(least))),
+        least if least > 0.0 => parts.push(format!("{} succeed", short_percent(least))),
         _ => {}
     }
     match parts.split_last() {
@@ -119,7 +120,7 @@ fn slo_sentence(findings: &Findings) -> String {
     }
 }
 
-fn at_load(over: LoadUnit, load: f64) -> String {
+fn title_at_load(over: LoadUnit, load: f64) -> String {
     match over {
         LoadUnit::Concurrency => format!("concurrency {}", count(load.round() as u64)),
         LoadUnit::Rate => format!("{}/s offered", rate(load)),
@@ -131,7 +132,7 @@ fn at_load(over: LoadUnit, load: f64) -> String {
 pub fn throughput(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let best = levels.iter().filter(|l| l.rps.is_finite() && l.load.is_finite()).max_by(|a, b| a.rps.total_cmp(&b.rps));
     let title = match best {
-        Some(best) => format!("At most {} requests/s, at {}", rate(best.rps), at_load(over, best.load)),
+        Some(best) => format!("At most {} requests/s, at {}", rate(best.rps), title_at_load(over, best.load)),
         None => "Throughput and time to last byte".into(),
     };
     Heading { title, subtitle: subtitle.into() }
@@ -144,7 +145,7 @@ pub fn success(over: LoadUnit, levels: &[Level], subtitle: &str) -> Heading {
     let title = match levels.iter().find(|level| level.success_rate < 1.0) {
         None if levels.is_empty() => "Success rate".into(),
         None => "Every request succeeded, at every level".into(),
-        Some(first) => format!("First failures at {}", at_load(over, first.load)),
+        Some(first) => format!("First failures at {}", title_at_load(over, first.load)),
     };
     Heading { title, subtitle: subtitle.into() }
 }
@@ -224,7 +225,7 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
 /// Formats the load and the outcome of a run as the subtitle of its charts.
 fn load(plan: &PlanRecord, summary: &Summary) -> String {
     let length = duration(summary.duration_ns as f64);
-    // The load of a log is described by its number of requests.
+    // A load that replays a log is described by its number of requests.
     let of_log = match &plan.load.shape {
         LoadShape::Given { arrivals } => arrivals.rate().duration_ns(),
         LoadShape::Closed { .. } | LoadShape::Open { .. } => None,

@@ -1,19 +1,19 @@
-//! The chart of runs over time. Each run has its estimate and the interval of the estimate. The
-//! chart shows the mean between two changes as a level, and the size of each change. A strip below
-//! shows the bottleneck of each run.
+//! The chart of runs over time. Each run has its estimate and the interval of the estimate. A
+//! horizontal line shows the mean between two changes, and a vertical line shows each change with
+//! its size. A strip below shows the bottleneck of each run.
 //!
 //! Not here: detecting where a series changed.
 
 use super::plot::{Area, Axis, AxisUnit, EDGE, Heading, SMALL, draw_y, empty_chart, margin};
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width, truncate_to_width};
+use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width};
 use super::theme::{Paint, SERIES, Theme};
 use crate::format::{date, rate};
 use plimsoll_analysis::history::{HistoryLane, LaneOrder};
 
 const PLOT_HEIGHT: f64 = 230.0;
 const STRIP_HEIGHT: f64 = 12.0;
-/// Height of the title of the vertical axis, in user units.
+/// The height of the title of the vertical axis, in user units.
 const Y_NAME_ROW: f64 = 18.0;
 const KEY_ROW: f64 = 18.0;
 /// The margin above and below the values on the vertical axis, as a share of the values.
@@ -55,7 +55,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         let name = point_name(lane, at, order);
         let text = format!("{name}\n{}/s", rate(point.rps));
         canvas.mark((x(at), y), Mark::Disc, 3.0, Paint::Blue, &text);
-        canvas.read_out((x(at), y), || text.clone());
+        canvas.add_pointer_text((x(at), y), || text.clone());
     }
     draw_bottleneck_strip(&mut canvas, &area, lane, &causes, step);
     for (number, (cause, (x, row))) in causes.iter().zip(key).enumerate() {
@@ -69,7 +69,7 @@ pub fn history_chart(heading: &Heading, lane: &HistoryLane, order: LaneOrder, th
         if number == 1 && at == 0 {
             continue;
         }
-        let anchor = if number == 0 { Anchor::Start } else { Anchor::End };
+        let anchor = if number == 0 { TextAnchor::Start } else { TextAnchor::End };
         let at_x = if number == 0 { area.x } else { (x(at) + step / 2.0).min(area.right()) };
         let name = truncate_to_width(&point_name(lane, at, order), SMALL, false, area.width / 2.0 - 8.0);
         // With few points there is room for only one label.
@@ -109,7 +109,7 @@ fn draw_levels(canvas: &mut Canvas, area: &Area, axis: &Axis, lane: &HistoryLane
         let paint = if found.point.ratio < 1.0 { Paint::Vermilion } else { Paint::Green };
         canvas.line((x, area.y - 4.0), (x, area.bottom()), Stroke::new(paint, 1.4).dashed(4.0, 3.0));
         let text = format!("{:+.1} %", (found.point.ratio - 1.0) * 100.0);
-        let anchor = if x > area.right() - 60.0 { Anchor::End } else { Anchor::Start };
+        let anchor = if x > area.right() - 60.0 { TextAnchor::End } else { TextAnchor::Start };
         canvas.text((x, area.y - 8.0), &text, Font::new(SMALL, paint).bold().anchored(anchor).halo());
     }
 }

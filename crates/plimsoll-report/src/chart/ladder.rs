@@ -23,9 +23,9 @@ pub struct LadderBlocks<'a> {
 }
 
 const ROW_HEIGHT: f64 = 90.0;
-/// Height of a line of small text, in user units.
+/// The height of a line of small text, in user units.
 const LINE_HEIGHT: f64 = 15.0;
-/// Height of the strip of points at the bottom of a row, in user units.
+/// The height of the strip of points at the bottom of a row, in user units.
 const STRIP_HEIGHT: f64 = 30.0;
 /// The smallest ratio between the highest and the lowest goodput that is drawn on a log axis.
 const LOG_FROM: f64 = 8.0;
@@ -43,13 +43,13 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
     let rungs: Vec<Vec<(usize, f64)>> = (0..ladder.rungs.len()).map(values).collect();
     let all = || rungs.iter().flatten().map(|(_, value)| *value);
     let Some((low, high)) = extent(all()) else {
-        return empty_chart(heading, "no block counts: there is nothing to draw", theme);
+        return empty_chart(heading, "no block is valid: there is nothing to draw", theme);
     };
-    let scale = if high / low >= LOG_FROM { Scale::log_around(all()) } else { Scale::from_zero(all(), 8) };
+    let scale = if high / low >= LOG_FROM { Scale::log_covering(all()) } else { Scale::from_zero(all(), 8) };
     let x = Axis::new(scale, AxisUnit::Count, 8);
     let labels: Vec<String> = ladder.rungs.iter().map(|rung| format!("{}/s", rate(rung.goodput_rps))).collect();
     let widest = labels.iter().map(|label| text_width(label, TEXT, true)).fold(0.0, f64::max);
-    // On a narrow screen the text of a rung takes two lines.
+    // On a narrow screen the text of a rung (a measured server) takes two lines.
     let row_height = ROW_HEIGHT + if theme.is_narrow() { LINE_HEIGHT } else { 0.0 };
     let area = Area {
         x: EDGE + 8.0,
@@ -68,17 +68,18 @@ pub fn ladder_chart(heading: &Heading, drawn: LadderBlocks, theme: Theme) -> Str
         let middle = area.at_x(&x.scale, rung.goodput_rps);
         canvas.open('z', (strip.y, strip.bottom()), None);
         if let Some(before) = number.checked_sub(1).map(|before| ladder.rungs[before].goodput_rps) {
-            // The step from the rung before to this rung.
+            // A dashed line leads from the goodput of the rung before to the goodput of this rung.
             let (from, at) = (area.at_x(&x.scale, before), strip.y + STRIP_HEIGHT / 2.0);
             canvas.line((from, at), (middle, at), Stroke::new(Paint::Muted, 1.4).dashed(3.0, 3.0));
         }
         for &(block, value) in &rungs[number] {
-            // Points differ in height, in the order of measurement, so that they overlap less.
+            // The height of a point is its position in the order of measurement, so that points
+            // overlap less.
             let place = (block as f64 + 0.5) / blocks.len().max(1) as f64;
             let at = (area.at_x(&x.scale, value), strip.y + 3.0 + place * (STRIP_HEIGHT - 6.0));
             let hint = format!("block {}: {} {}/s", block + 1, arm_name(number as u8), rate(value));
             canvas.mark(at, Mark::Disc, 2.8, paint, &hint);
-            canvas.read_out(at, || hint.replace(": ", "\n"));
+            canvas.add_pointer_text(at, || hint.replace(": ", "\n"));
         }
         canvas.line((middle, strip.y - 3.0), (middle, strip.bottom() + 3.0), Stroke::new(paint, 2.4));
         canvas.ring((middle, strip.y - 7.5), 4.5, Stroke::new(paint, 2.0));

@@ -1,12 +1,12 @@
-//! Charts over the load: throughput and time to last byte on two axes, and the success rate. Both
-//! charts also exist for a comparison of two recordings.
+//! Charts of figures over the load. One chart shows throughput and time to last byte on two axes,
+//! the other the success rate. Both charts also exist for a comparison of two recordings.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, WIDTH, draw_end_labels, draw_key,
     draw_x, draw_x_grid, draw_y, draw_y_right, empty_chart, margin, open_axis_group, visible_labels,
 };
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
+use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use plimsoll_analysis::levels::{Level, LevelChange, LoadUnit, changes};
 
@@ -49,7 +49,7 @@ fn sorted_levels(levels: &[Level]) -> Vec<&Level> {
 fn time_axis(values: &[f64], n: usize) -> Axis {
     let above: Vec<f64> = values.iter().copied().filter(|v| *v > 0.0).collect();
     match extent(above.iter().copied()) {
-        Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_around(above), AxisUnit::Time, n),
+        Some((lo, hi)) if hi / lo >= LOG_FROM => Axis::new(Scale::log_covering(above), AxisUnit::Time, n),
         _ => Axis::new(Scale::from_zero(values.iter().copied(), n), AxisUnit::Time, n),
     }
 }
@@ -90,7 +90,7 @@ fn level_text(level: &Level) -> String {
 /// Adds the text of each level that a page shows when the pointer is at its load.
 fn read_levels(canvas: &mut Canvas, area: &Area, x: &Scale, over: LoadUnit, levels: &[&Level]) {
     for level in levels {
-        canvas.read_out((area.at_x(x, level.load), area.y), || {
+        canvas.add_pointer_text((area.at_x(x, level.load), area.y), || {
             format!("{}\n{}", load_text(over, level.load), level_text(level))
         });
     }
@@ -188,7 +188,7 @@ fn draw_figures(canvas: &mut Canvas, places: &[(f64, f64)], texts: &[String], pa
     for ((place, text), shown) in places.iter().zip(texts).zip(visible_labels(&widths, 6.0)) {
         if shown {
             let y = if above { place.1 - 9.0 } else { place.1 + 19.0 };
-            canvas.text((place.0, y), text, Font::new(SMALL, paint).anchored(Anchor::Middle).halo());
+            canvas.text((place.0, y), text, Font::new(SMALL, paint).anchored(TextAnchor::Middle).halo());
         }
     }
 }
@@ -301,7 +301,7 @@ fn draw_diff_panels(
         if number == 0 {
             for (list, one) in lists.iter().zip(&recorded) {
                 for level in list {
-                    canvas.read_out((area.at_x(&x.scale, level.load), area.y), || {
+                    canvas.add_pointer_text((area.at_x(&x.scale, level.load), area.y), || {
                         format!("{}: {}\n{}", one.name, load_text(over, level.load), level_text(level))
                     });
                 }
@@ -324,7 +324,7 @@ fn draw_diff_panels(
         let widths: Vec<(f64, f64)> = texts.iter().map(|(at, t)| (*at, text_width(t, SMALL, true))).collect();
         for ((at, text), shown) in texts.iter().zip(visible_labels(&widths, 6.0)) {
             if shown {
-                let font = Font::new(SMALL, Paint::Ink).bold().anchored(Anchor::Middle);
+                let font = Font::new(SMALL, Paint::Ink).bold().anchored(TextAnchor::Middle);
                 canvas.text((*at, area.bottom() + 38.0), text, font);
             }
         }
@@ -333,7 +333,7 @@ fn draw_diff_panels(
             canvas.text((area.right() + 14.0, area.bottom() + 38.0), "change", font);
         }
         if last {
-            let font = Font::new(SMALL + 1.0, Paint::Ink).anchored(Anchor::Middle);
+            let font = Font::new(SMALL + 1.0, Paint::Ink).anchored(TextAnchor::Middle);
             canvas.text((area.x + area.width / 2.0, area.bottom() + 64.0), load_title(over), font);
         }
     }

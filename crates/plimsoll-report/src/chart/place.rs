@@ -1,12 +1,12 @@
 //! Placement of labels in a plot: chooses the position that covers the fewest drawn shapes.
 
 use super::plot::Area;
-use super::svg::{Anchor, text_width};
+use super::svg::{TextAnchor, text_width};
 
 /// The shapes already drawn in a chart, which labels should not cover.
 #[derive(Debug, Default)]
 pub struct OccupiedArea {
-    /// Rectangles: left, top, right, bottom, in user units.
+    /// The rectangles: left, top, right, bottom, in user units.
     boxes: Vec<[f64; 4]>,
     lines: Vec<((f64, f64), (f64, f64))>,
 }
@@ -21,12 +21,12 @@ pub struct TextLabel<'a> {
 impl TextLabel<'_> {
     /// Returns the rectangle (left, top, right, bottom) of the label with its baseline at the given
     /// point.
-    fn rectangle(&self, (x, y): (f64, f64), anchor: Anchor) -> [f64; 4] {
+    fn rectangle(&self, (x, y): (f64, f64), anchor: TextAnchor) -> [f64; 4] {
         let width = text_width(self.text, self.size, self.bold);
         let left = match anchor {
-            Anchor::Start => x,
-            Anchor::Middle => x - width / 2.0,
-            Anchor::End => x - width,
+            TextAnchor::Start => x,
+            TextAnchor::Middle => x - width / 2.0,
+            TextAnchor::End => x - width,
         };
         [left - 2.0, y - self.size, left + width + 2.0, y + 3.0]
     }
@@ -61,8 +61,8 @@ impl OccupiedArea {
         &mut self,
         words: &TextLabel,
         area: &Area,
-        places: impl IntoIterator<Item = ((f64, f64), Anchor)>,
-    ) -> Option<((f64, f64), Anchor)> {
+        places: impl IntoIterator<Item = ((f64, f64), TextAnchor)>,
+    ) -> Option<((f64, f64), TextAnchor)> {
         let inside = |room: &[f64; 4]| {
             room[0] >= area.x && room[2] <= area.right() && room[1] >= area.y && room[3] <= area.bottom()
         };
@@ -98,10 +98,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_stand_where_nothing_is() {
+    fn chart_labels_avoid_points_and_lines() {
         let area = Area { x: 0.0, y: 0.0, width: 200.0, height: 100.0 };
         let words = TextLabel { text: "some words", size: 10.0, bold: false };
-        let places = [((5.0, 50.0), Anchor::Start), ((195.0, 50.0), Anchor::End), ((100.0, 90.0), Anchor::Middle)];
+        let places =
+            [((5.0, 50.0), TextAnchor::Start), ((195.0, 50.0), TextAnchor::End), ((100.0, 90.0), TextAnchor::Middle)];
         let mut taken = OccupiedArea::default();
         taken.point((20.0, 45.0), 4.0);
         assert_eq!(taken.place(&words, &area, places), Some(places[1]));

@@ -2,14 +2,14 @@
 //! and the title.
 
 use super::scale::Scale;
-use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width, truncate_to_width, wrap_to_width};
+use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width, truncate_to_width, wrap_to_width};
 use super::theme::{Paint, Theme};
 
-/// Width of a wide chart in user units; see [`Theme::width`]. The height varies.
+/// The width of a wide chart in user units; see [`Theme::width`]. The height varies.
 pub const WIDTH: f64 = 800.0;
-/// Space at the left and right edges of the page, in user units.
+/// The space at the left and right edges of the page, in user units.
 pub const EDGE: f64 = 22.0;
-/// Text size of the title, in user units.
+/// The text size of the title, in user units.
 pub const TITLE: f64 = 17.0;
 pub const TEXT: f64 = 13.0;
 pub const SMALL: f64 = 12.0;
@@ -23,7 +23,7 @@ pub enum AxisUnit {
     Time,
     /// A share, 0..=1.
     Share,
-    /// Time since the start, in s.
+    /// A time since the start of the load, in s.
     Clock,
     /// A number of bytes.
     Bytes,
@@ -185,7 +185,7 @@ pub enum AxisSide {
 pub fn open_axis_group(canvas: &mut Canvas, class: char, area: &Area, axis: &Axis, side: AxisSide) {
     let ((lo, hi), side) = (axis.scale.range(), if side == AxisSide::Left { "l" } else { "r" });
     let scale = serde_json::json!([side, axis.scale.kind_name(), lo, hi, axis.unit.name()]);
-    canvas.open_high(class, (area.y, area.bottom()), &scale);
+    canvas.open_vertical_group(class, (area.y, area.bottom()), &scale);
 }
 
 /// Opens the group with the ticks of a vertical axis, which a page's script redraws after a zoom.
@@ -198,7 +198,7 @@ fn open_ticks(canvas: &mut Canvas, area: &Area, side: AxisSide, paint: Paint) {
             serde_json::json!(["r", area.right(), area.right() + 4.0, area.right() + 8.0, "start", fill])
         }
     };
-    canvas.open_high('v', (area.y, area.bottom()), &places);
+    canvas.open_vertical_group('v', (area.y, area.bottom()), &places);
 }
 
 /// Draws the grid and labels of the left vertical axis.
@@ -207,7 +207,7 @@ pub fn draw_y(canvas: &mut Canvas, area: &Area, axis: &Axis) {
     for tick in &axis.ticks {
         let y = area.at_y(&axis.scale, *tick);
         canvas.line((area.x, y), (area.right(), y), GRID);
-        let font = Font::new(SMALL, Paint::Muted).anchored(Anchor::End);
+        let font = Font::new(SMALL, Paint::Muted).anchored(TextAnchor::End);
         canvas.text((area.x - 7.0, y + 4.2), &axis.unit.tick(*tick), font);
     }
     for mark in axis.scale.minor_ticks() {
@@ -259,17 +259,17 @@ pub fn draw_x(canvas: &mut Canvas, area: &Area, axis: &Axis, title: &str) {
     for ((x, _), (label, shown)) in places.iter().zip(labels.iter().zip(shown)) {
         canvas.line((*x, area.bottom()), (*x, area.bottom() + 4.0), AXIS);
         if shown {
-            canvas.text((*x, area.bottom() + 18.0), label, Font::new(SMALL, Paint::Muted).anchored(Anchor::Middle));
+            canvas.text((*x, area.bottom() + 18.0), label, Font::new(SMALL, Paint::Muted).anchored(TextAnchor::Middle));
         }
     }
     canvas.close();
-    let font = Font::new(TEXT, Paint::Ink).anchored(Anchor::Middle);
+    let font = Font::new(TEXT, Paint::Ink).anchored(TextAnchor::Middle);
     canvas.text((area.x + area.width / 2.0, area.bottom() + 38.0), title, font);
 }
 
-/// Returns for each label whether it is shown. Labels are pairs of (middle, width), ascending. A
-/// shown label is at least `gap` from the shown label before. The first and the last label are
-/// shown whenever possible.
+/// Returns for each axis label whether there is space to show it. Labels are pairs of (middle,
+/// width), ascending. A shown label is at least `gap` from the shown label before. The first and
+/// the last label are shown whenever possible.
 pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
     let apart = |a: (f64, f64), b: (f64, f64)| b.0 - b.1 / 2.0 >= a.0 + a.1 / 2.0 + gap;
     let mut shown = vec![false; labels.len()];
@@ -287,7 +287,7 @@ pub fn visible_labels(labels: &[(f64, f64)], gap: f64) -> Vec<bool> {
 
 /// Returns positions moved apart so that neighbours are at least `gap` from each other. Moves are
 /// small, keep the order, and stay inside `lo..=hi` if the positions fit.
-pub fn move_apart(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
+pub fn separate_labels(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..places.len()).collect();
     order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
     // Overlapping neighbours become one group around their mean.
@@ -323,7 +323,7 @@ pub fn move_apart(places: &[f64], gap: f64, lo: f64, hi: f64) -> Vec<f64> {
 /// that would overlap another is moved, and a thin line leads to its height.
 pub fn draw_end_labels(canvas: &mut Canvas, area: &Area, labels: &[(f64, String, Paint)], width: f64) {
     let places: Vec<f64> = labels.iter().map(|l| l.0).collect();
-    let heights = move_apart(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
+    let heights = separate_labels(&places, SMALL + 2.0, area.y + 2.0, area.bottom() - 2.0);
     for ((wanted, text, paint), y) in labels.iter().zip(heights) {
         let x = area.right() + 8.0;
         if (wanted - y).abs() > 5.0 {
@@ -377,7 +377,7 @@ pub fn draw_key_rows(canvas: &mut Canvas, y: f64, entries: &[KeyEntry]) -> usize
     rows.len()
 }
 
-/// Height of a row of a chart's key, in user units.
+/// The height of a row of a chart's key, in user units.
 pub const KEY_ROW: f64 = 17.0;
 
 /// Divides a key into rows that fit a chart of this width.
@@ -409,18 +409,19 @@ pub fn told_apart<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     out
 }
 
-/// Title and subtitle of a chart.
+/// The title and subtitle of a chart.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Heading {
-    /// The finding in one sentence.
+    /// The title: the finding in one sentence.
     pub title: String,
-    /// The conditions of the measurement; empty for none.
+    /// The subtitle: the conditions of the measurement. Empty: the chart has no subtitle.
     pub subtitle: String,
 }
 
 impl Heading {
-    /// Returns the heading without its title, for a place that already shows the title.
-    pub fn untitled(self) -> Heading {
+    /// Returns the heading without its title, for a page that already shows the title above the
+    /// chart.
+    pub fn without_title(self) -> Heading {
         Heading { title: String::new(), ..self }
     }
 
@@ -472,7 +473,7 @@ pub fn empty_chart(heading: &Heading, reason: &str, theme: Theme) -> String {
     let height = heading.height_in(theme.width()) + 120.0;
     let mut canvas = Canvas::new(theme, theme.width(), height);
     let top = heading.draw(&mut canvas);
-    let font = Font::new(TEXT, Paint::Muted).anchored(Anchor::Middle);
+    let font = Font::new(TEXT, Paint::Muted).anchored(TextAnchor::Middle);
     for (number, line) in wrap_to_width(reason, TEXT, false, theme.width() - 2.0 * EDGE, 3).iter().enumerate() {
         canvas.text((theme.width() / 2.0, top + 60.0 + number as f64 * 18.0), line, font);
     }
@@ -514,13 +515,13 @@ mod tests {
     }
 
     #[test]
-    fn equal_names_get_numbers() {
+    fn equal_chart_names_get_numbers() {
         assert_eq!(told_apart(["p50", "p99"]), ["p50", "p99"]);
         assert_eq!(told_apart(["cpu", "p99", "cpu"]), ["cpu (1)", "p99", "cpu (2)"]);
     }
 
     #[test]
-    fn keys_are_broken_into_rows() {
+    fn chart_keys_wrap_into_rows() {
         let entry = |name: &str| KeyEntry { paint: Paint::Ink, mark: None, line: None, name: name.into() };
         let entries = ["a name of some length", "another name of some length", "short"].map(entry);
         for (width, expect) in [(800.0, vec![3]), (300.0, vec![1, 2]), (40.0, vec![1, 1, 1])] {
@@ -541,8 +542,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn labels_are_moved_apart_and_keep_their_order(places in prop::collection::vec(0.0..200.0f64, 0..10)) {
-            let moved = move_apart(&places, 14.0, 0.0, 200.0);
+        fn overlapping_labels_move_apart_in_order(places in prop::collection::vec(0.0..200.0f64, 0..10)) {
+            let moved = separate_labels(&places, 14.0, 0.0, 200.0);
             let mut order: Vec<usize> = (0..places.len()).collect();
             order.sort_by(|a, b| places[*a].total_cmp(&places[*b]));
             prop_assert!(order.windows(2).all(|pair| moved[pair[1]] - moved[pair[0]] >= 14.0 - 1e-6), "{moved:?}");

@@ -51,7 +51,7 @@ mod tests {
     use crate::chart::{Paint, Theme};
 
     #[test]
-    fn pictures_have_their_size_and_are_not_blank() {
+    fn png_images_have_the_requested_size_and_are_not_blank() {
         for theme in [Theme::Light, Theme::Dark] {
             let svg = crate::chart::plot::empty_chart(
                 &crate::chart::Heading { title: "Nothing".into(), subtitle: "at all".into() },

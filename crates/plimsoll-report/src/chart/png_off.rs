@@ -1,5 +1,5 @@
-//! Picture files without PNG support: the picture file is the SVG. The version with PNG is
-//! `png.rs`.
+//! Picture files for builds without PNG support. The picture file is then the SVG itself. The
+//! version with PNG support is `png.rs`.
 
 use plimsoll_model::foreign::LibraryPanic;
 
@@ -9,7 +9,8 @@ pub const PICTURE_SUFFIX: &str = "svg";
 /// Returns the SVG as the bytes of a picture file.
 ///
 /// # Errors
-/// Never; the version in `png.rs` can fail, and the signatures agree.
+/// This version never returns an error. The version in `png.rs` can fail, and both have one
+/// signature.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
     Ok(svg.as_bytes().to_vec())
 }

@@ -3,15 +3,15 @@
 //! to the levels are the estimated change and the verdict. The lower plot shows how the interval of
 //! the change narrowed with more blocks, compared with the margin.
 //!
-//! The chart agrees with the sentence above it. The levels differ by the estimate, an arrow is
-//! drawn only if a difference was found, and the colour is that of the verdict.
+//! The chart agrees with the sentence above the chart. The levels differ by the estimate, an arrow
+//! is drawn only if a difference was found, and the verdict sets the colour.
 
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key, draw_x, draw_x_grid,
-    draw_y, empty_chart, margin, move_apart, open_axis_group,
+    draw_y, empty_chart, margin, open_axis_group, separate_labels,
 };
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Mark, Stroke, text_width};
+use super::svg::{Canvas, Font, Mark, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, Theme};
 use crate::prove::value_text;
 use crate::remedy::spelled;
@@ -32,8 +32,8 @@ pub struct ComparedBlocks<'a> {
 
 const BLOCKS_HEIGHT: f64 = 230.0;
 const INTERVAL_HEIGHT: f64 = 150.0;
-/// Height above the plot on a narrow screen, in user units: two rows for the levels of A and B, and
-/// a row of the key.
+/// The height above the plot on a narrow screen, in user units: two rows for the levels of A and B,
+/// and a row of the key.
 const NARROW_HEAD: f64 = 36.0 + KEY_ROW;
 /// The maximum number of blocks for which each value has a mark.
 const MARKS_MAX: usize = 120;
@@ -82,7 +82,7 @@ fn robust_range(values: &[f64]) -> (f64, f64) {
     ((low - room).max(least - room * 0.4), (high + room).min(most + room * 0.4))
 }
 
-/// The text and the arrow between the two levels, which show the direction of the change.
+/// The text and the arrow between the levels of A and B, which show the direction of the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct ChangePointer {
     text: String,
@@ -109,7 +109,7 @@ impl ChangePointer {
 pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) -> String {
     let ComparedBlocks { proof, blocks, narrowing } = compared;
     let Some(primary) = proof.measures.first().filter(|one| one.primary) else {
-        return empty_chart(heading, "the measure was not taken: there is nothing to draw", theme);
+        return empty_chart(heading, "this measure has no value: there is nothing to draw", theme);
     };
     if !primary.levels.iter().all(|level| level.is_finite()) {
         return empty_chart(
@@ -122,7 +122,7 @@ pub fn prove_chart(heading: &Heading, compared: ComparedBlocks, theme: Theme) ->
     let sides = [values(blocks, measure, 0), values(blocks, measure, 1)];
     let all: Vec<f64> = sides.iter().flatten().flatten().copied().collect();
     if all.is_empty() {
-        return empty_chart(heading, "no block counts: there is nothing to draw", theme);
+        return empty_chart(heading, "no block is valid: there is nothing to draw", theme);
     }
     let (title, unit) = measure_axis(measure);
     let (low, high) = robust_range(&all);
@@ -230,7 +230,7 @@ fn draw_side_key(canvas: &mut Canvas, right: f64, y: f64, outside: bool) {
 
 fn read_blocks(canvas: &mut Canvas, area: &Area, x: &Scale, measure: Criterion, blocks: &[Block]) {
     for (number, block) in blocks.iter().enumerate() {
-        canvas.read_out((area.at_x(x, number as f64 + 1.0), area.y), || {
+        canvas.add_pointer_text((area.at_x(x, number as f64 + 1.0), area.y), || {
             let mut text = format!("block {}", number + 1);
             let values: Vec<Option<f64>> = block.readings.iter().map(|reading| reading.value(measure)).collect();
             for (name, value) in ["A", "B"].into_iter().zip(&values) {
@@ -293,14 +293,14 @@ fn draw_level_lines(
     let middle = (places[0] + places[1]) / 2.0;
     let (first, second) = if levels[0] >= levels[1] { (0, 1) } else { (1, 0) };
     let wanted = [places[first], middle, places[second]];
-    let heights = move_apart(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
+    let heights = separate_labels(&wanted, TEXT + 4.0, area.y + 2.0, area.bottom() - 2.0);
     let text_x = end + 9.0;
     canvas.text((text_x, heights[0] + 4.5), &labels[first], Font::new(TEXT, side_style(first).0).bold().halo());
     canvas.text((text_x, heights[2] + 4.5), &labels[second], Font::new(TEXT, side_style(second).0).bold().halo());
     let beside = if pointer.up.is_some() { 14.0 } else { 0.0 };
     canvas.text((text_x + beside, heights[1] + 4.5), &pointer.text, Font::new(TEXT, pointer.paint).bold().halo());
     let Some(up) = pointer.up else { return };
-    // The arrow points from A to B. A smaller y is higher on the page.
+    // The arrow points from A to B. A smaller y value is higher on the page.
     let (from, to) = if up { (heights[1] + 5.0, heights[1] - 6.0) } else { (heights[1] - 5.0, heights[1] + 6.0) };
     let (at, ahead) = (text_x + 5.0, (to - from).signum());
     canvas.line((at, from), (at, to - ahead * 4.0), Stroke::new(pointer.paint, 1.5));
@@ -364,7 +364,7 @@ fn draw_narrowing(canvas: &mut Canvas, area: &Area, x: &Axis, y: &Axis, narrowin
     // The labels of the horizontal lines are to the right of the plot. On a narrow screen each
     // label is inside the plot, above its line.
     let (at, font) = match canvas.theme().is_narrow() {
-        true => ((-4.0, -4.0), Font::new(SMALL, Paint::Muted).anchored(Anchor::End).halo()),
+        true => ((-4.0, -4.0), Font::new(SMALL, Paint::Muted).anchored(TextAnchor::End).halo()),
         false => ((8.0, 4.0), Font::new(SMALL, Paint::Muted)),
     };
     let mut name = |y: f64, text: &str| canvas.text((area.right() + at.0, y + at.1), text, font);

@@ -6,11 +6,12 @@ use super::plot::{
     empty_chart, margin, open_axis_group, told_apart,
 };
 use super::scale::{Scale, extent};
-use super::svg::{Anchor, Canvas, Font, Stroke, text_width};
+use super::svg::{Canvas, Font, Stroke, TextAnchor, text_width};
 use super::theme::{Paint, SERIES, Theme};
 use plimsoll_analysis::series::{Heat, IntervalFigures};
 
-/// A named line of points (x, y) by ascending x. A point with a value that is not finite is a gap.
+/// A named line of a chart: points (x, y) by ascending x. A point with a value that is not finite
+/// is a gap in the line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// The name of the line, which the chart shows at its end.
@@ -90,9 +91,9 @@ pub fn percentile_chart(heading: &Heading, lines: &[Line], theme: Theme) -> Stri
     };
     let x = Scale::percentile((-(1.0 - deepest.min(1.0 - 1e-9)).log10()).max(2.0));
     let mut x = Axis::new(x, AxisUnit::Share, 20);
-    // Below 90 % there is little space on the axis, and 75 % adds little.
+    // The tick at 75 % is removed, because the axis has little space below 90 %.
     x.ticks.retain(|t| *t != 0.75);
-    let y = Axis::new(Scale::log_around(all().map(|p| p.1)), AxisUnit::Time, 9);
+    let y = Axis::new(Scale::log_covering(all().map(|p| p.1)), AxisUnit::Time, 9);
     let left = EDGE + margin(&[&y]);
     let right = EDGE + label_room(lines);
     let (area, mut canvas) = open_plot_below_heading(heading, "latency", left, right, theme);
@@ -117,7 +118,7 @@ fn read_quantiles(canvas: &mut Canvas, area: &Area, x: &Scale, lines: &[Line], d
     for step in 0..=120 {
         let quantile = x.value_at(f64::from(step) / 120.0).min(deepest);
         let at = |line: &Line| line.points.iter().find(|p| p.0 >= quantile).or(line.points.last()).map(|p| p.1);
-        canvas.read_out((area.at_x(x, quantile), area.y), || {
+        canvas.add_pointer_text((area.at_x(x, quantile), area.y), || {
             let values = lines.iter().filter_map(|l| at(l).map(|v| format!("{} {}", l.name, AxisUnit::Time.tick(v))));
             // The percentage has more decimals the closer the quantile is to 100 %.
             let digits = (-(1.0 - quantile).max(1e-9).log10()).floor().max(1.0) as usize;
@@ -135,7 +136,7 @@ fn read_times(canvas: &mut Canvas, area: &Area, x: &Scale, panels: &[Panel]) {
     times.dedup();
     let step = times.len().div_ceil(400).max(1);
     for time in times.into_iter().step_by(step) {
-        canvas.read_out((area.at_x(x, time), area.y), || {
+        canvas.add_pointer_text((area.at_x(x, time), area.y), || {
             let mut text = format!("at {time:.1} s");
             for (panel, line) in panels.iter().flat_map(|p| p.lines.iter().map(move |l| (p, l))) {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 == time && p.1.is_finite()) {
@@ -208,7 +209,7 @@ pub fn interval_panels(moments: &[IntervalFigures]) -> Vec<Panel> {
         false,
         vec![of("busy", &|m| during(m, m.work_share))],
     ));
-    // Without a success there is no response time, and an empty panel is useless.
+    // Panels without any point are removed, such as that of response times if no request succeeded.
     panels.retain(|panel| panel.lines.iter().any(|line| line.points.iter().any(|point| point.1.is_finite())));
     panels
 }
@@ -218,7 +219,7 @@ fn panel_axis(panel: &Panel) -> Axis {
     let values: Vec<f64> = values.collect();
     let scale = match (panel.unit, panel.log) {
         (AxisUnit::Share, _) => Scale::linear(0.0, 1.0),
-        (_, true) => Scale::log_around(values.iter().copied()),
+        (_, true) => Scale::log_covering(values.iter().copied()),
         (_, false) => Scale::from_zero(values.iter().copied(), 4),
     };
     match panel.unit {
@@ -317,12 +318,12 @@ pub fn heat_chart(heading: &Heading, heat: &Heat, lines: &[Line], theme: Theme) 
         // A wider line in the page's background colour separates the line from the cells.
         let plot = Plot { area: &area, x: &x.scale, y: &y.scale };
         draw_line(&mut canvas, &plot, line, Stroke::new(Paint::Surface, 3.4).opacity(0.85));
-        let stroke = Stroke { paint: OVER_HEAT[n % OVER_HEAT.len()], ..line_style(n) };
+        let stroke = Stroke { paint: HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()], ..line_style(n) };
         draw_line(&mut canvas, &plot, line, Stroke { width: 1.7, ..stroke });
     }
     canvas.close();
     let mut labels = line_end_labels(&area, &y.scale, lines);
-    labels.iter_mut().enumerate().for_each(|(n, label)| label.2 = OVER_HEAT[n % OVER_HEAT.len()]);
+    labels.iter_mut().enumerate().for_each(|(n, label)| label.2 = HEATMAP_LINE_COLOURS[n % HEATMAP_LINE_COLOURS.len()]);
     draw_end_labels(&mut canvas, &area, &labels, right - EDGE);
     draw_x(&mut canvas, &area, &x, "time since the start");
     heat_key(&mut canvas, area.right(), area.y - 13.0, most);
@@ -340,7 +341,7 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
     }
     for (column, count) in counts.into_iter().enumerate() {
         let (from, to) = (column as f64 * heat.column_s, (column + 1) as f64 * heat.column_s);
-        canvas.read_out((area.at_x(x, (from + to) / 2.0), area.y), || {
+        canvas.add_pointer_text((area.at_x(x, (from + to) / 2.0), area.y), || {
             let mut text = format!("{from:.1} to {to:.1} s\n{} responses", crate::format::count(count));
             for line in lines {
                 if let Some((_, value)) = line.points.iter().find(|p| p.0 >= from && p.0 < to && p.1.is_finite()) {
@@ -353,18 +354,18 @@ fn read_heat(canvas: &mut Canvas, area: &Area, x: &Scale, heat: &Heat, lines: &[
 }
 
 /// The colours of lines on top of the heat map, which contrast with its blue.
-const OVER_HEAT: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
+const HEATMAP_LINE_COLOURS: [Paint; 2] = [Paint::Amber, Paint::Vermilion];
 
 /// Draws the key of the heat map's colours, from 1 request to the maximum. The key ends at `right`.
 fn heat_key(canvas: &mut Canvas, right: f64, y: f64, most: u64) {
     let text = format!("{} requests", crate::format::count(most));
     let font = Font::new(SMALL, Paint::Muted);
-    canvas.text((right, y), &text, font.anchored(Anchor::End));
+    canvas.text((right, y), &text, font.anchored(TextAnchor::End));
     let width = 9.0;
     let from = right - text_width(&text, SMALL, false) - 8.0 - width * f64::from(STEPS);
     for step in 0..STEPS {
         let cell = (from + f64::from(step) * width, y - 10.0, width, 11.0);
         canvas.cells(&[cell], Paint::Heat(step));
     }
-    canvas.text((from - 7.0, y), "1", font.anchored(Anchor::End));
+    canvas.text((from - 7.0, y), "1", font.anchored(TextAnchor::End));
 }

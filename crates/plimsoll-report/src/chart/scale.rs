@@ -1,7 +1,7 @@
 //! Scales map values to positions between 0 and 1, and choose ticks.
 //!
-//! Every function accepts any input: no value, one value, infinities, NaN. The position is always
-//! finite. Ticks are ascending, inside the range, and at most as many as requested.
+//! Every function accepts any input: no value, one value, infinities, NaN. A position is always
+//! finite. Ticks are ascending and inside the range, and there are at most as many as requested.
 //!
 //! Not here: pixels, colours, text.
 
@@ -10,7 +10,8 @@
 enum ScaleKind {
     Linear,
     Log,
-    /// Equal distances for 90 %, 99 %, 99.9 % and so on, as in plots of HdrHistogram.
+    /// A percentile scale, as in plots of HdrHistogram: 90 %, 99 %, 99.9 % and so on are equally
+    /// far apart.
     Percentile,
 }
 
@@ -22,7 +23,7 @@ pub struct Scale {
     hi: f64,
 }
 
-/// Bounds log scales from below: the upper end of a log scale is at least ten times this value.
+/// The lower bound of log scales. The upper end of a log scale is at least ten times this value.
 const LOG_FLOOR: f64 = 1e-9;
 /// The largest absolute value on any scale; larger values are clamped to it.
 const HUGE: f64 = 1e300;
@@ -64,7 +65,7 @@ impl Scale {
 
     /// Creates a log scale over all positive `values`. Both ends are rounded outwards to 1, 2 or 5
     /// times a power of ten.
-    pub fn log_around(values: impl IntoIterator<Item = f64>) -> Scale {
+    pub fn log_covering(values: impl IntoIterator<Item = f64>) -> Scale {
         let (lo, hi) = extent(values.into_iter().filter(|v| *v > 0.0)).unwrap_or((1.0, 10.0));
         Scale::log(round_125(lo, false), round_125(hi, true))
     }
@@ -96,7 +97,7 @@ impl Scale {
     }
 
     /// Transforms a value to the coordinate in which the scale is linear.
-    fn linearise(&self, value: f64) -> f64 {
+    fn linear_coordinate(&self, value: f64) -> f64 {
         match self.kind {
             ScaleKind::Linear => value,
             ScaleKind::Log => value.max(LOG_FLOOR / 1e6).log10(),
@@ -107,14 +108,14 @@ impl Scale {
     /// Returns the position of `value`: 0 for the minimum, 1 for the maximum. Values outside the
     /// range are at the nearest end. NaN is at 0.
     pub fn position(&self, value: f64) -> f64 {
-        let (lo, hi) = (self.linearise(self.lo), self.linearise(self.hi));
-        let place = (self.linearise(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
+        let (lo, hi) = (self.linear_coordinate(self.lo), self.linear_coordinate(self.hi));
+        let place = (self.linear_coordinate(value.clamp(-HUGE, HUGE)) - lo) / (hi - lo);
         if place.is_nan() { 0.0 } else { place.clamp(0.0, 1.0) }
     }
 
     /// Returns the value at the position `place` (0..=1).
     pub fn value_at(&self, place: f64) -> f64 {
-        let (lo, hi) = (self.linearise(self.lo), self.linearise(self.hi));
+        let (lo, hi) = (self.linear_coordinate(self.lo), self.linear_coordinate(self.hi));
         let straight = lo + (hi - lo) * place.clamp(0.0, 1.0);
         match self.kind {
             ScaleKind::Linear => straight,
@@ -143,7 +144,8 @@ impl Scale {
     fn linear_ticks(&self, n: usize) -> Vec<f64> {
         let step = nice_step(self.hi - self.lo, n.max(2) - 1);
         let first = (self.lo / step - 1e-9).ceil();
-        // Rounding errors must not exclude a tick at the end of the range.
+        // A tick that differs from the end of the range only by a rounding error is moved to that
+        // end.
         let snap = |t: f64| if (t - self.hi).abs() < step * 1e-6 { self.hi } else { t };
         (0..=n).map(|k| snap((first + k as f64) * step)).collect()
     }
@@ -221,7 +223,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ticks_are_round() {
+    fn axis_ticks_are_round_numbers() {
         for (scale, n, expect) in [
             (Scale::linear(0.0, 100.0), 6, &[0.0, 20.0, 40.0, 60.0, 80.0, 100.0][..]),
             (Scale::linear(0.0, 10_500.0), 6, &[0.0, 2500.0, 5000.0, 7500.0, 10_000.0]),
@@ -235,8 +237,8 @@ mod tests {
             (Scale::log(1.0, 20.0), 6, &[1.0, 2.0, 5.0, 10.0, 20.0]),
             (Scale::log(1e5, 5e8), 8, &[1e5, 3e5, 1e6, 3e6, 1e7, 3e7, 1e8, 3e8]),
             (Scale::log(1e5, 5e8), 5, &[1e5, 1e6, 1e7, 1e8]),
-            (Scale::log_around([3.0, 70.0]), 6, &[2.0, 5.0, 10.0, 20.0, 50.0, 100.0]),
-            (Scale::log_around([]), 6, &[1.0, 2.0, 3.0, 5.0, 7.0, 10.0]),
+            (Scale::log_covering([3.0, 70.0]), 6, &[2.0, 5.0, 10.0, 20.0, 50.0, 100.0]),
+            (Scale::log_covering([]), 6, &[1.0, 2.0, 3.0, 5.0, 7.0, 10.0]),
             (Scale::percentile(3.0), 8, &[0.0, 0.5, 0.75, 0.9, 0.99, 0.999]),
         ] {
             let got = scale.ticks(n);
@@ -247,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_where_they_should_be() {
+    fn scale_positions_are_correct() {
         for (scale, value, place) in [
             (Scale::linear(0.0, 10.0), 5.0, 0.5),
             (Scale::linear(0.0, 10.0), 50.0, 1.0),
@@ -278,13 +280,13 @@ mod tests {
             1 => Scale::log(a, b),
             2 => Scale::percentile(a),
             3 => Scale::from_zero([a, b], 6),
-            _ => Scale::log_around([a, b]),
+            _ => Scale::log_covering([a, b]),
         })
     }
 
     proptest! {
         #[test]
-        fn ticks_are_inside_ascending_and_few(scale in any_scale(), n in 1..20usize) {
+        fn axis_ticks_are_inside_ascending_and_few(scale in any_scale(), n in 1..20usize) {
             let ticks = scale.ticks(n);
             prop_assert!(ticks.len() <= n, "{scale:?}: {ticks:?}");
             prop_assert!(ticks.iter().all(|t| t.is_finite() && *t >= scale.lo && *t <= scale.hi), "{scale:?}: {ticks:?}");
@@ -293,7 +295,7 @@ mod tests {
         }
 
         #[test]
-        fn places_are_finite_and_in_order(scale in any_scale(), a in any_number(), b in any_number()) {
+        fn scale_positions_are_finite_and_ordered(scale in any_scale(), a in any_number(), b in any_number()) {
             let (at_a, at_b) = (scale.position(a), scale.position(b));
             prop_assert!((0.0..=1.0).contains(&at_a) && (0.0..=1.0).contains(&at_b));
             prop_assert!(a.is_nan() || b.is_nan() || a > b || at_a <= at_b, "{scale:?}: {a} at {at_a}, {b} at {at_b}");
@@ -301,7 +303,7 @@ mod tests {
         }
 
         #[test]
-        fn a_place_leads_back_to_its_value(lo in 1e-6..1e6f64, factor in 1.1..1e6f64, share in 0.0..1.0f64) {
+        fn a_scale_position_converts_back_to_its_value(lo in 1e-6..1e6f64, factor in 1.1..1e6f64, share in 0.0..1.0f64) {
             for scale in [Scale::linear(lo, lo * factor), Scale::log(lo, lo * factor), Scale::percentile(4.0)] {
                 let value = scale.value_at(share);
                 prop_assert!((scale.position(value) - share).abs() < 1e-6, "{scale:?}: {share} gives {value}");

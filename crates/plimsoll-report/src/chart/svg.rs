@@ -5,13 +5,13 @@
 
 use super::theme::{Paint, Theme};
 use crate::visible::is_control_character;
-use crate::wrap::atoms;
+use crate::wrap::unbreakable_parts;
 use std::fmt::Write;
 
 /// The fonts of charts, by preference: the embedded font Inter, then similar fonts.
 const FONTS: &str = "Inter, 'Helvetica Neue', Arial, 'DejaVu Sans', sans-serif";
 
-/// Advance widths of the characters from space to tilde in 1/1000 of the font size: of Inter
+/// The advance widths of the characters from space to tilde in 1/1000 of the font size: of Inter
 /// Regular, and of Inter Semi Bold.
 const ADVANCES: [[u16; 95]; 2] = [
     [
@@ -54,7 +54,7 @@ pub fn truncate_to_width(text: &str, size: f64, bold: bool, width: f64) -> Strin
 /// replaced by an ellipsis.
 pub fn wrap_to_width(text: &str, size: f64, bold: bool, width: f64, lines_max: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in atoms(text) {
+    for word in unbreakable_parts(text) {
         let full = lines.len() >= lines_max.max(1);
         match lines.last_mut() {
             Some(line) if full || text_width(&format!("{line} {word}"), size, bold) <= width => {
@@ -72,7 +72,7 @@ pub fn wrap_to_width(text: &str, size: f64, bold: bool, width: f64, lines_max: u
 
 /// The horizontal alignment of text relative to its x.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Anchor {
+pub enum TextAnchor {
     Start,
     Middle,
     End,
@@ -84,7 +84,7 @@ pub struct Font {
     pub size: f64,
     pub bold: bool,
     pub paint: Paint,
-    pub anchor: Anchor,
+    pub anchor: TextAnchor,
     /// Whether the text has an outline in the page's background colour, so that it is readable on
     /// top of lines.
     pub halo: bool,
@@ -92,7 +92,7 @@ pub struct Font {
 
 impl Font {
     pub const fn new(size: f64, paint: Paint) -> Font {
-        Font { size, bold: false, paint, anchor: Anchor::Start, halo: false }
+        Font { size, bold: false, paint, anchor: TextAnchor::Start, halo: false }
     }
 
     pub const fn bold(self) -> Font {
@@ -103,7 +103,7 @@ impl Font {
         Font { halo: true, ..self }
     }
 
-    pub const fn anchored(self, anchor: Anchor) -> Font {
+    pub const fn anchored(self, anchor: TextAnchor) -> Font {
         Font { anchor, ..self }
     }
 }
@@ -113,7 +113,7 @@ impl Font {
 pub struct Stroke {
     pub paint: Paint,
     pub width: f64,
-    /// Lengths of dash and gap in user units; `None` for a solid line.
+    /// The lengths of dash and gap in user units; `None` for a solid line.
     pub dash: Option<(f64, f64)>,
     pub opacity: f64,
 }
@@ -157,7 +157,7 @@ pub struct Canvas {
     width: f64,
     body: String,
     height: f64,
-    /// Positions with the text that a page shows when the pointer is there; empty in standalone
+    /// The positions with the text that a page shows when the pointer is there; empty in standalone
     /// files.
     places: Vec<(f64, f64, String)>,
     nearest: PointerMode,
@@ -216,7 +216,7 @@ impl Canvas {
 
     /// Adds the text that a page shows when the pointer is at this position. Standalone charts
     /// ignore it.
-    pub fn read_out(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
+    pub fn add_pointer_text(&mut self, at: (f64, f64), text: impl FnOnce() -> String) {
         if self.in_page() && finite(&[at.0, at.1]) {
             self.places.push((at.0, at.1, text()));
         }
@@ -251,14 +251,14 @@ impl Canvas {
     /// [`Canvas::close`] ends it. A page fits this axis to the visible data. `class`: `z` as in
     /// [`Canvas::open`]; `h` moves vertically only; `v` contains the ticks of the axis. `scale`
     /// describes the axis.
-    pub fn open_high(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
+    pub fn open_vertical_group(&mut self, class: char, y: (f64, f64), scale: &serde_json::Value) {
         if self.in_page() {
             let ([y1, y2], scale) = ([y.0, y.1].map(number), escaped(&scale.to_string()));
             let _ = writeln!(self.body, r#"<g class="{class}" data-y="{y1} {y2}" data-scale="{scale}">"#);
         }
     }
 
-    /// Closes the group that [`Canvas::open`] or [`Canvas::open_high`] opened last.
+    /// Closes the group that [`Canvas::open`] or [`Canvas::open_vertical_group`] opened last.
     pub fn close(&mut self) {
         if self.in_page() {
             self.body.push_str("</g>\n");
@@ -444,9 +444,9 @@ impl Canvas {
         }
         let mut rest = String::new();
         match font.anchor {
-            Anchor::Start => {}
-            Anchor::Middle => rest.push_str(r#" text-anchor="middle""#),
-            Anchor::End => rest.push_str(r#" text-anchor="end""#),
+            TextAnchor::Start => {}
+            TextAnchor::Middle => rest.push_str(r#" text-anchor="middle""#),
+            TextAnchor::End => rest.push_str(r#" text-anchor="end""#),
         }
         if font.bold {
             rest.push_str(r#" font-weight="600""#);
@@ -486,7 +486,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_is_cut_and_broken_to_fit() {
+    fn text_is_clipped_and_wrapped_to_fit() {
         assert!((text_width("0000", 10.0, false) - 25.0).abs() < 0.01);
         assert_eq!(truncate_to_width("short", 10.0, false, 100.0), "short");
         let cut = truncate_to_width("a rather long piece of text", 10.0, false, 60.0);
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_no_number_is_drawn() {
+    fn non_finite_numbers_are_not_drawn() {
         let mut canvas = Canvas::new(Theme::Light, 10.0, 10.0);
         canvas.line((f64::NAN, 0.0), (1.0, 1.0), Stroke::new(Paint::Ink, 1.0));
         canvas.rect(0.0, 0.0, f64::INFINITY, 1.0, Paint::Ink, 1.0);

@@ -1,6 +1,6 @@
-//! The colours of charts, named by their meaning. The palette of Okabe and Ito works with every
-//! kind of colour blindness. Its lightness differs enough for grey print, and no chart relies on
-//! colour alone.
+//! The colours of charts, named by their meaning. The palette of Okabe and Ito works for readers
+//! with any kind of colour blindness. The colours differ in lightness enough for grey print, and no
+//! chart relies on colour alone.
 
 /// The place where a chart is viewed, which sets its colours and width.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -9,8 +9,8 @@ pub enum Theme {
     Light,
     /// A standalone chart on a dark background.
     Dark,
-    /// Inside an HTML page. Every colour is a CSS variable `--plimsoll-NAME`; the light colour
-    /// applies if the variable is not set.
+    /// A chart inside an HTML page. Every colour is a CSS variable `--plimsoll-NAME`; the light
+    /// colour applies if the variable is not set.
     Page,
     /// An HTML page on a narrow screen, such as a phone's, with the colours of [`Theme::Page`].
     Phone,
@@ -38,27 +38,27 @@ impl Theme {
 pub enum Paint {
     /// The background of the page.
     Surface,
-    /// Titles and figures.
+    /// The text of titles and figures.
     Ink,
-    /// Secondary text.
+    /// Text of secondary importance.
     Muted,
-    /// Axes.
+    /// The lines of axes.
     Axis,
-    /// Grid lines.
+    /// The lines of the grid.
     Grid,
-    /// First series; trials that met the SLO.
+    /// The first series of a chart, and trials that met the SLO.
     Blue,
-    /// Second series; trials that broke the SLO.
+    /// The second series of a chart, and trials that broke the SLO.
     Vermilion,
-    /// Third series.
+    /// The third series of a chart.
     Green,
-    /// Fourth series.
+    /// The fourth series of a chart.
     Purple,
-    /// Fifth series.
+    /// The fifth series of a chart.
     Amber,
     /// The colour of the load line.
     Water,
-    /// Step 0..=9 of the heat map's colours, from few requests to many.
+    /// A colour of the heat map: 0 for few requests, up to 9 for many.
     Heat(u8),
 }
 
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_read_stands_out_from_its_page() {
+    fn text_colours_have_enough_contrast() {
         for theme in [Theme::Light, Theme::Dark] {
             let page = luminance(&Paint::Surface.css(theme));
             for paint in [Paint::Ink, Paint::Muted, Paint::Water].into_iter().chain(SERIES) {

@@ -1,8 +1,9 @@
-//! A report as one complete HTML page. The page loads nothing from elsewhere, so it also works from
-//! a disk.
+//! Renders a report as one complete HTML page. The page loads nothing from elsewhere, so it also
+//! works as a local file.
 //!
-//! Everything is readable without the script. The script shows figures under the pointer and zooms
-//! charts. Colours are CSS variables, so that charts follow the reader's light or dark theme.
+//! Every text and chart is readable without the page's script. The script shows figures under the
+//! pointer and zooms charts. Colours are CSS variables, so that charts follow the reader's light or
+//! dark theme.
 //!
 //! Not here: the content of a report, and the drawing of charts.
 
@@ -201,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn base64_is_that_of_the_standard() {
+    fn base64_matches_the_standard() {
         for (text, expect) in
             [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foobar", "Zm9vYmFy"), ("\u{ff}?", "w78/")]
         {

@@ -6,10 +6,11 @@
 use crate::format::{count, duration};
 use plimsoll_model::Histogram;
 
-/// The maximum number of rows of a histogram; with fewer than `ROWS_MIN` rows it shows no shape.
+/// The maximum number of rows of a histogram. With fewer than `ROWS_MIN` rows a histogram shows no
+/// shape.
 const ROWS_MAX: usize = 10;
 const ROWS_MIN: usize = 4;
-/// Length of the longest bar in characters.
+/// The length of the longest bar in characters.
 const BAR_COLUMNS: f64 = 32.0;
 
 /// A histogram of times, drawn as one bar of characters for each range.
@@ -25,8 +26,8 @@ impl Bars {
         (times.count() > 0).then(|| Bars { title: title.into(), times, rows: ROWS_MAX })
     }
 
-    /// Limits the histogram to `lines` lines below its title. Returns `None` if that is too few to
-    /// show a shape.
+    /// Limits the histogram to `lines` lines below its title. Returns `None` if so few lines show
+    /// no shape.
     pub(super) fn within(self, lines: usize) -> Option<Bars> {
         let rows = self.rows.min(lines);
         (rows >= ROWS_MIN).then_some(Bars { rows, ..self })
@@ -58,8 +59,8 @@ impl Bars {
             [0, 1].map(|at: usize| cells.iter().map(|cells| cells[at].len()).max().unwrap_or(0));
         let mut out = format!("  {}\n", self.title);
         for ([bound, times], (_, number)) in cells.iter().zip(&rows) {
-            // A row with any request has a bar of at least one character; otherwise the bar of the
-            // tail would round to nothing.
+            // A row with any request has a bar of at least one character. Otherwise the bar of the
+            // slowest requests would have length 0.
             let length = (*number as f64 / most * BAR_COLUMNS).round().max(f64::from(u8::from(*number > 0)));
             let row = format!("  <= {bound:>bound_width$}  {times:>count_width$}  {}", "#".repeat(length as usize));
             out += &format!("{}\n", row.trim_end());
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_is_in_a_row() {
+    fn every_time_bucket_has_a_row() {
         let mut times = Histogram::new();
         (1..=200).for_each(|at| times.record(at * 1_000));
         times.record(1_000_000);
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_times_are_one_row() {
+    fn equal_times_share_one_row() {
         let mut times = Histogram::new();
         times.record_n(5_000, 3);
         assert_eq!(Bars::new("t", times).map(|bars| bars.counted()), Some(vec![(5_000, 3)]));

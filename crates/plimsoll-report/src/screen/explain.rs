@@ -59,7 +59,7 @@ fn strongest(explanation: &Explanation) -> Vec<Vec<String>> {
     rows.filter(changed).take(SHOWN).collect()
 }
 
-/// Formats which parts of the system were not observed, each with the reason; `None` if everything
+/// Formats which parts of the system were not observed, each with the reason; `None` if every part
 /// was observed.
 fn not_observed(found: &ExplainFinding, doubts: &Doubts) -> Option<String> {
     let server = &found.search.server;
@@ -92,11 +92,11 @@ fn functions_text(comparison: &ProfileDiff, level: &str) -> Option<String> {
 /// the largest change between A and B, otherwise the functions with the highest cost.
 pub(crate) fn profiled_text(profiles: &ProfileFindings) -> Option<String> {
     match profiles {
-        ProfileFindings::OfLoads(profiles) => {
+        ProfileFindings::SingleTarget(profiles) => {
             let profiles = profiles.doubts_and_figures().1;
             functions_text(profiles.comparison.as_ref()?, &profiles.level_name)
         }
-        ProfileFindings::OfSides(profiles) => {
+        ProfileFindings::BothSides(profiles) => {
             let comparison = profiles.doubts_and_figures().1.comparison.as_ref()?;
             let mut rows: Vec<&DiffRow> = comparison.rows.iter().filter(|row| row.flat.is_finding()).collect();
             rows.sort_by(|a, b| b.flat.delta().abs().total_cmp(&a.flat.delta().abs()));
@@ -125,9 +125,9 @@ fn varied_text(varied: &VariedSetting) -> String {
         return "not known: every load with a value of the setting is void; --verbose says why".to_owned();
     }
     let limits = match varied.holds() {
-        Some(true) => "it limits the line",
-        Some(false) => "it does not limit the line",
-        None => "too few valid loads to tell whether it limits the line",
+        Some(true) => "the setting limits the load line",
+        Some(false) => "the setting does not limit the load line",
+        None => "too few valid loads to tell whether the setting limits the load line",
     };
     format!("{limits} ({})", steps.join(", "))
 }

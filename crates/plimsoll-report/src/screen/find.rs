@@ -10,7 +10,7 @@ use crate::find::{
 };
 use crate::format::{count, duration, rate};
 use crate::remedy::spelled;
-use crate::run::{RunContext, target_text};
+use crate::run::RunContext;
 use crate::server::used_text;
 use plimsoll_analysis::find::{LoadLine, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, SearchFinding};
@@ -18,7 +18,8 @@ use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, ServerView, S
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
-/// The maximum relative distance of a trial's rate from the load line for a trial at the line.
+/// The maximum relative distance between a trial's rate and the load line for which the trial
+/// counts as measured at the line.
 const AT_LINE: f64 = 0.1;
 
 /// Formats the result of a search as one sentence, shorter than the answer of the full report.
@@ -75,9 +76,10 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
         parts.push("the machine was disturbed".to_owned());
     }
     if line.upper.is_none() {
-        parts.push("the upper end was not reached".to_owned());
+        parts.push("no upper bound was found".to_owned());
     }
-    // On a disturbed machine a longer budget helps little; a warning says what helps.
+    // On a disturbed machine a longer budget helps little. A warning on the screen states what
+    // helps.
     if let Some(s) = findings.provable_in_s.filter(|_| !line.provable && !findings.interference.disturbed) {
         parts.push(format!("--budget {} narrows the interval", budget_text(s)));
     }
@@ -117,8 +119,8 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     at_line.into_iter().chain(at_peak).collect()
 }
 
-/// Formats the CPU that the server used, or why it was not observed; `None` without any
-/// reading of the server.
+/// Formats how much CPU the server used, or why this was not observed; `None` without any reading
+/// of the server.
 pub(super) fn server_text(server: &ServerView) -> Option<String> {
     if !server.watched() {
         return None;
@@ -131,9 +133,8 @@ pub(super) fn server_text(server: &ServerView) -> Option<String> {
 
 /// Formats the target and the SLO as arguments of a plimsoll command.
 pub(super) fn target_words(context: &RunContext, slo: &Slo) -> String {
-    let traffic = &context.plan.traffic;
-    let mut words = match traffic.routes.as_slice() {
-        [_] => shell::word(&traffic.url()),
+    let mut words = match context.plan.traffic.routes.as_slice() {
+        [_] => shell::word(&context.url()),
         _ => "with the same arguments".to_owned(),
     };
     if *slo != Slo::default() {
@@ -153,7 +154,7 @@ pub(crate) fn find_screen(
 ) -> Screen<'static> {
     let findings = &found.findings;
     let mut screen = Screen::new(line_sentence(findings));
-    screen.fact(1, "target", target_text(context.plan));
+    screen.fact(1, "target", context.target_text());
     if let Some(text) = confirmed_text(findings, doubts) {
         screen.fact(0, "how sure", text);
     }
@@ -163,7 +164,7 @@ pub(crate) fn find_screen(
             screen.fact(0, "bottleneck", format!("{} ({})", held_by.subject, held_by.how));
         }
         None if has_line => {
-            screen.fact(3, "bottleneck", "not clear from these trials: plimsoll explain looks for it");
+            screen.fact(3, "bottleneck", "not clear from these trials: plimsoll explain looks for the bottleneck");
         }
         None => {}
     }

@@ -1,9 +1,10 @@
 //! The first screen of a finding ([`Screen`]): the answer, its certainty, the limit, and the next
 //! step. A screen has at most [`LINES_MAX`] lines of [`COLUMNS_MAX`] columns. Each part has a rank.
-//! If space is short, parts with the highest rank are omitted; the verbose text still has them.
+//! If the parts do not fit, those with the highest rank are omitted; the verbose text still
+//! contains every part.
 //!
-//! Not here: the verbose text (`text`), which has everything, and the content of each finding's
-//! screen (the modules below).
+//! Not here: the verbose text (`text`), which contains every part, and the content of each
+//! finding's screen (the modules below).
 
 mod bars;
 mod explain;
@@ -28,17 +29,17 @@ use crate::failed;
 use crate::tabular::table;
 use crate::text::styled;
 use crate::visible::visible;
-use crate::wrap::{atoms, wrap};
+use crate::wrap::{unbreakable_parts, wrap};
 use plimsoll_analysis::{DoubtKind, FailedKind};
 
-/// Maximum number of lines of a screen, including blank lines.
+/// The maximum number of lines of a screen, including blank lines.
 pub const LINES_MAX: usize = 25;
 /// The maximum width of a screen in columns. A longer word, such as a URL, is not broken.
 pub const COLUMNS_MAX: usize = 100;
 /// The maximum number of warnings on a screen; `WARNING_LINES_MAX` bounds their lines.
 const WARNINGS_MAX: usize = 3;
 const WARNING_LINES_MAX: usize = 5;
-/// Maximum number of lines of the answer.
+/// The maximum number of lines of the answer.
 const ANSWER_LINES_MAX: usize = 3;
 /// The text that replaces the end of a clipped text.
 const CLIPPED: &str = "(more: --verbose)";
@@ -68,7 +69,7 @@ pub(crate) struct Screen<'a> {
     answer: String,
     parts: Vec<ScreenPart<'a>>,
     warnings: Vec<String>,
-    warnings_left_out: usize,
+    omitted_warnings: usize,
     next: Option<String>,
 }
 
@@ -76,7 +77,7 @@ impl<'a> Screen<'a> {
     /// Creates a screen that has only an answer, clipped to three lines.
     pub(crate) fn new(answer: impl Into<String>) -> Screen<'a> {
         let answer = clip(&visible(&answer.into()), 0, ANSWER_LINES_MAX);
-        Screen { answer, parts: Vec::new(), warnings: Vec::new(), warnings_left_out: 0, next: None }
+        Screen { answer, parts: Vec::new(), warnings: Vec::new(), omitted_warnings: 0, next: None }
     }
 
     /// Adds a labelled value. The value is clipped to two lines.
@@ -133,8 +134,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Adds the warnings that change the meaning of the figures, the most serious first. Warnings
-    /// beyond the space, and less serious ones, are only counted.
+    /// Adds the warnings that change the meaning of the figures, the most serious first. Less
+    /// serious warnings, and warnings that do not fit, are only counted.
     pub(crate) fn warn(&mut self, mut warnings: Vec<(DoubtKind, String)>) -> &mut Screen<'a> {
         let all = warnings.len();
         warnings.retain(|(kind, _)| weight(*kind).is_some());
@@ -149,7 +150,7 @@ impl<'a> Screen<'a> {
             lines += its;
             self.warnings.push(text);
         }
-        self.warnings_left_out = all - self.warnings.len();
+        self.omitted_warnings = all - self.warnings.len();
         self
     }
 
@@ -159,8 +160,8 @@ impl<'a> Screen<'a> {
         self
     }
 
-    /// Renders the screen as text for a terminal with this number of columns. The choice of parts
-    /// is that for the usual width, so a narrow terminal shows the same parts in more lines.
+    /// Renders the screen as text for a terminal with this number of columns. Parts are chosen for
+    /// the usual width, so a narrow terminal shows the same parts in more lines.
     pub(crate) fn render(mut self, colour: bool, columns: Option<usize>) -> String {
         let columns = columns.unwrap_or(COLUMNS_MAX).min(COLUMNS_MAX);
         let bars_at = self.parts.iter().position(|part| matches!(part.content, ScreenContent::Bars(_)));
@@ -205,7 +206,7 @@ impl<'a> Screen<'a> {
                 ScreenContent::Bars(bars) => out += &bars.text(),
             }
         }
-        if !self.warnings.is_empty() || self.warnings_left_out > 0 {
+        if !self.warnings.is_empty() || self.omitted_warnings > 0 {
             out.push('\n');
         }
         for warning in &self.warnings {
@@ -213,7 +214,7 @@ impl<'a> Screen<'a> {
             out += &(styled(warning, Tone::Warning, colour, Some(columns)) + "\n");
         }
         let more = if self.warnings.is_empty() { "" } else { "more " };
-        match self.warnings_left_out {
+        match self.omitted_warnings {
             0 => {}
             1 => out += &format!("1 {more}warning: --verbose\n"),
             many => out += &format!("{many} {more}warnings: --verbose\n"),
@@ -228,8 +229,8 @@ impl<'a> Screen<'a> {
 /// The assumed width in columns of a fact's label with its indentation, for clipping values.
 const FACT_INDENT: usize = 19;
 
-/// Returns how much a warning changes the meaning of the figures: 0 is most. Returns `None` if the
-/// warning is only counted.
+/// Returns the rank of a warning: 0 for a warning that changes the meaning of the figures most.
+/// Returns `None` if the warning is only counted.
 fn weight(kind: DoubtKind) -> Option<u8> {
     Some(match kind {
         DoubtKind::Generator | DoubtKind::Others | DoubtKind::Accounts => 0,
@@ -257,7 +258,7 @@ pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();
     }
-    let words: Vec<&str> = atoms(text).collect();
+    let words: Vec<&str> = unbreakable_parts(text).collect();
     let clipped = |count: usize| format!("{} {CLIPPED}", words[..count].join(" "));
     let fits = |count: &usize| line_count(&clipped(*count), indent) <= lines_max;
     (0..words.len()).rev().find(fits).map_or_else(|| CLIPPED.to_owned(), clipped)
@@ -269,7 +270,7 @@ mod tests {
     use crate::wrap::width;
 
     #[test]
-    fn a_screen_keeps_its_size() {
+    fn a_screen_does_not_exceed_its_size() {
         let mut screen = Screen::new("yes ".repeat(500));
         for rank in 0..40 {
             screen.fact(rank % 4 + u8::from(rank > 3), "label", "some words ".repeat(60));

@@ -17,13 +17,17 @@ const STEPS_MAX: usize = 8;
 /// Renders the first screen of an overload test.
 pub(crate) fn overload_screen(context: &RunContext, found: &OverloadFinding) -> Screen<'static> {
     let mut screen = Screen::new(overload_answer(&found.overload));
-    screen.fact(1, "target", target_text(context.plan));
+    screen.fact(1, "target", context.target_text());
     screen.fact(1, "line", format!("{} under {}", line_text(context, &found.overload), found.slo));
     if let Some((plan, other)) = &found.against {
         screen.fact(0, "against", format!("{}: {}", target_text(plan), overload_answer(other)));
     }
     if let Some(says) = found.overload.retry_after {
-        let text = if says { "the server sends it when it sheds" } else { "the server does not send it when it sheds" };
+        let text = if says {
+            "the server sends this header when it sheds load"
+        } else {
+            "the server does not send this header when it sheds load"
+        };
         screen.fact(2, "Retry-After", text);
     }
     if let Some(text) = server_text(&found.server) {

@@ -1,5 +1,5 @@
 //! The first screens of a comparison and of a ladder: the verdict, the effect with its interval,
-//! and its meaning in practice.
+//! and what the effect means in practice.
 //!
 //! Not here: the sentence of the verdict, and the full tables (`prove`).
 
@@ -34,8 +34,8 @@ fn is_different<M>(one: &MeasureComparison<M>) -> bool {
     matches!(one.verdict, ProveVerdict::Better | ProveVerdict::Worse)
 }
 
-/// Formats a change of CPU time per request as a number of servers. The cautious end of the
-/// interval is used. Returns `None` without a certain change.
+/// Formats a change of CPU time per request as a number of servers, from the end of the interval
+/// with the smaller change. Returns `None` without a certain change.
 fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     let interval = cpu.ratio_interval.filter(|_| is_different(cpu))?;
     let (more, less, ratio) = match cpu.verdict {
@@ -47,8 +47,8 @@ fn cpu_meaning(cpu: &MeasureComparison) -> Option<String> {
     Some(format!("where CPU is the limit, {less} needs {fewer} {servers} where {more} needs {many}"))
 }
 
-/// Formats the meaning of a comparison in plain words. The text claims only what follows from the
-/// figures.
+/// Formats what the result of a comparison means in practice. The text claims only what follows
+/// from the figures.
 fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     let primary = proof.measures.first().filter(|one| one.primary)?;
     let [a, b] = primary.levels.map(|level| value_text(primary.measure, level));
@@ -84,7 +84,7 @@ fn routes_text(routes: &[RouteComparison]) -> String {
         (!names.is_empty()).then(|| format!("{verdict}: {shown}{more}"))
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(names).collect();
-    let told = if told.is_empty() { "none is better or worse".to_owned() } else { told.join("; ") };
+    let told = if told.is_empty() { "no request is better or worse".to_owned() } else { told.join("; ") };
     format!("{told}; {} requests: --verbose", routes.len())
 }
 
@@ -107,7 +107,12 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
         screen.fact(0, "meaning", text);
     }
     if !proof.fresh {
-        screen.fact(1, "scope", "these two running processes; --a CMD --b CMD compares builds, each started afresh");
+        screen.fact(
+            1,
+            "scope",
+            "these two running processes; --a CMD --b CMD compares builds, and starts each \
+            build again for each load",
+        );
     }
     if let ExperimentSpec::Prove(asked) = &context.experiment.spec {
         let others = if proof.measures.len() > 1 { "; the other measures are secondary" } else { "" };
@@ -149,7 +154,7 @@ pub(crate) fn ladder_screen(context: &ProveContext, ladder: &Ladder) -> Screen<'
         let (name, cost, first) = (arm_name(at), duration(us * 1e3), ladder.rungs.first());
         let alone =
             first.map_or_else(String::new, |rung| format!("; the first step completes {}/s", rate(rung.goodput_rps)));
-        screen.fact(1, "costliest", format!("step {name}: {cost} a request more than the step before{alone}"));
+        screen.fact(1, "costliest", format!("step {name}: {cost} more for each request than the previous step{alone}"));
     }
     let (headings, rows) = rung_rows(ladder);
     screen.table(1, &headings, rows, RUNGS_MAX);
@@ -161,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn servers_follow_from_the_cost() {
+    fn server_count_follows_from_the_cost() {
         for (ratio, expect) in
             [(0.5, Some((2, 1))), (0.721, Some((4, 3))), (0.6, Some((5, 3))), (0.9, None), (1.2, None)]
         {

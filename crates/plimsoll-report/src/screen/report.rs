@@ -88,13 +88,13 @@ mod tests {
     }
 
     #[test]
-    fn a_short_report_is_whole() {
+    fn a_short_report_is_shown_whole() {
         let report = report_with(&[4]);
         assert_eq!(render_short(&report, false, None, LINES_MAX, "--json"), crate::text::render(&report, false));
     }
 
     #[test]
-    fn a_long_report_says_how_many_rows_it_leaves_out() {
+    fn a_long_report_counts_its_omitted_rows() {
         for (tables, rows) in [(&[40][..], 40), (&[20, 10], 30), (&[10, 10, 10], 30), (&[10_000, 3], 10_003)] {
             let shown = render_short(&report_with(tables), false, None, LINES_MAX, "--top N");
             let lines = shown.lines().count();
@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn long_sentences_are_broken() {
+    fn long_sentences_are_wrapped() {
         let mut report = Report::default();
         report.text(Tone::Warning, "some words ".repeat(30));
         let shown = render_short(&report, false, None, LINES_MAX, "--json");

@@ -9,7 +9,6 @@ use crate::agents;
 use crate::format::{count, duration};
 use crate::run::{
     ROUTE_HEADINGS, RunContext, answer, failed_kinds, few_fact, latency_row, ledger_facts, route_row, stage_row,
-    target_text,
 };
 use plimsoll_analysis::finding::RunFinding;
 use plimsoll_model::LoadShape;
@@ -30,7 +29,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
         true => format!("{answer}; plimsoll was the limit, not the server"),
         false => answer,
     });
-    screen.fact(1, "target", format!("{}, for {}", target_text(context.plan), duration(summary.duration_ns as f64)));
+    screen.fact(1, "target", format!("{}, for {}", context.target_text(), duration(summary.duration_ns as f64)));
     let ledger = &summary.whole.ledger;
     if ledger.succeeded < ledger.scheduled {
         let parts = [("unsent", ledger.unsent), ("in flight at the end", ledger.in_flight)];
@@ -97,7 +96,7 @@ pub(crate) fn run_screen(context: &RunContext, found: &RunFinding) -> Screen<'st
     if let [_] = context.plan.traffic.routes.as_slice()
         && ledger.succeeded > 0
     {
-        screen.next(format!("plimsoll find {} (the rate that it sustains)", shell::word(&context.plan.traffic.url())));
+        screen.next(format!("plimsoll find {} (the rate that the server sustains)", shell::word(&context.url())));
     }
     screen
 }

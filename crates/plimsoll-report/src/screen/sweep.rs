@@ -33,11 +33,11 @@ fn levels_to_show<'a, 'b>(found: &'b SweepFinding<'a>) -> Vec<&'b SweepLevel<'a>
 }
 
 /// The number of characters by which a remark is recognised at the beginning of a line. A narrow
-/// terminal may break the line after them.
+/// terminal may break the line after these characters.
 const REMARK_BEGINNING: usize = 15;
 
 /// Returns a row without the remark about interference, because a warning on the screen states it.
-fn without_remark(row: &str) -> String {
+fn without_interference_remark(row: &str) -> String {
     // The remark is the end of the row, and takes several lines on a narrow terminal.
     let beginning: String = REMARK.chars().take(REMARK_BEGINNING).collect();
     let is_row = |line: &&str| !line.trim_start().starts_with(&beginning);
@@ -51,7 +51,7 @@ pub(crate) fn sweep_screen<'a>(experiment: &Experiment, found: &'a SweepFinding)
     let more = found.levels.len().saturating_sub(levels.len());
     screen.lines(0, move |columns| {
         let row = |level: &&SweepLevel| match &level.outcome {
-            Ok(_) => without_remark(&sweep_row(level, Some(columns))),
+            Ok(_) => without_interference_remark(&sweep_row(level, Some(columns))),
             // The row states why the level was not measured.
             Err(_) => wrap(&clip(&sweep_row(level, None), REASON_INDENT, 2), Some(columns), REASON_INDENT),
         };

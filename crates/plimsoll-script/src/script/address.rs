@@ -1,7 +1,7 @@
-//! Addresses as Lua objects, and the Lua functions `wrk.lookup` and `wrk.connect`. A [`Reach`] does
-//! the lookups and connections.
+//! Addresses as Lua objects, and the Lua functions `wrk.lookup` and `wrk.connect`. A
+//! [`ScriptNetwork`] does the lookups and connections.
 
-use crate::Reach;
+use crate::ScriptNetwork;
 use mlua::{AnyUserData, Error, FromLua, Lua, MetaMethod, Result, Table, UserData, UserDataMethods, Value};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ impl FromLua for ScriptAddress {
 }
 
 /// Adds the functions `lookup` and `connect` to the table `wrk`.
-pub(crate) fn add_functions(lua: &Lua, wrk: &Table, reach: &Arc<dyn Reach>) -> Result<()> {
+pub(crate) fn add_functions(lua: &Lua, wrk: &Table, reach: &Arc<dyn ScriptNetwork>) -> Result<()> {
     let looking = Arc::clone(reach);
     let lookup = lua.create_function(move |lua, (host, service): (Option<String>, Option<String>)| {
         let (host, service) = (host.unwrap_or_default(), service.unwrap_or_default());

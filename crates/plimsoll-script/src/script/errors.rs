@@ -6,7 +6,7 @@ use mlua::Error;
 
 impl ScriptError {
     /// Converts the error of a failed function.
-    pub(crate) fn of_hook(hook: HookName, error: &Error) -> ScriptError {
+    pub(crate) fn from_hook_error(hook: HookName, error: &Error) -> ScriptError {
         match hook {
             HookName::Load => ScriptError::Load(message(error)),
             hook => ScriptError::Hook { hook, message: message(error) },
@@ -32,12 +32,12 @@ pub(crate) fn message(error: &Error) -> String {
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
-    without_own_place(text.trim_end()).replace('\n', " ")
+    without_internal_place(text.trim_end()).replace('\n', " ")
 }
 
-/// Removes the place from a message if it lies in plimsoll's own Lua code, which users cannot look
-/// up.
-fn without_own_place(text: &str) -> &str {
+/// Removes the place from a message if that place is in plimsoll's own Lua code, which users cannot
+/// look up.
+fn without_internal_place(text: &str) -> &str {
     let rest = text.strip_prefix("wrk:").filter(|_| has_place(text));
     rest.and_then(|rest| rest.split_once(": ")).map_or(text, |(_, message)| message)
 }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_callers_place_is_found() {
+    fn the_position_of_the_caller_is_found() {
         let calls = "stack traceback:\n\t[C]: in function 'set'\n\twrk:9: in function 'f'\n\ta b.lua:3: in function <a b.lua:2>";
         assert_eq!(caller(calls), Some("a b.lua:3"));
         assert_eq!(caller("stack traceback:\n\t[C]: in ?"), None);
@@ -74,14 +74,14 @@ mod tests {
             assert_eq!(has_place(text), expect, "{text}");
         }
         for (text, expect) in [("wrk:45: oh", "oh"), ("a wrk:45: oh", "a wrk:45: oh"), ("wrk: oh", "wrk: oh")] {
-            assert_eq!(without_own_place(text), expect);
+            assert_eq!(without_internal_place(text), expect);
         }
     }
 
     #[test]
-    fn an_error_is_one_line() {
+    fn a_script_error_is_one_line() {
         let error = Error::RuntimeError("a.lua:3: oh\nno\nstack traceback:\n\t[C]: in function 'x'".into());
-        assert_eq!(ScriptError::of_hook(HookName::Request, &error).to_string(), "request(): a.lua:3: oh no");
-        assert_eq!(ScriptError::of_hook(HookName::Load, &error).to_string(), "a.lua:3: oh no");
+        assert_eq!(ScriptError::from_hook_error(HookName::Request, &error).to_string(), "request(): a.lua:3: oh no");
+        assert_eq!(ScriptError::from_hook_error(HookName::Load, &error).to_string(), "a.lua:3: oh no");
     }
 }

@@ -8,7 +8,7 @@ use mlua::{Error, MetaMethod, Result, UserData, UserDataMethods, Value};
 #[derive(Debug, Clone)]
 pub(crate) struct FiguresHandle {
     pub(crate) figures: ScriptFigures,
-    /// Whether `#latency` counts all values, as in wrk2, or only distinct ones.
+    /// Whether `#latency` counts all values, as in wrk2, or only distinct values.
     pub(crate) counts_all: bool,
 }
 

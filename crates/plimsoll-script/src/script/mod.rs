@@ -1,5 +1,5 @@
-//! A running script: a main Lua state for `setup` and `done`, and one state for each thread, which
-//! writes requests.
+//! Runs a script. The script has a main Lua state for `setup` and `done`, and one state for each
+//! thread, which writes requests.
 //!
 //! The order of calls is that of wrk, with one correction: `setup` and `init` run for all threads
 //! before the first request.
@@ -15,18 +15,18 @@ use crate::failure::{HookName, ScriptError};
 use crate::figures::ScriptFigures;
 use crate::messages;
 use crate::program::{Dialect, Program};
-use crate::pulse::PulseWatch;
-use crate::reach::Reach;
+use crate::pulse::HungCallWatch;
+use crate::reach::ScriptNetwork;
 use crate::summary::ScriptSummary;
 use figures_handle::FiguresHandle;
 use mlua::{Function, LuaString, Value};
-use plimsoll_wire::{Author, AuthorAnswer, Batch, Halt};
+use plimsoll_wire::{Author, AuthorAnswer, AuthorStopReason, Batch};
 use state::ScriptState;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use thread::{ThreadFacts, ThreadHandle};
 
-/// Longest delay that `delay()` may return, ns (a day).
+/// The longest delay that `delay()` may return, ns (a day).
 const DELAY_NS_MAX: f64 = 86_400e9;
 
 /// A script with its Lua states. Keep this value until after the load, because `done` may read the
@@ -41,7 +41,7 @@ pub struct Script {
 
 impl Script {
     /// Creates the Lua states. Nothing of the script is executed yet.
-    pub fn new(program: Program, threads: usize, reach: &Arc<dyn Reach>) -> Result<Script, ScriptError> {
+    pub fn new(program: Program, threads: usize, reach: &Arc<dyn ScriptNetwork>) -> Result<Script, ScriptError> {
         let main = ScriptState::new(&program, reach)?;
         let threads = (0..threads)
             .map(|_| Ok((ScriptState::new(&program, reach)?, Arc::default())))
@@ -51,14 +51,14 @@ impl Script {
 
     /// Returns a watch that detects, from another thread, functions that do not end. Call this
     /// before [`begin`](Self::begin), so that all functions are watched.
-    pub fn watch(&self) -> PulseWatch {
+    pub fn watch(&self) -> HungCallWatch {
         let states = self.threads.iter().map(|(state, _)| state);
-        PulseWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
+        HungCallWatch::new(std::iter::once(&self.main).chain(states).map(|state| Arc::clone(&state.pulse)))
     }
 
-    /// Executes the script in every state and calls `setup` and `init` for every thread. Then
-    /// `request` is called once on the first thread, as in wrk, because scripts that count rely on
-    /// it. Returns an author of requests for each thread.
+    /// Executes the script in every state and calls `setup` and `init` for every thread. Then calls
+    /// `request` once on the first thread, as in wrk, because scripts with counters rely on this
+    /// call. Returns an author of requests for each thread.
     pub fn begin(&self) -> Result<Vec<ScriptAuthor>, ScriptError> {
         let program = &self.program;
         self.main.carry_out(program)?;
@@ -120,13 +120,14 @@ impl Script {
         })
     }
 
-    /// The address that each thread connects to, as set by `setup`; `None` if it is not set.
+    /// Returns the address that each thread connects to, as set by `setup`; `None` if it is not
+    /// set.
     pub fn addresses(&self) -> Vec<Option<SocketAddr>> {
         self.threads.iter().map(|(_, facts)| facts.address()).collect()
     }
 
     /// Whether the script defines `done`.
-    pub fn has_done(&self) -> bool {
+    pub fn defines_done(&self) -> bool {
         self.main.hook(HookName::Done).is_some()
     }
 
@@ -135,7 +136,7 @@ impl Script {
         self.threads.iter().any(|(state, _)| state.hook(HookName::Delay).is_some())
     }
 
-    /// The error that ended the load, if there is one.
+    /// Returns the error that ended the load, if there is one.
     pub fn failure(&self) -> Option<ScriptError> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -200,9 +201,9 @@ pub struct ScriptAuthor {
     ask: Function,
     hear: Function,
     wait: Function,
-    /// Number of messages in the first batch of the first thread.
+    /// The number of messages in the first batch of the first thread.
     messages: u32,
-    /// The last batch with its message count. An identical text needs no counting.
+    /// The last batch with its message count, so that an identical text need not be counted again.
     last: Batch,
 }
 
@@ -224,15 +225,15 @@ impl ScriptAuthor {
     }
 
     #[cold]
-    fn fail(&self, error: ScriptError) -> Halt {
+    fn fail(&self, error: ScriptError) -> AuthorStopReason {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(error);
-        Halt::Failed
+        AuthorStopReason::Failed
     }
 
-    fn go_on<R>(&self, result: Result<R, ScriptError>) -> Result<R, Halt> {
+    fn go_on<R>(&self, result: Result<R, ScriptError>) -> Result<R, AuthorStopReason> {
         match result {
             Err(error) => Err(self.fail(error)),
-            Ok(_) if self.facts.is_stopped() => Err(Halt::Asked),
+            Ok(_) if self.facts.is_stopped() => Err(AuthorStopReason::Asked),
             Ok(result) => Ok(result),
         }
     }
@@ -255,13 +256,13 @@ impl Author for ScriptAuthor {
         self.messages
     }
 
-    fn write(&mut self, batch: &mut Batch) -> Result<(), Halt> {
+    fn write(&mut self, batch: &mut Batch) -> Result<(), AuthorStopReason> {
         let asked = self.ask(batch);
         self.go_on(asked)?;
         if batch.bytes == self.last.bytes {
             batch.heads_only.clone_from(&self.last.heads_only);
         } else if batch.bytes.is_empty() {
-            // An empty text is an error: nothing could be sent, and no response would arrive.
+            // An empty text is an error, because there would be no request and no response.
             let flaw = ScriptError::Request { reason: "incomplete request", line: 1, column: 1 };
             return Err(self.fail(flaw));
         } else {
@@ -271,16 +272,16 @@ impl Author for ScriptAuthor {
         Ok(())
     }
 
-    fn delay_ns(&mut self) -> Result<u64, Halt> {
+    fn delay_ns(&mut self) -> Result<u64, AuthorStopReason> {
         let delay_ms = self.state.run_as_hook(HookName::Delay, || self.wait.call::<f64>(()));
         // A value that is not a number, or is below 0, means no delay.
         self.go_on(delay_ms).map(|delay_ms| (delay_ms * 1e6).clamp(0.0, DELAY_NS_MAX) as u64)
     }
 
-    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), Halt> {
+    fn hear(&mut self, answer: &AuthorAnswer) -> Result<(), AuthorStopReason> {
         let heard = self.state.run_as_hook(HookName::Response, || {
-            // The header fields are split in Lua: passing each field from Rust would cost more
-            // there.
+            // Lua code splits the header fields, because passing each field from Rust costs more
+            // time.
             self.hear.call::<()>((answer.status, LuaString::wrap(answer.head), LuaString::wrap(answer.content)))
         });
         self.go_on(heard)

@@ -7,8 +7,8 @@
 use super::address;
 use crate::failure::{HookName, ScriptError};
 use crate::program::Program;
-use crate::pulse::Pulse;
-use crate::reach::Reach;
+use crate::pulse::CallTimes;
+use crate::reach::ScriptNetwork;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, Result, Table, Value};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -16,16 +16,16 @@ use std::time::{SystemTime, UNIX_EPOCH};
 /// The Lua code that defines the table `wrk`.
 const WRK: &str = include_str!("wrk.lua");
 
-/// Lua code that adds the folders in which distributions install modules for Lua 5.1. A
-/// distribution's LuaJIT searches there; the bundled one does not.
+/// Lua code that adds the folders in which distributions install modules for Lua 5.1. The LuaJIT of
+/// a distribution searches these folders, but the bundled LuaJIT does not.
 const MODULES: &str = "
 local arch = ...
 package.path = package.path .. ';/usr/share/lua/5.1/?.lua;/usr/share/lua/5.1/?/init.lua'
 package.cpath = package.cpath .. ';/usr/lib/' .. arch .. '-linux-gnu/lua/5.1/?.so;/usr/lib64/lua/5.1/?.so;/usr/lib/lua/5.1/?.so'
 ";
 
-/// Lua code that makes `os.exit` an error. A script must not end the program before the results,
-/// and so pass a gate.
+/// Lua code that makes `os.exit` an error. Otherwise a script could end the program before the
+/// results and so pass a gate.
 const NO_EXIT: &str = "
 os.exit = function(code)
    error('os.exit(' .. tostring(code == nil and '' or code) .. ') ends no load here: leave it out, or call error()', 2)
@@ -33,7 +33,7 @@ end
 ";
 
 /// Lua code that is called for each request. A script may replace its global functions at any time,
-/// so they are looked up at each call. The lookup is in Lua, where it costs least.
+/// so this code looks them up at each call. A lookup in Lua costs less than a lookup in Rust.
 const CALLS: &str = "
 local wrk, type, tonumber, gmatch, match = wrk, type, tonumber, string.gmatch, string.match
 local function ask()
@@ -72,7 +72,7 @@ return ask, hear, wait
 #[derive(Clone)]
 pub(crate) struct ScriptState {
     pub(crate) lua: Lua,
-    pub(crate) pulse: Arc<Pulse>,
+    pub(crate) pulse: Arc<CallTimes>,
 }
 
 impl std::fmt::Debug for ScriptState {
@@ -91,15 +91,18 @@ fn with_libraries() -> Lua {
 
 impl ScriptState {
     /// Creates a state that contains only the libraries and the table `wrk`.
-    pub(crate) fn new(program: &Program, reach: &Arc<dyn Reach>) -> std::result::Result<ScriptState, ScriptError> {
+    pub(crate) fn new(
+        program: &Program,
+        reach: &Arc<dyn ScriptNetwork>,
+    ) -> std::result::Result<ScriptState, ScriptError> {
         let state = ScriptState { lua: with_libraries(), pulse: Arc::default() };
         // The error is ignored: if the allocator cannot be bounded, the state has no memory limit.
         let _ = state.lua.set_memory_limit(program.memory_bytes_max);
-        state.add_libraries(program, reach).map_err(|error| ScriptError::of_hook(HookName::Load, &error))?;
+        state.add_libraries(program, reach).map_err(|error| ScriptError::from_hook_error(HookName::Load, &error))?;
         Ok(state)
     }
 
-    fn add_libraries(&self, program: &Program, reach: &Arc<dyn Reach>) -> Result<()> {
+    fn add_libraries(&self, program: &Program, reach: &Arc<dyn ScriptNetwork>) -> Result<()> {
         let lua = &self.lua;
         lua.load(MODULES).set_name("=package").call::<()>(std::env::consts::ARCH)?;
         let wrk: Table = lua.load(WRK).set_name("=wrk").call(())?;
@@ -117,7 +120,7 @@ impl ScriptState {
         for (name, value) in &program.headers {
             headers.raw_set(name.as_str(), value.as_str())?;
         }
-        // The wall-clock time in us, as in wrk2.
+        // The function returns the wall-clock time in us, as in wrk2.
         let time_us = lua.create_function(|_, ()| {
             Ok(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as f64)
         })?;
@@ -128,8 +131,8 @@ impl ScriptState {
     pub(crate) fn carry_out(&self, program: &Program) -> std::result::Result<(), ScriptError> {
         let Some(text) = &program.text else { return Ok(()) };
         self.run_as_hook(HookName::Load, || {
-            // A first line with `#` is for the shell and is skipped. The line break stays, so that
-            // line numbers are right.
+            // A first line that begins with `#` is for the shell and is skipped. Its line break
+            // stays, so that line numbers are right.
             let text = match text.first() {
                 Some(b'#') => &text[text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len())..],
                 _ => &text[..],
@@ -138,7 +141,8 @@ impl ScriptState {
         })
     }
 
-    /// Runs `work` as part of a hook: the watch sees it, and its errors are reported as the hook's.
+    /// Runs `work` as part of a hook. The watch also checks this work, and its errors are reported
+    /// as errors of the hook.
     pub(crate) fn run_as_hook<R>(
         &self,
         hook: HookName,
@@ -147,7 +151,7 @@ impl ScriptState {
         self.pulse.begin(hook);
         let result = work();
         self.pulse.end();
-        result.map_err(|error| ScriptError::of_hook(hook, &error))
+        result.map_err(|error| ScriptError::from_hook_error(hook, &error))
     }
 
     /// Calls a function of the table `wrk` as part of a hook.

@@ -1,4 +1,4 @@
-//! A thread as a Lua object: its address, the globals of its state, and its stop flag.
+//! The Lua object for a thread: its address, the globals of its state, and its stop flag.
 
 use super::address::ScriptAddress;
 use super::transfer::transfer;

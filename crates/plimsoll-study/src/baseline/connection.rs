@@ -13,14 +13,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::io;
 
-/// Size of the receive buffer, bytes.
+/// The size of the receive buffer, bytes.
 pub(super) const INPUT_BYTES: usize = 64 * 1024;
 /// Size up to which responses to pipelined requests are collected before they are sent, bytes.
 pub(super) const OUTPUT_BYTES: usize = 32 * 1024;
-/// Most steps of one connection, and most connections accepted, before others get their turn.
+/// The largest number of steps of one connection before other connections get their turn. The same
+/// limit applies to the connections that are accepted at once.
 pub(super) const TURNS_MAX: usize = 64;
-/// Longest time in ns to read the client's remaining bytes after a refusal. Otherwise the client
-/// would get a reset instead of the response.
+/// The longest time in ns to read the client's remaining bytes after a refusal. Without this
+/// reading, the client would get a reset instead of the response.
 pub(super) const DRAIN_NS: u64 = 1_000_000_000;
 /// The buffers and timers that all connections of a thread share.
 pub(super) struct ThreadBuffers {
@@ -31,8 +32,8 @@ pub(super) struct ThreadBuffers {
     pub(super) timers: Timers,
 }
 
-/// Timers as (time in ns, slot of the connection), the earliest first. An entry counts only if the
-/// slot's connection still waits for that time.
+/// The timers of all connections, the earliest first. Each has a time in ns and the connection's
+/// slot. A timer counts only if the slot's connection still waits for that time.
 pub(super) type Timers = BinaryHeap<Reverse<(u64, u32)>>;
 
 /// The phase of a connection of the reference server.
@@ -52,9 +53,9 @@ pub(super) enum ServingPhase {
     Draining,
 }
 
-/// What a connection needs after its turn.
+/// The state of a connection after its turn in the event loop.
 #[derive(PartialEq, Eq)]
-pub(super) enum Turn {
+pub(super) enum ConnectionNeed {
     /// The connection waits for its next event or timer.
     Wait,
     /// The connection has more work, but other connections get their turn first.
@@ -73,10 +74,10 @@ pub(super) struct ServedConnection {
     /// Response bytes that the socket has not accepted, already encrypted if TLS is used. Usually
     /// empty.
     pub(super) unsent: Vec<u8>,
-    /// Number of body filler bytes to send after `unsent`.
+    /// The number of body filler bytes to send after `unsent`.
     pub(super) filler_left: u64,
     pub(super) reader: RequestReader,
-    /// Whether nothing was read yet, so that the protocol (HTTP/1.1 or HTTP/2) is unknown.
+    /// Whether no byte was read yet, so that the protocol (HTTP/1.1 or HTTP/2) is unknown.
     is_new: bool,
     /// The HTTP/2 state; `None` over HTTP/1.1.
     streams: Option<Box<ServedStreams>>,
@@ -88,7 +89,7 @@ pub(super) struct ServedConnection {
     pub(super) readable: bool,
     /// Whether epoll announced that the peer has closed, so that reading continues until the end.
     pub(super) hangup: bool,
-    /// Whether `held` needs more bytes before it can be parsed further.
+    /// Whether the bytes in `held` cannot be parsed further until more bytes arrive.
     pub(super) starved: bool,
     /// Whether the connection is in the list of connections with more work.
     pub(super) queued: bool,
@@ -115,16 +116,16 @@ impl ServedConnection {
         }
     }
 
-    pub(super) fn on_event(&mut self, event: Event, tools: &mut ThreadBuffers) -> Turn {
+    pub(super) fn on_event(&mut self, event: Event, tools: &mut ThreadBuffers) -> ConnectionNeed {
         self.readable |= event.readable();
         self.hangup |= event.hangup();
         if self.hangup && matches!(self.phase, ServingPhase::Delayed(_)) && self.socket.take_error().is_err() {
-            return Turn::Close;
+            return ConnectionNeed::Close;
         }
         self.advance(tools)
     }
 
-    pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut ThreadBuffers) -> Turn {
+    pub(super) fn on_timer(&mut self, due_ns: u64, tools: &mut ThreadBuffers) -> ConnectionNeed {
         if let Some(streams) = &mut self.streams {
             let next_ns = streams.on_timer(clock::monotonic_ns());
             if let Some(next_ns) = next_ns {
@@ -133,7 +134,7 @@ impl ServedConnection {
             return self.advance(tools);
         }
         if due_ns != self.due_ns {
-            return Turn::Wait;
+            return ConnectionNeed::Wait;
         }
         match self.phase {
             ServingPhase::Delayed(request) => {
@@ -142,19 +143,19 @@ impl ServedConnection {
                 self.send(&mut tools.output);
                 self.advance(tools)
             }
-            ServingPhase::Draining => Turn::Close,
-            ServingPhase::Open | ServingPhase::Closing | ServingPhase::Refusing => Turn::Wait,
+            ServingPhase::Draining => ConnectionNeed::Close,
+            ServingPhase::Open | ServingPhase::Closing | ServingPhase::Refusing => ConnectionNeed::Wait,
         }
     }
 
     /// Does all work that is possible without waiting, up to [`TURNS_MAX`] steps.
-    pub(super) fn advance(&mut self, tools: &mut ThreadBuffers) -> Turn {
+    pub(super) fn advance(&mut self, tools: &mut ThreadBuffers) -> ConnectionNeed {
         for _ in 0..TURNS_MAX {
             match self.flush() {
                 Ok(true) => {}
                 Ok(false) => continue,
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Turn::Wait,
-                Err(_) => return Turn::Close,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return ConnectionNeed::Wait,
+                Err(_) => return ConnectionNeed::Close,
             }
             if let Some(streams) = &mut self.streams
                 && streams.wants_to_send()
@@ -166,13 +167,13 @@ impl ServedConnection {
             let phase = self.phase;
             match phase {
                 ServingPhase::Open | ServingPhase::Draining => {}
-                ServingPhase::Delayed(_) => return Turn::Wait,
+                ServingPhase::Delayed(_) => return ConnectionNeed::Wait,
                 ServingPhase::Closing if self.send_close_notify(tools) => continue,
-                ServingPhase::Closing => return Turn::Close,
+                ServingPhase::Closing => return ConnectionNeed::Close,
                 ServingPhase::Refusing if self.send_close_notify(tools) => continue,
                 ServingPhase::Refusing => {
                     if self.socket.shutdown_send().is_err() {
-                        return Turn::Close;
+                        return ConnectionNeed::Close;
                     }
                     self.phase = ServingPhase::Draining;
                     self.wait_ns(DRAIN_NS, &mut tools.timers);
@@ -185,17 +186,17 @@ impl ServedConnection {
                 continue;
             }
             if !self.readable {
-                return Turn::Wait;
+                return ConnectionNeed::Wait;
             }
             let received = match self.socket.recv(&mut tools.input) {
-                Ok(0) => return Turn::Close,
+                Ok(0) => return ConnectionNeed::Close,
                 Ok(received) => received,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                     self.readable = false;
-                    return Turn::Wait;
+                    return ConnectionNeed::Wait;
                 }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(_) => return Turn::Close,
+                Err(_) => return ConnectionNeed::Close,
             };
             // After a short read the socket is empty, and the next byte causes an event.
             self.readable = received == tools.input.len() || self.hangup;
@@ -220,7 +221,7 @@ impl ServedConnection {
                 self.starved = false;
             }
         }
-        Turn::Again
+        ConnectionNeed::Again
     }
 
     /// Decrypts received bytes into `plain`, and continues a handshake if there is one. A TLS error
@@ -316,7 +317,7 @@ impl ServedConnection {
                 return;
             }
             Resource::Burn(us) => {
-                // Earlier responses are sent first, so that they do not wait for this CPU work.
+                // Earlier responses are sent first, so that this CPU work does not delay them.
                 self.send(output);
                 burn(us);
             }

@@ -69,7 +69,8 @@ impl ServedStreams {
         self.server.answer(stream, status, kind, content, request.head);
     }
 
-    /// Answers all delayed requests that are due. Returns the time in ns of the next one.
+    /// Answers all delayed requests that are due. Returns the time in ns at which the next delayed
+    /// response is due.
     pub(super) fn on_timer(&mut self, now_ns: u64) -> Option<u64> {
         while let Some(at) = self.delayed.iter().position(|delayed| delayed.0 <= now_ns) {
             let (_, stream, request) = self.delayed.swap_remove(at);

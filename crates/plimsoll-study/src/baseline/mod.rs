@@ -21,7 +21,7 @@ mod request;
 #[cfg(test)]
 mod tests;
 
-use connection::{INPUT_BYTES, OUTPUT_BYTES, ServedConnection, TURNS_MAX, ThreadBuffers, Timers, Turn};
+use connection::{ConnectionNeed, INPUT_BYTES, OUTPUT_BYTES, ServedConnection, TURNS_MAX, ThreadBuffers, Timers};
 use plimsoll_sys::clock;
 use plimsoll_sys::epoll::Epoll;
 use plimsoll_sys::process;
@@ -34,10 +34,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 
-/// Pause in ns before accepting again after the system refused a connection, for lack of file
-/// descriptors or memory.
+/// The pause in ns before the server accepts again, after file descriptors or memory ran out.
 const ACCEPT_PAUSE_NS: u64 = 10_000_000;
-/// Requested length of the accept queue. The system caps it (`net.core.somaxconn`).
+/// The requested length of the accept queue, in connections. The system limits the length
+/// (`net.core.somaxconn`).
 const BACKLOG: i32 = 65_535;
 
 /// Options of the reference server.
@@ -45,7 +45,7 @@ const BACKLOG: i32 = 65_535;
 pub struct Options {
     /// The address to listen on; port 0 selects a free port.
     pub listen: SocketAddr,
-    /// Number of event loops, each in its own thread; at least 1.
+    /// The number of event loops, each in its own thread; at least 1.
     pub threads: usize,
     /// TLS options. If given, only TLS connections are accepted.
     pub tls: Option<ServerTls>,
@@ -69,7 +69,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
     if options.threads == 0 {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "a server needs at least one thread"));
     }
-    process::raise_files_max();
+    process::raise_open_files_limit();
     let (stopped, stop) = io::pipe()?;
     let stopped = Arc::new(stopped);
     let mut server = ReferenceServer {
@@ -103,7 +103,7 @@ pub fn start(options: Options) -> io::Result<ReferenceServer> {
 }
 
 impl ReferenceServer {
-    /// The address that the server listens on, with the actual port.
+    /// Returns the address that the server listens on, with the actual port.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
@@ -144,13 +144,13 @@ struct Loop {
     tools: ThreadBuffers,
     listener: Listener,
     tls: Option<ServerTls>,
-    /// When to try accepting again, in monotonic ns, if connections may be pending.
+    /// The time in monotonic ns at which to accept again; `None` if no connection is pending.
     accept_due_ns: Option<u64>,
     /// Keeps the read end of the stop pipe open while the loop runs.
     _stopped: Arc<PipeReader>,
 }
 
-/// The connections of a loop, by slot number, and the slots that have more work.
+/// The connections of one event loop by slot number, and the slots that have more work.
 #[derive(Default)]
 struct Connections {
     slots: Vec<Option<ServedConnection>>,
@@ -159,19 +159,19 @@ struct Connections {
 }
 
 impl Connections {
-    /// Runs one turn of the connection in `slot`, if there is one, and closes it if the turn says
-    /// so.
-    fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> Turn) {
+    /// Runs one turn of the connection in `slot`, if there is a connection, and closes it if the
+    /// turn returns [`ConnectionNeed::Close`].
+    fn turn(&mut self, slot: u32, turn: impl FnOnce(&mut ServedConnection) -> ConnectionNeed) {
         let Some(place) = self.slots.get_mut(slot as usize) else { return };
         let Some(connection) = place else { return };
         match turn(connection) {
-            Turn::Wait => {}
-            Turn::Again if connection.queued => {}
-            Turn::Again => {
+            ConnectionNeed::Wait => {}
+            ConnectionNeed::Again if connection.queued => {}
+            ConnectionNeed::Again => {
                 connection.queued = true;
                 self.again.push(slot);
             }
-            Turn::Close => {
+            ConnectionNeed::Close => {
                 *place = None;
                 self.free.push(slot);
             }
@@ -229,7 +229,8 @@ impl Loop {
         }
     }
 
-    /// Time in ns until the next timer; 0 if a connection has more work; `None` without timers.
+    /// Returns the time in ns until the next timer; 0 if a connection has more work; `None` without
+    /// timers.
     fn timeout_ns(&self) -> Option<u64> {
         if !self.connections.again.is_empty() {
             return Some(0);
@@ -267,7 +268,7 @@ impl Loop {
                     // The client left while its connection waited in the accept queue.
                     io::ErrorKind::ConnectionAborted | io::ErrorKind::Interrupted => {}
                     // No file descriptor or memory is left. The connection stays in the accept
-                    // queue; an immediate retry would only waste CPU time.
+                    // queue. An immediate retry would only waste CPU time.
                     _ => {
                         self.accept_due_ns = Some(clock::monotonic_ns() + ACCEPT_PAUSE_NS);
                         return;

@@ -14,14 +14,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Stack size of a connection's thread, bytes. Small, because few calls nest.
+/// The stack size of a connection's thread, bytes. A small stack suffices, because few calls nest.
 const STACK_BYTES: usize = 128 << 10;
-/// Longest head of a request or response, bytes.
+/// The longest head of a request or response, bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
-/// Pause before accepting again after the system refused a connection or thread.
+/// The pause before the server accepts again, after the system refused a connection or thread.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Longest time to wait for the next byte from the downstream server.
-const BEHIND_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest time to wait for the next byte from the downstream server.
+const DOWNSTREAM_TIMEOUT: Duration = Duration::from_secs(30);
 
 const OK: &[u8] = b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 6\r\n\r\nitems\n";
 const NOT_FOUND: &[u8] = b"HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nContent-Length: 3\r\n\r\nno\n";
@@ -31,7 +31,7 @@ const BAD_GATEWAY: &[u8] = b"HTTP/1.1 502 Bad Gateway\r\nContent-Length: 0\r\n\r
 /// Starts the server and returns its address. The server accepts connections when this function
 /// returns, and runs until the process exits.
 pub fn start(listen: SocketAddr, behind: &Url, connections: usize) -> io::Result<SocketAddr> {
-    plimsoll_sys::process::raise_files_max();
+    plimsoll_sys::process::raise_open_files_limit();
     let pool = Arc::new(LinkPool::new(behind, connections));
     let listener = TcpListener::bind(listen)?;
     let address = listener.local_addr()?;
@@ -133,7 +133,7 @@ impl LinkPool {
     fn open(&self) -> io::Result<TcpStream> {
         let link = TcpStream::connect(&self.address)?;
         link.set_nodelay(true)?;
-        link.set_read_timeout(Some(BEHIND_PATIENCE))?;
+        link.set_read_timeout(Some(DOWNSTREAM_TIMEOUT))?;
         Ok(link)
     }
 }
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_are_asked_at_a_time_and_no_more() {
+    fn concurrent_requests_of_the_pool_are_limited() {
         let any = "127.0.0.1:0".parse().expect("an address");
         let store = start_plain(Options { listen: any, threads: 1, tls: None }).expect("starts");
         let url = Url::read(&format!("http://{}/delay/50", store.address())).expect("a URL");
@@ -191,7 +191,7 @@ mod tests {
         for asker in askers {
             assert!(asker.join().expect("no panic").starts_with("HTTP/1.1 200"));
         }
-        // Three rounds of two concurrent requests.
+        // The requests take three rounds, each with two concurrent requests.
         assert!(began.elapsed() >= Duration::from_millis(150), "{:?}", began.elapsed());
         // A failed downstream server is reported with 502, and the error does not persist.
         drop(store);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_to_its_end() {
+    fn a_response_is_read_to_its_end() {
         for (bytes, good) in [
             (&b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\nabc"[..], true),
             (b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n", true),

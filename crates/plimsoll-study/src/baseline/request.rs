@@ -1,13 +1,13 @@
 //! Converts parsed requests to what the reference server must answer. This module does no I/O;
 //! `plimsoll_wire` parses HTTP.
 
-use plimsoll_wire::h1::{Refusal, RequestParser, RequestStep};
+use plimsoll_wire::h1::{InvalidRequest, RequestParser, RequestStep};
 
-/// Longest body of `/bytes/N`, bytes.
+/// The longest body of `/bytes/N`, bytes.
 pub(super) const BODY_BYTES_MAX: u64 = 1 << 30;
-/// Longest delay of `/delay/MS`, in ms (one hour).
+/// The longest delay of `/delay/MS`, in ms (one hour).
 pub(super) const DELAY_MS_MAX: u64 = 3_600_000;
-/// Most CPU time of `/burn/US`, in microseconds (one minute).
+/// The longest CPU time of a `/burn/US` request, in microseconds (one minute).
 pub(super) const BURN_US_MAX: u64 = 60_000_000;
 /// The resource that a request's path names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,8 +66,8 @@ impl RequestReader {
         match step {
             RequestStep::More => (used, ReaderStep::More),
             RequestStep::End => (used, self.request.take().map_or(ReaderStep::More, ReaderStep::Request)),
-            RequestStep::Refused(Refusal::Malformed) => (used, ReaderStep::Refuse(400)),
-            RequestStep::Refused(Refusal::TooLarge) => (used, ReaderStep::Refuse(431)),
+            RequestStep::Refused(InvalidRequest::Malformed) => (used, ReaderStep::Refuse(400)),
+            RequestStep::Refused(InvalidRequest::TooLarge) => (used, ReaderStep::Refuse(431)),
             RequestStep::Head(head) => {
                 self.request = Some(ServedRequest {
                     resource: resource(head.target),

@@ -24,7 +24,7 @@ fn read_pieces<'a>(pieces: impl Iterator<Item = &'a [u8]>) -> Vec<ReaderStep> {
                 ReaderStep::More if used == 0 => break,
                 ReaderStep::More => {}
                 ReaderStep::Request(_) => found.push(step),
-                // Whether this result occurs depends on whether the body arrived with the head.
+                // This result occurs only if the body did not arrive together with the head.
                 ReaderStep::Continue => {}
                 ReaderStep::Refuse(_) => {
                     found.push(step);
@@ -56,7 +56,7 @@ fn check(bytes: &[u8], expect: &[ReaderStep]) {
 }
 
 #[test]
-fn requests_are_read_whatever_the_cuts() {
+fn requests_parse_from_any_split() {
     use Resource::{BadNumber, Burn, Bytes, Delay, Health, Status, Unknown};
     let one = |target: &str| format!("GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").into_bytes();
     let routes = [
@@ -100,7 +100,7 @@ fn requests_are_read_whatever_the_cuts() {
 }
 
 #[test]
-fn bodies_are_dropped_whatever_the_cuts() {
+fn bodies_are_discarded_from_any_split() {
     let then = |head: &str, body: &str| {
         format!("POST /healthz HTTP/1.1\r\n{head}\r\n\r\n{body}GET /bytes/1 HTTP/1.1\r\n\r\n").into_bytes()
     };
@@ -116,7 +116,7 @@ fn bodies_are_dropped_whatever_the_cuts() {
 }
 
 #[test]
-fn what_is_not_http_is_refused_whatever_the_cuts() {
+fn invalid_http_is_refused_from_any_split() {
     let bad: [&[u8]; 19] = [
         b"\x16\x03\x01\x02\x00\x01\n\r\n",
         b"GET\r\n\r\n",
@@ -170,7 +170,7 @@ impl Random {
 }
 
 #[test]
-fn no_bytes_make_it_panic_and_no_cut_changes_what_it_finds() {
+fn any_bytes_parse_equally_from_any_split() {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or_else(|| {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
     });
@@ -221,7 +221,7 @@ fn no_bytes_make_it_panic_and_no_cut_changes_what_it_finds() {
 }
 
 #[test]
-fn an_idle_connection_is_small() {
+fn an_idle_connection_uses_little_memory() {
     assert!(size_of::<Option<ServedConnection>>() <= 192, "{} bytes", size_of::<Option<ServedConnection>>());
 }
 
@@ -264,7 +264,7 @@ fn receive(stream: &mut TcpStream) -> (String, Vec<u8>) {
 }
 
 #[test]
-fn every_route_answers() {
+fn every_baseline_route_responds() {
     let server = server(1);
     let json = |status: &str, body: &str| {
         let kind = "Content-Type: application/json\r\nContent-Length";
@@ -286,7 +286,7 @@ fn every_route_answers() {
 }
 
 #[test]
-fn connections_are_kept_or_closed_as_asked() {
+fn connections_are_kept_or_closed_as_requested() {
     let server = server(2);
     let mut stream = connect(&server);
     for _ in 0..3 {
@@ -332,7 +332,7 @@ fn pipelined_requests_are_answered_in_order() {
 }
 
 #[test]
-fn a_delay_blocks_nobody_else() {
+fn a_delay_blocks_no_other_request() {
     let server = server(1);
     let mut slow = connect(&server);
     let start = Instant::now();
@@ -355,7 +355,7 @@ fn a_delay_blocks_nobody_else() {
 }
 
 #[test]
-fn a_burn_costs_what_it_says() {
+fn a_burn_request_uses_the_stated_cpu_time() {
     let start_ns = clock::thread_cpu_ns();
     burn(20_000);
     let used_ns = clock::thread_cpu_ns() - start_ns;
@@ -363,7 +363,7 @@ fn a_burn_costs_what_it_says() {
 }
 
 #[test]
-fn a_large_body_is_streamed_to_a_slow_reader() {
+fn a_large_body_is_streamed_to_a_slow_client() {
     let server = server(1);
     let before = process::resident_bytes();
     let mut stream = connect(&server);
@@ -385,7 +385,7 @@ fn a_large_body_is_streamed_to_a_slow_reader() {
 }
 
 #[test]
-fn refusals_arrive_even_when_the_client_talks_on() {
+fn refusals_arrive_while_the_client_still_sends() {
     let server = server(1);
     for (bytes, status) in [
         (format!("GET / HTTP/1.1\r\na: {}\r\n\r\n", "x".repeat(300_000)), "431"),
@@ -403,7 +403,7 @@ fn refusals_arrive_even_when_the_client_talks_on() {
 }
 
 #[test]
-fn one_byte_at_a_time_over_a_socket() {
+fn requests_parse_one_byte_at_a_time() {
     let server = server(1);
     let mut stream = connect(&server);
     for byte in b"POST /bytes/4 HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n0\r\n\r\n" {
@@ -414,7 +414,7 @@ fn one_byte_at_a_time_over_a_socket() {
 }
 
 #[test]
-fn many_connections_on_two_threads() {
+fn two_threads_serve_many_connections() {
     let server = server(2);
     let mut streams: Vec<TcpStream> = (0..300).map(|_| connect(&server)).collect();
     for _ in 0..3 {
@@ -432,7 +432,7 @@ fn many_connections_on_two_threads() {
 }
 
 #[test]
-fn no_thread_is_no_server() {
+fn a_server_without_threads_is_refused() {
     let options = Options { listen: "127.0.0.1:0".parse().expect("an address"), threads: 0, tls: None };
     assert_eq!(start(options).err().expect("an error").kind(), io::ErrorKind::InvalidInput);
 }

@@ -7,7 +7,7 @@ mod unpack;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::redact;
 use plimsoll_sys::system_text;
-use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineRoom, Stamp, find_format};
+use plimsoll_traffic::logs::{Entry, Format, FormatError, LINE_BYTES_MAX, LineBuffers, Stamp, find_format};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use unpack::LogBytes;
 
 /// Initial size of the buffer for reading a log, bytes.
 const READ: usize = 1 << 20;
-/// Most lines at the beginning of a log that are used to detect its format.
+/// The largest number of lines at the beginning of a log that are used to detect its format.
 const SAMPLE_LINES: usize = 200;
-/// Most bytes at the beginning of a log that are used to detect its format.
+/// The largest number of bytes at the beginning of a log that are used to detect its format.
 const SAMPLE_BYTES: usize = 1 << 20;
-/// How far one log may be read ahead of another, in ns of log time. The receiver sorts lines, so an
-/// exact merge is not needed.
-const AHEAD_NS: u64 = 1_000_000_000;
+/// The time by which one log may be read ahead of another log, in ns of log time. The receiver
+/// sorts lines, so an exact merge is not needed.
+const READ_AHEAD_NS: u64 = 1_000_000_000;
 
 /// Options from the command line for parsing log lines.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,7 +30,7 @@ pub struct LogReading<'a> {
     pub log_format: Option<&'a str>,
     /// Value of `--field`: the mapping of JSON fields.
     pub field: Option<&'a str>,
-    /// Value of `--session`: where a line has its session id.
+    /// Value of `--session`: the part of a line that contains the session id.
     pub session: Option<&'a str>,
 }
 
@@ -39,18 +39,18 @@ pub struct LogReading<'a> {
 pub struct LogSource {
     /// The path of the log, as the user gave it.
     pub name: String,
-    /// Name of the log's format, detected or set by the user.
+    /// The name of the log's format, detected or set by the user.
     pub format: String,
-    /// What a timestamp of the log marks, such as the start or end of a request.
+    /// The meaning of a timestamp in the log, such as the start or end of a request.
     pub stamp: Stamp,
 }
 
-/// Numbers of lines read and not parsed.
+/// The number of log lines that were read, and of lines that could not be parsed.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// Number of lines that are not empty.
+    /// The number of lines that are not empty.
     pub read: u64,
-    /// Number of lines that could not be parsed.
+    /// The number of lines that could not be parsed.
     pub unparsed: u64,
     /// The first line that could not be parsed: its position (`FILE:LINE`) and its redacted
     /// beginning.
@@ -69,8 +69,9 @@ struct LogBuffer {
     name: String,
     bytes: LogBytes,
     buffer: Vec<u8>,
-    /// Start of the bytes in the buffer that were not parsed yet; `to` is their end.
+    /// The start of the unparsed bytes in the buffer.
     from: usize,
+    /// The end of the unparsed bytes in the buffer.
     to: usize,
     ended: bool,
     /// The line terminator: a line feed, or a carriage return in a file without line feeds.
@@ -81,7 +82,7 @@ struct LogBuffer {
 struct Log {
     text: LogBuffer,
     format: Format,
-    /// Number of the last line read, from 1.
+    /// The number of the last line read, from 1.
     line: u64,
     /// Whether the current line is too long, so that its rest is skipped.
     too_long: bool,
@@ -90,7 +91,7 @@ struct Log {
 
 /// The position up to which a log was read.
 enum LogPosition {
-    /// The next line has this timestamp, ns.
+    /// The next line of the log has this timestamp, ns.
     At(u64),
     Ended,
 }
@@ -112,9 +113,11 @@ impl Logs {
         }
         let said = match (reading.log_format, reading.field) {
             (Some(format), _) => {
-                Some(Format::from_text(format, reading.session).map_err(|e| with_flag(&e, "--log-format"))?)
+                Some(Format::from_text(format, reading.session).map_err(|e| add_replay_flag(&e, "--log-format"))?)
             }
-            (_, Some(mapping)) => Some(Format::fields(mapping, reading.session).map_err(|e| with_flag(&e, "--field"))?),
+            (_, Some(mapping)) => {
+                Some(Format::fields(mapping, reading.session).map_err(|e| add_replay_flag(&e, "--field"))?)
+            }
             (None, None) => None,
         };
         let logs = paths.iter().map(|path| Log::open(path, said.as_ref(), reading.session));
@@ -123,7 +126,7 @@ impl Logs {
         Ok(Logs { logs, length })
     }
 
-    /// Returns name, format and timestamp meaning of each log.
+    /// Returns the name, the format and the meaning of timestamps of each log.
     pub fn read(&self) -> Vec<LogSource> {
         let read = |log: &Log| LogSource {
             name: log.text.name.clone(),
@@ -142,7 +145,7 @@ impl Logs {
     ) -> Result<Counts, Failure> {
         let mut stands: Vec<LogPosition> = Vec::with_capacity(self.logs.len());
         for log in &mut self.logs {
-            stands.push(log.read_to(0, &mut take, &mut || {})?);
+            stands.push(log.read_requests_until(0, &mut take, &mut || {})?);
         }
         loop {
             let mut at: Vec<(u64, usize)> = Vec::new();
@@ -153,12 +156,12 @@ impl Logs {
             }
             at.sort_unstable();
             let Some((_, first)) = at.first() else { break };
-            let limit = at.get(1).map_or(u64::MAX, |(stamp, _)| stamp.saturating_add(AHEAD_NS));
+            let limit = at.get(1).map_or(u64::MAX, |(stamp, _)| stamp.saturating_add(READ_AHEAD_NS));
             let read: u64 = self.logs.iter().map(|log| log.text.bytes.read.load(Ordering::Relaxed)).sum();
             let own = self.logs[*first].text.bytes.read.clone();
             let (length, before) = (self.length, read - own.load(Ordering::Relaxed));
             let mut pass = || passing(before + own.load(Ordering::Relaxed), length);
-            stands[*first] = self.logs[*first].read_to(limit, &mut take, &mut pass)?;
+            stands[*first] = self.logs[*first].read_requests_until(limit, &mut take, &mut pass)?;
         }
         let mut counts = Counts::default();
         for log in &self.logs {
@@ -170,7 +173,7 @@ impl Logs {
     }
 }
 
-fn with_flag(error: &FormatError, flag: &str) -> Failure {
+fn add_replay_flag(error: &FormatError, flag: &str) -> Failure {
     let flag = if matches!(error, FormatError::Session(..)) { "--session" } else { flag };
     Failure::usage(format!("{flag} {error}"))
 }
@@ -182,7 +185,7 @@ impl LogBuffer {
             self.fill()?;
         }
         if self.buffer[..self.to].starts_with(b"\xef\xbb\xbf") {
-            // This skips a byte order mark.
+            // The byte order mark at the beginning is skipped.
             self.from = 3;
         }
         let sample = &self.buffer[self.from..self.to];
@@ -237,14 +240,14 @@ impl Log {
         let lines = text.sample()?;
         let Some(first) = lines.first() else { return Err(failed("holds no line".into())) };
         let format = match said {
-            Some(format) => format.clone().with_prefixes_for(&lines),
+            Some(format) => format.clone().add_missing_prefixes(&lines),
             None => find_format(&lines, session).map_err(|error| match error {
-                FormatError::Session(..) => with_flag(&error, "--log-format"),
+                FormatError::Session(..) => add_replay_flag(&error, "--log-format"),
                 FormatError::NoTimes => failed(error.to_string()),
                 error => {
                     let begin = beginning(first);
                     failed(format!(
-                        "{error}: it begins with \"{begin}\"; describe the format with \
+                        "{error}: the line begins with \"{begin}\"; describe the format with \
                         --log-format or --field"
                     ))
                 }
@@ -255,13 +258,13 @@ impl Log {
 
     /// Passes all requests with timestamps up to `limit_ns` to `take`. Returns the position
     /// reached.
-    fn read_to(
+    fn read_requests_until(
         &mut self,
         limit_ns: u64,
         take: &mut impl FnMut(&Entry, Stamp),
         passing: &mut impl FnMut(),
     ) -> Result<LogPosition, Failure> {
-        let mut escapes = LineRoom::default();
+        let mut escapes = LineBuffers::default();
         let stamp = self.format.stamp();
         loop {
             let rest = &self.text.buffer[self.text.from..self.text.to];
@@ -301,7 +304,7 @@ impl Log {
 
 /// Returns the beginning of an unparsed line for messages, redacted.
 fn beginning(line: &[u8]) -> String {
-    // Such a line may contain anything, also secrets: only its shape and length are shown.
+    // An unparsed line may contain secrets, so messages show only its shape and length.
     let whole = redact::excerpt(&String::from_utf8_lossy(&line[..line.len().min(400)]));
     let text: String = whole.chars().take(80).collect();
     let more = if text.len() < whole.len() || line.len() > 400 { "..." } else { "" };

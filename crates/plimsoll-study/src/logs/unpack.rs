@@ -1,6 +1,6 @@
-//! Reads the bytes of a log from a file or standard input. Logs may be plain or compressed (gzip,
-//! Zstandard), which the first bytes show. Decompression runs in its own thread, so it does not
-//! slow the reader down while a core is idle.
+//! Reads the bytes of a log from a file or standard input. The first bytes show whether a log is
+//! plain or compressed (gzip, Zstandard). Decompression runs in its own thread, so it does not slow
+//! the reader down while a core is idle.
 //!
 //! Not here: parsing lines (`plimsoll_traffic`).
 
@@ -16,17 +16,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
-/// Size of a chunk that the decompressor passes to the reader, bytes.
+/// The size of a chunk that the decompressor passes to the reader, bytes.
 const CHUNK: usize = 256 << 10;
-/// Number of chunks that the decompressor may be ahead of the reader.
-const AHEAD: usize = 8;
+/// The number of chunks by which the decompressor may be ahead of the reader.
+const UNPACK_AHEAD_CHUNKS: usize = 8;
 
 /// A reader of the decompressed bytes of a log.
 pub struct LogBytes {
     source: ByteSource,
-    /// Number of bytes read from the disk so far, before decompression.
+    /// The number of bytes read from the disk so far, before decompression.
     pub read: Arc<AtomicU64>,
-    /// Size of the file in bytes; `None` if unknown (standard input).
+    /// The size of the file in bytes; `None` if unknown (standard input).
     pub length: Option<u64>,
 }
 
@@ -87,8 +87,10 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     let mut inner = BufReader::with_capacity(CHUNK, CountedReader { inner, read: read.clone() });
     let first = inner.fill_buf().map_err(cannot)?;
     let packed = match first {
-        [0x1f, 0x8b, ..] => Some((gzip as Unpack, "gzip -dc")),
-        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Some((zstandard as Unpack, "zstd -dc")),
+        [0x1f, 0x8b, ..] => Some((gzip as Decompress, "gzip -dc")),
+        [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => {
+            Some((zstandard as Decompress, "zstd -dc"))
+        }
         [b'B', b'Z', b'h', ..] => return Err(unsupported_format("bzip2", "bzip2 -dc")),
         [0xfd, b'7', b'z', b'X', b'Z', ..] => return Err(unsupported_format("xz", "xz -dc")),
         [b'P', b'K', 3, 4, ..] => return Err(unsupported_format("zip", "unzip -p")),
@@ -97,7 +99,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
     let source = match packed {
         None => ByteSource::Plain(Box::new(inner)),
         Some((unpack, unpacker)) => {
-            let (sender, chunks) = sync_channel(AHEAD);
+            let (sender, chunks) = sync_channel(UNPACK_AHEAD_CHUNKS);
             let work = move || {
                 let unpacked = foreign::call("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
@@ -113,18 +115,21 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
 }
 
 fn unsupported_format(kind: &str, way_out: &str) -> String {
-    format!("is compressed with {kind}, which plimsoll does not read; unpack it: {way_out} LOG | plimsoll traffic -")
+    format!(
+        "is compressed with {kind}, which plimsoll does not read; unpack the log: {way_out} LOG | plimsoll \
+        traffic -"
+    )
 }
 
 /// Returns the error for a truncated compressed log, and how to recover its readable part.
 fn truncation_error(error: &io::Error, unpacker: &str) -> io::Error {
-    let text = format!("{}; unpack the readable part with {unpacker}, and read it with '-'", system_text(error));
+    let text = format!("{}; unpack the readable part with {unpacker}, and read this part with '-'", system_text(error));
     io::Error::new(error.kind(), text)
 }
 
 type Chunks = SyncSender<io::Result<Vec<u8>>>;
 /// A function that decompresses its input to the end and sends the chunks.
-type Unpack = fn(PackedReader, &Chunks) -> io::Result<()>;
+type Decompress = fn(PackedReader, &Chunks) -> io::Result<()>;
 type PackedReader = BufReader<CountedReader<Box<dyn Read + Send>>>;
 
 /// Sends bytes in chunks until the input ends. Returns false if the receiver is gone.

@@ -5,8 +5,8 @@
 //! (`plimsoll-analysis`).
 
 use super::load_probes::LoadProbes;
-use super::machine::{LoadFitter, on_clock};
-use super::{LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickHandler, TickProbes, Unready, aids};
+use super::machine::{LoadFitter, to_monotonic_ns};
+use super::{LoadObstacle, LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, TickCallback, TickProbes, load_helpers};
 use crate::base::Base;
 use crate::setup_teardown::TeardownGuard;
 use crate::subject::{RunningBuild, Subject, prepare};
@@ -43,27 +43,27 @@ pub struct Builds<'a> {
     plan: Plan,
     /// The generator settings of the last prepared load.
     injector: Injector,
-    /// Longest time from the start of a build to its first response.
+    /// The longest time from the start of a build to its first response.
     start_patience: Duration,
     /// A shell command to run before every block (a group of loads, one on each side).
     before_block: Option<&'a str>,
     /// The path of the run file; build output goes into files beside it.
     beside: PathBuf,
     began: Instant,
-    /// The tag of the current turn, and the build that runs for that turn, if one was started.
+    /// The tag of the current load, and the build that runs for it, if a build was started.
     on: Option<(Tag, Option<RunningBuild>)>,
     /// Whether a build was already started in this comparison.
     any_started: bool,
     /// The protocol of the first build's first response, used for all loads if the plan leaves it
     /// open.
     spoken: Option<HttpChoice>,
-    /// The last block before which the command was run.
+    /// The number of the last block before which the command `before_block` was run.
     block: Option<u32>,
-    /// Other machines (a fleet) that send all load in place of this one.
+    /// The other machines (a fleet) that send the whole load in place of this machine.
     fleet: Option<Box<dyn RemoteLoad>>,
     /// A source of remote readings for each target, if the targets are not on this machine.
     readings: Vec<Box<dyn ReadingSource>>,
-    /// The setup of the current load; its cleanup runs after the load.
+    /// The setup and cleanup requests of the current load. The cleanup runs after the load.
     around: Option<TeardownGuard>,
     /// Failures of earlier cleanups, which are reported as warnings.
     warnings: Vec<String>,
@@ -116,7 +116,7 @@ impl<'a> Builds<'a> {
         Builds { readings, ..self }
     }
 
-    /// The source of remote readings for the current target, if there is one.
+    /// Returns the source of remote readings for the current target, if there is one.
     fn source(&self) -> Option<&dyn ReadingSource> {
         let (tag, _) = self.on.as_ref()?;
         self.readings.get(tag.arm.map_or(0, ArmIndex::index)).map(|source| &**source)
@@ -127,8 +127,8 @@ impl<'a> Builds<'a> {
         self.targets.get(tag.arm.map_or(0, ArmIndex::index))
     }
 
-    /// Switches to the target of a load. If targets are builds, the previous build is ended and the
-    /// next one started.
+    /// Switches to the target of a load. If targets are builds, ends the previous build and starts
+    /// the next build.
     fn switch_target(&mut self, tag: Tag) -> Result<(), Failure> {
         if self.on.as_ref().is_some_and(|(on, _)| *on == tag) {
             return Ok(());
@@ -174,7 +174,7 @@ impl<'a> Builds<'a> {
         self.beside.with_extension(format!("{what}.log"))
     }
 
-    /// CPU clocks of the target's processes; `None` if they are not visible from this machine.
+    /// Returns the CPU clocks of the target's processes; `None` if this machine cannot see them.
     fn clocks(&self) -> Option<CpuClocks> {
         if let Some((_, Some(running))) = &self.on {
             return Some(running.cpu_clocks());
@@ -182,8 +182,7 @@ impl<'a> Builds<'a> {
         let finder = self.target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
         let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
-        // If the known processes are gone, the server may have restarted: its processes are
-        // searched again.
+        // The server may have restarted if its known processes are gone. The search is repeated.
         let again = || finder.find_successor().ok().map(|found| CpuClocks::below(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
@@ -194,11 +193,11 @@ impl Runner for Builds<'_> {
         self.began.elapsed().as_nanos() as u64
     }
 
-    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
-        self.switch_target(trial.tag).map_err(Unready::Failed)?;
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle> {
+        self.switch_target(trial.tag).map_err(LoadObstacle::Failed)?;
         let base = self.target().map_or(&self.fitting.base, |target| &target.base);
         let mut plan = base.plan.clone();
-        plan.load.become_recorded(&trial.plan.load);
+        plan.load.restore_recorded(&trial.plan.load);
         self.apply_negotiated_http(&mut plan);
         self.plan = plan;
         if self.fleet.is_some() {
@@ -206,7 +205,7 @@ impl Runner for Builds<'_> {
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
-        let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?;
+        let fitted = self.fitting.fit(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?;
         trial.plan = self.plan.record();
         Ok(fitted)
     }
@@ -215,7 +214,7 @@ impl Runner for Builds<'_> {
         self.fleet.as_ref().map_or_else(|| vec![self.injector.clone()], |fleet| fleet.injectors())
     }
 
-    fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure> {
+    fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
         self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = Some(match self.source() {
             Some(source) => TargetReadings::Elsewhere(LoadProbes::begin(Some(source))),
@@ -228,9 +227,9 @@ impl Runner for Builds<'_> {
             return fleet.connect(&self.plan, false, &mut |tick| on_tick(tick, TickProbes::default()));
         }
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
-        let aids = aids(authoring, &self.plan, self.injector.workers)?;
+        let load_helpers = load_helpers(authoring, &self.plan, self.injector.workers)?;
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
-        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, Stripe::ALL, aids, &mut |tick| {
+        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, Stripe::ALL, load_helpers, &mut |tick| {
             on_tick(tick, TickProbes::default())?;
             check_build_alive(&mut running)
         })?);
@@ -241,8 +240,8 @@ impl Runner for Builds<'_> {
         self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
     }
 
-    /// Runs the prepared load. If the build exits during the load, the result says so.
-    fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
+    /// Runs the prepared load. If the build exits during the load, the result contains the reason.
+    fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
         let mut seen = self.seen.take().expect("it is looked at since then");
         let authoring = self.target().and_then(|target| target.authoring.as_deref());
         let arm = self.on.as_ref().map_or(0, |(tag, _)| tag.arm.map_or(0, ArmIndex::index));
@@ -250,10 +249,10 @@ impl Runner for Builds<'_> {
         let mut running = self.on.as_mut().and_then(|(_, running)| running.as_mut());
         let mut on_tick = |tick: &Tick| {
             on_tick(tick, seen.look(tick, source))?;
-            authoring.map_or(ControlFlow::Continue(()), AuthorFactory::goes_on)?;
+            authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)?;
             check_build_alive(&mut running)
         };
-        let origin_ns = on_clock(self.began, start_ns);
+        let origin_ns = to_monotonic_ns(self.began, start_ns);
         let mut run = match &mut self.fleet {
             None => self.ready.take().expect("connections were made ready").run(origin_ns, &mut on_tick),
             Some(fleet) => fleet.run(&self.plan, origin_ns, &mut on_tick)?,
@@ -264,13 +263,13 @@ impl Runner for Builds<'_> {
             return Err(Failure::start(format!("agent {} was lost: {why}", agent.name)));
         }
         authoring.into_iter().for_each(AuthorFactory::unload);
-        let (probes, seen_last) = seen.end(source);
+        let (probes, unreported_readings) = seen.end(source);
         self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
         let untouched = run.ending == Some(LoadEnd::Finished);
         if let Some(why) = running.and_then(RunningBuild::exit_reason).filter(|_| untouched) {
             run.ending = Some(LoadEnd::Stopped(Stop::Died(why)));
         }
-        Ok(LoadOutcome { run: Run { probes, ..run }, seen_last })
+        Ok(LoadOutcome { run: Run { probes, ..run }, unreported_readings })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -325,7 +324,7 @@ impl TargetReadings {
         }
     }
 
-    /// Ends the load. Returns all readings, and those that no tick has reported.
+    /// Ends the load. Returns all readings, and the readings that no tick has reported.
     fn end(self, source: Option<&dyn ReadingSource>) -> (Probes, Option<Probes>) {
         match self {
             TargetReadings::Here(seen) => {
@@ -343,7 +342,7 @@ impl TargetReadings {
 /// Records the CPU time of a build, of the machine and of plimsoll during one load.
 struct BuildCpuRecorder {
     clocks: Option<CpuClocks>,
-    /// Start of the load's schedule on the monotonic clock, ns; 0 before the first tick.
+    /// The start of the load's schedule on the monotonic clock, ns; 0 before the first tick.
     origin_ns: u64,
     machine: MachineRecorder,
 }

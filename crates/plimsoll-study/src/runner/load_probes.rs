@@ -10,7 +10,7 @@ use plimsoll_probe::ReadingSource;
 /// The readings of server and host during one load.
 #[derive(Default)]
 pub struct LoadProbes {
-    /// Start of the load's schedule on the monotonic clock, ns; unknown before the first tick.
+    /// The start of the load's schedule on the monotonic clock, ns; unknown before the first tick.
     origin_ns: Option<i64>,
     taken_ns: u64,
     /// All readings of the load so far, with times on the load's clock.
@@ -18,8 +18,8 @@ pub struct LoadProbes {
 }
 
 impl LoadProbes {
-    /// Interval in ns at which a part of the readings goes to the run file. A crash loses at most
-    /// this much.
+    /// The interval in ns at which new readings go to the run file. A crash loses at most the
+    /// readings of one interval.
     const PART_NS: u64 = 2_000_000_000;
 
     /// Starts to collect the readings of a load, before its connections open.
@@ -32,7 +32,7 @@ impl LoadProbes {
         LoadProbes::default()
     }
 
-    /// Handles a tick. Returns the new readings if a part is due.
+    /// Handles a tick. Returns the new readings if they are due for the run file.
     pub fn tick(&mut self, tick: &Tick, source: Option<&dyn ReadingSource>) -> Option<Probes> {
         self.origin_ns = Some(tick.origin_ns as i64);
         if tick.end_ns < self.taken_ns + Self::PART_NS {

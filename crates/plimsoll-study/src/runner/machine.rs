@@ -6,7 +6,9 @@ use super::load_probes::LoadProbes;
 use super::part_processes::{self, PartProcesses};
 use super::process_pauser::{PausableProcess, ProcessPauser};
 use super::sources::LoadSources;
-use super::{LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, Setting, TickHandler, TickProbes, Unready, aids};
+use super::{
+    LoadObstacle, LoadOutcome, RemoteLoad, Runner, START_AHEAD_NS, Setting, TickCallback, TickProbes, load_helpers,
+};
 use crate::base::Base;
 use crate::capacity::{self, Limits};
 use crate::preflight;
@@ -30,30 +32,30 @@ pub struct ThisMachine {
     began: Instant,
     /// The source of readings of the target; `None` without probes.
     source: Option<Box<dyn ReadingSource>>,
-    /// The plan of all loads, with the load of the current one.
+    /// The plan of all loads; its load shape is that of the current load.
     plan: Plan,
     injector: Injector,
     fitting: Option<LoadFitter>,
     /// The script that writes the requests; `None` if the plan contains them.
     authoring: Option<Arc<dyn AuthorFactory>>,
-    /// The changed plan for each change. The entry `None` keeps the original plan while a change is
-    /// active.
+    /// The changed plan for each plan change. The key `None` keeps the original plan while a change
+    /// is active.
     variants: BTreeMap<Option<PlanChange>, Variant>,
-    /// The change of the plan that is active for the current load; `None`: the original plan.
+    /// The plan change that is active for the current load; `None` means the original plan.
     variant: Option<PlanChange>,
     /// The user's command that changes a server setting (`--vary`).
     setting: Option<Setting>,
     /// The processes that may be paused (`--may-signal`).
-    may_stop: Vec<PausableProcess>,
-    /// The pauser of the current load, if the load needs one.
+    pausable_processes: Vec<PausableProcess>,
+    /// Pauses processes during the current load, if the load needs that.
     stopping: Option<ProcessPauser>,
-    /// The other processes that send a share of the current load, or why they could not be started.
+    /// The other processes that send shares of the current load, or why they did not start.
     others: Option<Result<PartProcesses, String>>,
-    /// Other machines (a fleet) that send all load in place of this one.
+    /// The other machines (a fleet) that send the whole load in place of this machine.
     fleet: Option<Box<dyn RemoteLoad>>,
     /// Whether the current load continues if a machine of the fleet is lost.
-    goes_on: bool,
-    /// The setup of the current load; its cleanup runs after the load.
+    may_continue: bool,
+    /// The setup and cleanup requests of the current load. The cleanup runs after the load.
     around: Option<TeardownGuard>,
     /// The source addresses that successive loads use.
     sources: LoadSources,
@@ -92,7 +94,7 @@ impl PlanChange {
 /// A changed plan, with the generator settings that belong to it.
 #[derive(Debug, Clone)]
 pub struct Variant {
-    /// The changed plan; its load shape is not used.
+    /// The changed plan. Its load shape is not used.
     pub plan: Plan,
     /// The generator settings for this plan.
     pub injector: Injector,
@@ -126,9 +128,9 @@ impl ThisMachine {
     ) -> ThisMachine {
         let (began, ready, seen) = (Instant::now(), None, LoadProbes::default());
         let (variants, variant, setting) = (BTreeMap::new(), None, None);
-        let (around, warnings, may_stop) = (None, Vec::new(), Vec::new());
+        let (around, warnings, pausable_processes) = (None, Vec::new(), Vec::new());
         let (authoring, stopping, others) = (None, None, None);
-        let (fleet, goes_on) = (None, false);
+        let (fleet, may_continue) = (None, false);
         let (sources, moved) = (LoadSources::default(), false);
         ThisMachine {
             began,
@@ -140,11 +142,11 @@ impl ThisMachine {
             variants,
             variant,
             setting,
-            may_stop,
+            pausable_processes,
             stopping,
             others,
             fleet,
-            goes_on,
+            may_continue,
             around,
             sources,
             moved,
@@ -173,23 +175,23 @@ impl ThisMachine {
     /// Sets the other machines that send the load, if there are any. Probes stay on this machine.
     pub fn with_fleet(self, fleet: Option<Box<dyn RemoteLoad>>) -> ThisMachine {
         if let (Some(fleet), Some(source)) = (&fleet, &self.source) {
-            fleet.local_pids().into_iter().for_each(|pid| source.watch_as_ours(pid));
+            fleet.local_pids().into_iter().for_each(|pid| source.count_as_plimsoll(pid));
         }
         ThisMachine { fleet, ..self }
     }
 
-    /// Sets the command that changes a server setting before loads whose tag asks for it.
+    /// Sets the command that changes a server setting before loads whose tag asks for the change.
     pub fn with_setting(self, setting: Option<Setting>) -> ThisMachine {
         ThisMachine { setting, ..self }
     }
 
-    /// Sets the processes to pause during loads whose tag asks for it.
-    pub fn with_stopped(self, may_stop: Vec<PausableProcess>) -> ThisMachine {
-        ThisMachine { may_stop, ..self }
+    /// Sets the processes that are paused during loads whose tag asks for pauses.
+    pub fn with_stopped(self, pausable_processes: Vec<PausableProcess>) -> ThisMachine {
+        ThisMachine { pausable_processes, ..self }
     }
 
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
-    /// `may_ask` says whether requests may be sent to check that the target responds there.
+    /// `may_ask` says whether requests may check that the target responds to such an address.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
         let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
         ThisMachine { sources, ..self }
@@ -202,8 +204,8 @@ impl ThisMachine {
         let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
         (self.injector, self.moved) = (injector, true);
         Some(
-            "loads use further loopback addresses (from 127.0.0.2 on) once many ports are in TIME-WAIT \
-            (--source-ip 127.0.0.1 uses one)"
+            "loads use further loopback addresses (from 127.0.0.2 on) when many ports are in TIME-WAIT \
+            (--source-ip 127.0.0.1 uses only one address)"
                 .to_owned(),
         )
     }
@@ -227,40 +229,40 @@ impl Runner for ThisMachine {
         self.began.elapsed().as_nanos() as u64
     }
 
-    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready> {
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle> {
         if std::mem::take(&mut self.moved) {
             self.injector.sources.clear();
         }
         self.take_variant(PlanChange::from_tag(&trial.tag));
         if let Some(setting) = &self.setting {
-            setting.change(&trial.tag, &self.plan).map_err(Unready::Unheld)?;
+            setting.change(&trial.tag, &self.plan).map_err(LoadObstacle::Unheld)?;
         }
         (self.stopping, self.others) = (None, None);
         match Intervention::from_tag(&trial.tag) {
             Some(Intervention::Stopped) => {
-                self.stopping = Some(ProcessPauser::prepare(&self.may_stop).map_err(Unready::Unheld)?);
+                self.stopping = Some(ProcessPauser::prepare(&self.pausable_processes).map_err(LoadObstacle::Unheld)?);
             }
             Some(Intervention::SecondGenerator) if self.fleet.is_some() => {
-                return Err(Unready::Unheld("several machines already generate the load".to_owned()));
+                return Err(LoadObstacle::Unheld("several machines already generate the load".to_owned()));
             }
             Some(Intervention::SecondGenerator) => {
-                let others = PartProcesses::start(1).map_err(Unready::Unheld)?;
+                let others = PartProcesses::start(1).map_err(LoadObstacle::Unheld)?;
                 if let Some(source) = &self.source {
-                    others.pids().for_each(|pid| source.watch_as_ours(pid));
+                    others.pids().for_each(|pid| source.count_as_plimsoll(pid));
                 }
                 self.others = Some(Ok(others));
             }
             _ => {}
         }
-        self.plan.load.become_recorded(&trial.plan.load);
-        self.goes_on = trial.tag.purpose == Purpose::Run;
+        self.plan.load.restore_recorded(&trial.plan.load);
+        self.may_continue = trial.tag.purpose == Purpose::Run;
         if self.fleet.is_some() {
             // Each machine of the fleet adapts its own share of the load.
             trial.plan = self.plan.record();
             return Ok(Vec::new());
         }
         let mut fitted = match &self.fitting {
-            Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(Unready::Unheld)?,
+            Some(fitting) => fitting.fit(&mut self.plan, &mut self.injector).map_err(LoadObstacle::Unheld)?,
             None => Vec::new(),
         };
         fitted.extend(self.take_source());
@@ -278,22 +280,22 @@ impl Runner for ThisMachine {
         vec![self.injector.clone(); 1 + others]
     }
 
-    fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure> {
+    fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
         self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.source.as_deref());
         let live = self.source.as_ref().map_or_else(LiveServer::unseen, |source| source.live());
         if let Some(fleet) = &mut self.fleet {
-            return fleet.connect(&self.plan, self.goes_on, &mut |tick| {
+            return fleet.connect(&self.plan, self.may_continue, &mut |tick| {
                 on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
             });
         }
-        let aids = aids(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
+        let load_helpers = load_helpers(self.authoring.as_deref(), &self.plan, self.injector.workers)?;
         let mut stripe = Stripe::ALL;
         if let Some(Ok(others)) = &mut self.others {
             stripe = Stripe::new(0, others.count() as u64 + 1);
             others.assign(&self.plan, &self.injector);
         }
-        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, aids, &mut |tick| {
+        self.ready = Some(prepare_with_helpers(&self.plan, &self.injector, stripe, load_helpers, &mut |tick| {
             on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
         })?);
         if let Some(Ok(others)) = &mut self.others
@@ -308,16 +310,16 @@ impl Runner for ThisMachine {
         self.fleet.as_ref().map_or(START_AHEAD_NS, |fleet| fleet.start_ahead_ns())
     }
 
-    fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure> {
+    fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
         let source = self.source.as_deref();
         let live = source.map_or_else(LiveServer::unseen, |source| source.live());
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
             let part = seen.tick(tick, source);
             on_tick(tick, TickProbes { part, server_cores: live.cores() })?;
-            authoring.map_or(ControlFlow::Continue(()), AuthorFactory::goes_on)
+            authoring.map_or(ControlFlow::Continue(()), AuthorFactory::may_continue)
         };
-        let origin_ns = on_clock(self.began, start_ns);
+        let origin_ns = to_monotonic_ns(self.began, start_ns);
         self.stopping.iter_mut().for_each(ProcessPauser::begin);
         let mut ready = || self.ready.take().expect("connections were made ready");
         let run = match (&mut self.fleet, &mut self.others) {
@@ -327,7 +329,7 @@ impl Runner for ThisMachine {
                 let injectors = vec![self.injector.clone(); others.count() + 1];
                 part_processes::run(ready(), others, &self.plan, injectors, origin_ns, &mut on_tick)
             }
-            // Without one part, it would be a different load, so the load is not run.
+            // Without all its parts the load would be a different load, so it is not run.
             (None, Some(Err(why))) => {
                 drop(ready());
                 let stop = if signal::interrupted() { Stop::Interrupted } else { Stop::Died(why.clone()) };
@@ -336,12 +338,12 @@ impl Runner for ThisMachine {
         };
         self.stopping = None;
         authoring.into_iter().for_each(AuthorFactory::unload);
-        let seen_last = seen.end(source);
+        let unreported_readings = seen.end(source);
         self.others = None;
         self.warnings.extend(self.around.take().into_iter().flat_map(TeardownGuard::end));
         self.sources
             .record_closed_connections(run.intervals.values().map(|interval| interval.load.connections_opened).sum());
-        Ok(LoadOutcome { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, seen_last })
+        Ok(LoadOutcome { run: Run { probes: std::mem::take(&mut seen.whole), ..run }, unreported_readings })
     }
 
     fn finish(&mut self) -> Result<(), Failure> {
@@ -363,6 +365,6 @@ impl Runner for ThisMachine {
 }
 
 /// Converts ns since `began` to a time on the monotonic clock, ns.
-pub(super) fn on_clock(began: Instant, at_ns: u64) -> u64 {
+pub(super) fn to_monotonic_ns(began: Instant, at_ns: u64) -> u64 {
     (monotonic_ns() + at_ns).saturating_sub(began.elapsed().as_nanos() as u64)
 }

@@ -26,14 +26,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 /// Callback that receives every tick with readings of the target, and may end the load.
-pub type TickHandler<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 'a;
+pub type TickCallback<'a> = dyn FnMut(&Tick, TickProbes) -> ControlFlow<Stop> + 'a;
 
-/// Readings of the target that come with a tick.
+/// The readings of the target that belong to a tick.
 #[derive(Default)]
 pub struct TickProbes {
-    /// All readings since the last part; `None` if no part is due yet.
+    /// The readings that are due for the run file; `None` if none are due yet.
     pub part: Option<Probes>,
-    /// Number of cores that the server used in the last second; `None` if unknown.
+    /// The number of cores that the server used in the last second; `None` if unknown.
     pub server_cores: Option<f64>,
 }
 
@@ -42,42 +42,43 @@ pub struct LoadOutcome {
     /// The load's measurements, with all readings of the target.
     pub run: Run,
     /// The readings that no tick has reported yet.
-    pub seen_last: Option<Probes>,
+    pub unreported_readings: Option<Probes>,
 }
 
 /// The reason why a load cannot begin.
-pub enum Unready {
-    /// The machine cannot send this load; contains the reason and the way out. Other loads may
+pub enum LoadObstacle {
+    /// The machine cannot send this load; the value says why and what to change. Other loads may
     /// work.
     Unheld(String),
-    /// No load can be measured; contains the failure.
+    /// No load can be measured; the value is the failure.
     Failed(Failure),
 }
 
 /// Creates the helpers of a load's workers: a script's authors of requests, and converters of gRPC
 /// messages.
-pub fn aids(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
+pub fn load_helpers(authoring: Option<&dyn AuthorFactory>, plan: &Plan, workers: u32) -> Result<LoadHelpers, Failure> {
     let authors = authoring.map_or(Ok(Vec::new()), |authoring| authoring.begin(&plan.load.shape, workers))?;
     Ok(LoadHelpers { authors, texts: grpc::texts(plan)? })
 }
 
-/// Time in ns between the preparation and the start of the schedule. This time lets every worker
-/// enter its loop.
+/// The time in ns between the preparation and the start of the schedule. In this time every worker
+/// enters its event loop.
 const START_AHEAD_NS: u64 = 1_000_000;
 
-/// Other machines (a fleet) that send the load in place of this one.
+/// Other machines (a fleet) that send the load in place of this machine.
 pub trait RemoteLoad {
-    /// The generator settings of the next load on each machine, as far as known.
+    /// Returns the generator settings of the next load on each machine, as far as known.
     fn injectors(&self) -> Vec<Injector>;
 
     /// Ids of the fleet's processes on this machine, whose CPU use counts as that of the generator.
     fn local_pids(&self) -> Vec<u32>;
 
-    /// Makes all machines open the connections of a load. `goes_on` says whether the load continues
-    /// if a machine is lost; the user's settings may forbid that.
-    fn connect(&mut self, plan: &Plan, goes_on: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
+    /// Makes all machines open the connections of a load. `may_continue` says whether the load
+    /// continues if a machine is lost; the user's settings may forbid that.
+    fn connect(&mut self, plan: &Plan, may_continue: bool, on_tick: &mut TickListener) -> Result<(), Failure>;
 
-    /// Least time in ns until the load may begin, so that all machines learn the start time.
+    /// Returns the shortest time in ns until the load may begin, so that all machines learn the
+    /// start time.
     fn start_ahead_ns(&self) -> u64;
 
     /// Runs the load on all machines to its end. The schedule starts at `origin_ns` on this
@@ -94,27 +95,27 @@ pub trait RemoteLoad {
 
 /// Executes loads one after another.
 pub trait Runner {
-    /// Time since the start of the experiment, ns.
+    /// Returns the time since the start of the experiment, ns.
     fn elapsed_ns(&self) -> u64;
 
     /// Prepares a load: adds the secrets that no record contains, adapts the plan, and starts the
     /// target if needed. Returns a sentence for each adaptation.
-    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, Unready>;
+    fn prepare(&mut self, trial: &mut TrialPlan) -> Result<Vec<String>, LoadObstacle>;
 
-    /// The generator settings of the prepared load, one for each machine or process.
+    /// Returns the generator settings of the prepared load, one for each machine or process.
     fn injectors(&self) -> Vec<Injector>;
 
     /// Opens the connections of the prepared load.
-    fn connect(&mut self, on_tick: &mut TickHandler) -> Result<(), Failure>;
+    fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure>;
 
-    /// Least time in ns from open connections to the start of the load.
+    /// Returns the shortest time in ns between open connections and the start of the load.
     fn start_ahead_ns(&self) -> u64 {
         START_AHEAD_NS
     }
 
     /// Runs the load, with its connections open, until its end or until `on_tick` ends it. The
     /// schedule begins at `start_ns` since the start of the experiment.
-    fn run(&mut self, start_ns: u64, on_tick: &mut TickHandler) -> Result<LoadOutcome, Failure>;
+    fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure>;
 
     /// Ends the targets that the runner started.
     fn finish(&mut self) -> Result<(), Failure>;

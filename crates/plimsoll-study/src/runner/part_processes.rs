@@ -1,6 +1,7 @@
-//! Runs a load in several parts: one in this process, the others in further processes
-//! ([`PartProcesses`]). Each process gets its task through one pipe and reports through another.
-//! All parts begin together, and their ticks add up like those of workers in one process ([`run`]).
+//! Runs a load in several parts: one part in this process, further parts in other processes
+//! ([`PartProcesses`]). Each process gets its task through one pipe and reports through another
+//! pipe. All parts begin together. Their ticks are summed like ticks of workers in one process
+//! ([`run`]).
 //!
 //! Not here: the code of the other processes (`part`), and the decision which loads have parts.
 
@@ -19,28 +20,30 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Longest time until a process sends its first message.
-const FIRST_MESSAGE_PATIENCE: Duration = Duration::from_secs(5);
-/// Longest time for the other processes to open connections, after this process has.
-const READY_PATIENCE: Duration = Duration::from_secs(20);
-/// Longest silence of a part under load. Each part reports ten ticks a second.
-const TICK_PATIENCE: Duration = Duration::from_secs(4);
-/// Interval of checks while waiting for messages of the parts.
+/// The longest time until a process sends its first message.
+const FIRST_MESSAGE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The longest time until the other processes have opened connections, after this process has done
+/// so.
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
+/// The longest time without a report from a part of a running load. Each part reports ten ticks a
+/// second.
+const TICK_TIMEOUT: Duration = Duration::from_secs(4);
+/// The interval of checks while waiting for messages of the parts.
 const LOOK: Duration = Duration::from_millis(100);
-/// Number of this process's own part. The other processes have the numbers from 1.
+/// The number of this process's own part. The parts of other processes have the numbers from 1.
 const OWN: usize = 0;
 
 /// A message from a part's process or from a thread that serves it.
 enum PartMessage {
     /// The process has started and speaks the same protocol version.
     Hello,
-    /// The process has received its task. The pipe is for further commands.
+    /// The process has received its task. The value is the pipe for further commands.
     Told(ChildStdin),
     /// The process has opened its connections.
     Ready,
     /// A report about the part's load: a tick, or its end.
     Reported(Box<PartReport>),
-    /// The process ended or failed; contains the reason.
+    /// The process ended or failed; the value is the reason.
     Gone(String),
 }
 
@@ -56,7 +59,7 @@ struct PartProcess {
     child: Child,
     to: Option<ChildStdin>,
     is_ready: bool,
-    /// Offset of the process's monotonic clock from this one, ns; 0 on this machine.
+    /// The offset of the process's monotonic clock from our clock, ns; 0 on this machine.
     clock_offset_ns: i64,
     last_word: Instant,
     is_over: bool,
@@ -79,7 +82,7 @@ impl PartProcesses {
             }
         }
         for _ in 0..count {
-            match others.words.recv_timeout(FIRST_MESSAGE_PATIENCE) {
+            match others.words.recv_timeout(FIRST_MESSAGE_TIMEOUT) {
                 Ok((_, PartMessage::Hello)) => {}
                 Ok((_, PartMessage::Gone(why))) => return Err(no(why)),
                 _ => return Err(no("it sends nothing".to_owned())),
@@ -88,17 +91,17 @@ impl PartProcesses {
         Ok(others)
     }
 
-    /// The number of processes besides this one.
+    /// Returns the number of part processes, not counting this process.
     pub fn count(&self) -> usize {
         self.parts.len()
     }
 
-    /// The part with this number, from 1.
+    /// Returns the part with this number, from 1.
     fn part(&mut self, number: usize) -> &mut PartProcess {
         &mut self.parts[number - OWN - 1]
     }
 
-    /// The ids of the other processes.
+    /// Returns the ids of the other processes.
     pub fn pids(&self) -> impl Iterator<Item = u32> {
         self.parts.iter().map(|part| part.child.id())
     }
@@ -113,7 +116,7 @@ impl PartProcesses {
             let task = Task { plan: plan.clone(), injector: injector.clone(), stripe };
             let (Some(mut to), sender) = (part.to.take(), self.sender.clone()) else { continue };
             // A separate thread writes, because a process that does not read must not block this
-            // one.
+            // process.
             std::thread::spawn(move || {
                 // Errors are ignored: the process reports its failure, or its end shows it.
                 let _ = to.write_all(&task.to_bytes()).and_then(|()| to.flush());
@@ -122,9 +125,9 @@ impl PartProcesses {
         }
     }
 
-    /// Waits until all processes have opened their connections. The error says why one has not.
+    /// Waits until all processes have opened their connections. The error says why one failed.
     pub fn ready(&mut self) -> Result<(), String> {
-        let deadline = Instant::now() + READY_PATIENCE;
+        let deadline = Instant::now() + READY_TIMEOUT;
         while self.parts.iter().any(|part| !part.is_ready || part.to.is_none()) {
             match self.words.recv_timeout(LOOK) {
                 Ok((number, PartMessage::Ready)) => self.part(number).is_ready = true,
@@ -136,7 +139,7 @@ impl PartProcesses {
                 Ok((_, PartMessage::Hello | PartMessage::Reported(_))) | Err(_) => {}
             }
             if Instant::now() >= deadline {
-                let seconds = READY_PATIENCE.as_secs();
+                let seconds = READY_TIMEOUT.as_secs();
                 return Err(format!("the second process of plimsoll opened no connections within {seconds} s"));
             }
         }
@@ -156,16 +159,17 @@ impl PartProcesses {
         self.parts.iter_mut().for_each(|part| part.say(&[0]));
     }
 
-    /// Returns the number of a part that has reported nothing for [`TICK_PATIENCE`]; `None` if
+    /// Returns the number of a part that has reported nothing for [`TICK_TIMEOUT`]; `None` if
     /// there is none.
     fn silent(&self) -> Option<usize> {
-        let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_PATIENCE;
+        let is_silent = |part: &PartProcess| !part.is_over && part.last_word.elapsed() >= TICK_TIMEOUT;
         self.parts.iter().position(is_silent).map(|at| at + OWN + 1)
     }
 }
 
 impl PartProcess {
-    /// Writes to the process's pipe. Errors are ignored: a failed process is noticed by its end.
+    /// Writes to the process's pipe. Errors are ignored, because a failed process also ends, which
+    /// is noticed.
     fn say(&mut self, bytes: &[u8]) {
         if let Some(to) = &mut self.to {
             let _ = to.write_all(bytes).and_then(|()| to.flush());
@@ -192,7 +196,7 @@ impl Drop for PartProcess {
 fn part_failure_text(why: &str) -> String {
     match why {
         "" => "the second process of plimsoll ended unexpectedly".to_owned(),
-        why => format!("the second process of plimsoll broke off: {why}"),
+        why => format!("the second process of plimsoll stopped: {why}"),
     }
 }
 
@@ -211,7 +215,7 @@ fn listen(mut from: impl Read, number: usize, sender: &Sender<(usize, PartMessag
                 continue;
             }
             if come.drain(..MAGIC.len()).ne(MAGIC) {
-                break "the second process is another version of plimsoll".to_owned();
+                break "the second process is a different version of plimsoll".to_owned();
             }
             greeted = true;
             let _ = sender.send((number, PartMessage::Hello));
@@ -258,7 +262,7 @@ fn message_from_frame(frame: Frame, part: usize) -> Result<PartMessage, String> 
         | Frame::Agents(_)
         | Frame::Remark(_)
         | Frame::ExperimentEnd { .. } => {
-            return Err("its message is not part of a load".to_owned());
+            return Err("a message of the second process is not part of a load".to_owned());
         }
     };
     Ok(PartMessage::Reported(Box::new(reported)))
@@ -291,7 +295,7 @@ pub fn run(
             Ok((_, PartMessage::Hello | PartMessage::Told(_) | PartMessage::Ready)) | Err(_) => None,
         };
         let silent = || {
-            let text = format!("the second process of plimsoll sent nothing for {} s", TICK_PATIENCE.as_secs());
+            let text = format!("the second process of plimsoll sent nothing for {} s", TICK_TIMEOUT.as_secs());
             others.silent().map(|number| lost_report(number, text))
         };
         let Some(reported) = reported.or_else(silent) else { continue };
@@ -384,7 +388,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_part_says_is_heard() {
+    fn reports_of_other_parts_are_received() {
         let plan = plimsoll_model::Plan::get(
             "h",
             80,
@@ -421,7 +425,7 @@ mod tests {
         }
         assert_eq!(
             parse_words(b"PLIMSOL\x01 and more"),
-            ("g".into(), "the second process is another version of plimsoll".into())
+            ("g".into(), "the second process is a different version of plimsoll".into())
         );
         assert_eq!(parse_words(b""), ("g".into(), String::new()));
         let mut damaged = MAGIC.to_vec();

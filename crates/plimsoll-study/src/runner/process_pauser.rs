@@ -24,9 +24,9 @@ use std::sync::mpsc::channel;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longest time for the pauser to start and to end.
+/// The longest time for the pauser to start and to end.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Most processes to pause. A name may match the many workers of a database.
+/// The largest number of processes to pause. A name may match the many workers of a database.
 const PROCESSES_MAX: usize = 256;
 
 /// A process that the user permits to pause, identified by id and start time.
@@ -60,7 +60,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     }
     let no = |why: String| Failure::start(format!("--may-signal: {why}"));
     if !base.local || base.plan.carriage.unix.is_some() {
-        return Err(no("the target is not on this machine: leave the flag out".to_owned()));
+        return Err(no("the target is not on this machine: leave --may-signal out".to_owned()));
     }
     let finder = Finder::new(&terms.probes, &base.watch_target(&base.resolver()))?;
     let server = finder.first().clone().map_err(|why| no(format!("the server's processes are not known: {why}")))?;
@@ -98,7 +98,7 @@ fn select_processes(words: &[String], sight: &ProcessSnapshot) -> Result<Vec<Pau
                     (!stat.has_ended() && is_called(*pid, name, word)).then_some(*pid)
                 };
                 let called: Vec<u32> = sight.all.iter().filter_map(called).collect();
-                // If several processes have the name, those that may be paused are meant.
+                // If several processes have the name, the user means the ones that may be paused.
                 let may: Vec<u32> = called.iter().copied().filter(|pid| sight.refusal(*pid).is_none()).collect();
                 match (called.first(), may.is_empty()) {
                     (None, _) => return Err(format!("no process has the name '{word}'; see ps -e, or give the PID")),
@@ -152,14 +152,15 @@ impl ProcessSnapshot {
 pub struct ProcessPauser {
     held: Arc<Vec<Pausable>>,
     stopper: Child,
-    /// The pauser's pipe. Closing it resumes all processes.
+    /// The pipe to the pauser process. Closing this pipe resumes all processes.
     to: Option<ChildStdin>,
     /// A thread that resumes all processes if the pauser ends.
     watch: Option<JoinHandle<()>>,
 }
 
 impl ProcessPauser {
-    /// Starts the pauser process, which pauses nothing yet. The error says why it failed.
+    /// Starts the pauser process, which does not pause processes yet. The error says why the start
+    /// failed.
     pub fn prepare(processes: &[PausableProcess]) -> Result<ProcessPauser, String> {
         let hold = |process: &PausableProcess| {
             Pausable::hold(process.pid, process.started_ticks).map_err(|error| match error.kind() {
@@ -172,7 +173,7 @@ impl ProcessPauser {
             return Err("there is no process to pause".to_owned());
         }
         let no = |error: std::io::Error| {
-            format!("the helper that pauses processes could not be started: {}", system_text(&error))
+            format!("the helper process for pauses could not be started: {}", system_text(&error))
         };
         let command = &mut pauser::command(processes.iter().map(|process| (process.pid, process.started_ticks)));
         let mut stopper = command.spawn().map_err(no)?;
@@ -185,14 +186,14 @@ impl ProcessPauser {
                     let _ = ready.send(());
                     let _ = from.read_to_end(&mut Vec::new());
                 }
-                // The pauser has ended in some way, so all processes are resumed.
+                // The pauser process has ended, so this thread resumes all processes.
                 for_watch.iter().for_each(|process| _ = process.go_on());
             })
         });
         let stopping = ProcessPauser { held, stopper, to, watch };
         match wait.recv_timeout(PATIENCE) {
             Ok(()) => Ok(stopping),
-            Err(_) => Err("the helper that pauses processes does not respond".to_owned()),
+            Err(_) => Err("the helper process for pauses does not respond".to_owned()),
         }
     }
 
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_behind_the_server_may_be_stopped() {
+    fn only_dependencies_of_the_server_can_be_paused() {
         let mut child = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().expect("starts");
         let (pid, me) = (child.id(), std::process::id());
         let seen = sight(pid);

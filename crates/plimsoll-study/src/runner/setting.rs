@@ -1,5 +1,5 @@
-//! Changes a server setting with the user's command (`--vary`) before loads whose tag asks for it
-//! ([`Setting`]).
+//! Changes a server setting with the user's command (`--vary`), before loads whose tag asks for the
+//! change ([`Setting`]).
 //!
 //! Not here: choosing the values, and interpreting the results (`plimsoll-analysis`).
 
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 /// The placeholder in the command that is replaced by a value.
 pub const PLACE: &str = "{n}";
-/// Longest time until the server accepts connections again after a change.
-const BACK_PATIENCE: Duration = Duration::from_secs(30);
+/// The longest time until the server accepts connections again after a change.
+const SERVER_RETURN_TIMEOUT: Duration = Duration::from_secs(30);
 /// Timeout and interval of the checks whether the server accepts connections.
 const LOOK: Duration = Duration::from_millis(100);
 
@@ -29,7 +29,7 @@ pub struct Setting {
 
 impl Setting {
     /// Returns the setting that the terms name; `None` without one. The command's output goes into
-    /// a file beside `run_file`.
+    /// a file next to `run_file`.
     pub fn from_terms(terms: &Terms<String>, values: &[f64], run_file: &Path) -> Option<Setting> {
         let command = terms.changes.vary.clone()?;
         Some(Setting { command, values: values.to_vec(), output: run_file.with_extension("vary.log") })
@@ -46,13 +46,13 @@ impl Setting {
         if plan.carriage.unix.is_some() || addresses.is_empty() {
             return Ok(());
         }
-        let deadline = Instant::now() + BACK_PATIENCE;
+        let deadline = Instant::now() + SERVER_RETURN_TIMEOUT;
         while !signal::interrupted() {
             if addresses.iter().any(|address| TcpStream::connect_timeout(address, LOOK).is_ok()) {
                 return Ok(());
             }
             if Instant::now() >= deadline {
-                let seconds = BACK_PATIENCE.as_secs();
+                let seconds = SERVER_RETURN_TIMEOUT.as_secs();
                 return Err(format!(
                     "--vary: the target accepted no connection within {seconds} s after the change to {value}"
                 ));

@@ -9,9 +9,10 @@
 use plimsoll_model::{AddressRange, ConnectionPlan, Injector, Plan};
 use std::net::{IpAddr, Ipv4Addr};
 
-/// Most closed connections from one address before the next load uses another address.
-const LEFT_MAX: u64 = 2_000;
-/// Number of addresses used in turn, 127.0.0.1 first. A full round takes longer than TIME-WAIT.
+/// The number of closed connections from an address after which loads use another address.
+const TIME_WAIT_CONNECTIONS_MAX: u64 = 2_000;
+/// The number of addresses that are used in turn, 127.0.0.1 first. A full round takes longer than
+/// TIME-WAIT.
 const ADDRESSES: u8 = 254;
 
 /// The local addresses of successive loads, used in turn.
@@ -21,9 +22,9 @@ pub struct LoadSources {
     moves: bool,
     /// The number of the current source address, from 0.
     number: u8,
-    /// Number of connections that loads closed from the current address.
+    /// The number of connections that loads closed from the current address.
     left: u64,
-    /// Number of addresses that loads have used so far.
+    /// The number of addresses that loads have used so far.
     used: u64,
     /// Whether the target responds from an address other than the first; `None` if not checked.
     is_served: Option<bool>,
@@ -56,7 +57,7 @@ impl LoadSources {
             let address = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 1 + number));
             Injector { sources: AddressRange::new(address, address).into_iter().collect(), ..injector.clone() }
         };
-        if self.left > LEFT_MAX && self.is_served != Some(false) {
+        if self.left > TIME_WAIT_CONNECTIONS_MAX && self.is_served != Some(false) {
             let other = (self.number + 1) % ADDRESSES;
             if self.is_served.is_none() {
                 self.is_served = is_served(&from(other));
@@ -69,9 +70,9 @@ impl LoadSources {
         (self.number > 0).then(|| from(self.number))
     }
 
-    /// Returns the number of addresses that loads have used, including those of this injector.
-    /// Loads use the loopback range from its beginning, so the largest number covers all. The
-    /// kernel counts connections for each address.
+    /// Returns the number of addresses that loads have used, including the addresses of this
+    /// injector. Loads use the loopback range from its beginning, so the largest number covers all
+    /// addresses. The kernel counts connections for each address.
     pub fn addresses_used(&mut self, injector: &Injector) -> u64 {
         let given = injector.sources.iter().fold(0u64, |sum, range| sum.saturating_add(range.count()));
         self.used = self.used.max(given).max(u64::from(self.number) + 1);
@@ -100,14 +101,14 @@ mod tests {
 
     fn last(injector: Option<Injector>) -> u8 {
         let Some(injector) = injector else { return 0 };
-        match AddressRange::nth_of(&injector.sources, 0) {
+        match AddressRange::nth_address(&injector.sources, 0) {
             Some(IpAddr::V4(v4)) => v4.octets()[3],
             other => panic!("{other:?}"),
         }
     }
 
     #[test]
-    fn a_load_moves_on_when_those_before_have_left_many_ports() {
+    fn a_load_changes_source_address_when_many_ports_are_used() {
         let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
         let mut sources = LoadSources::moving();
         let mut asked = 0;
@@ -133,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_counted_that_loads_have_come_from() {
+    fn source_addresses_of_loads_are_counted() {
         let from =
             |list: &str| Injector { sources: AddressRange::parse_list(list).expect(list), ..Injector::default() };
         let mut sources = LoadSources::moving();
@@ -152,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_moves_where_it_is_of_no_use_or_not_served() {
+    fn source_addresses_change_only_where_useful_and_served() {
         let own = Injector {
             sources: AddressRange::new(Ipv4Addr::LOCALHOST.into(), Ipv4Addr::LOCALHOST.into()).into_iter().collect(),
             ..Injector::default()

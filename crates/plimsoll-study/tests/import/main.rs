@@ -30,7 +30,7 @@ fn imported(kind: ImportKind, text: &str, host: Option<&str>) -> Result<ImportRe
     }
 }
 
-/// Number of random documents for each format; `PROPTEST_CASES` overrides it.
+/// The number of random documents for each format; `PROPTEST_CASES` overrides it.
 const CASES: u64 = 1_000;
 
 fn from_environment(name: &str) -> Option<u64> {
@@ -41,13 +41,13 @@ fn cases() -> u64 {
     from_environment("PROPTEST_CASES").unwrap_or(CASES)
 }
 
-/// The first seed of the random documents, derived from `PROPTEST_RNG_SEED`; 0 without it.
+/// Returns the first seed of the random documents, derived from `PROPTEST_RNG_SEED`; 0 without it.
 fn seed_first() -> u64 {
     const APART: u64 = 1 << 32;
     from_environment("PROPTEST_RNG_SEED").unwrap_or(0).wrapping_mul(APART)
 }
 
-/// Texts that have a special meaning in some format, and texts that have none.
+/// Unusual texts for the random documents. Some have a special meaning in one of the formats.
 const ODD: [&str; 52] = [
     "",
     "a",
@@ -504,8 +504,8 @@ fn jmx(rng: &mut Drawn) -> String {
     )
 }
 
-/// Returns syntax of TOML 1.1 in a text that TOML 1.0 lacks: a line break in an inline table, or a
-/// new escape. `None` if there is none.
+/// Returns the first place in a text that only TOML 1.1 permits: a line break in an inline table,
+/// or a new escape. `None` without such a place.
 fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     let bytes = text.as_bytes();
     let (mut at, mut depth) = (0, 0usize);
@@ -545,8 +545,8 @@ fn newer_than_toml_1_0(text: &str) -> Option<&str> {
     None
 }
 
-/// Imports a document and returns whether the result has requests. The error says what is wrong
-/// with the result, apart from missing variables and files.
+/// Imports a document and returns whether the resulting traffic file has requests. The error says
+/// why that file is invalid. Missing variables and files are no errors.
 fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
     let made = match imported(kind, document, None) {
         Ok(made) => made,
@@ -564,7 +564,7 @@ fn is_asked(kind: ImportKind, document: &str) -> Result<bool, String> {
 }
 
 #[test]
-fn whatever_is_imported_is_read_or_says_what_it_lacks() {
+fn imported_files_parse_or_name_the_missing_parts() {
     type Draw = fn(&mut Drawn) -> String;
     let kinds: [(ImportKind, Draw); 4] = [
         (ImportKind::Postman, postman),
@@ -588,7 +588,7 @@ fn whatever_is_imported_is_read_or_says_what_it_lacks() {
 }
 
 #[test]
-fn what_is_newer_than_toml_1_0_is_seen() {
+fn syntax_newer_than_toml_1_0_is_detected() {
     for (text, expect) in [
         ("a = { b = 1 }\nc = '''\n{\n'''\n# {\n", None),
         ("a = {\n  b = 1\n}\n", Some("a line break in a table of one line")),

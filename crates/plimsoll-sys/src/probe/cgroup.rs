@@ -1,20 +1,20 @@
-//! CPU and memory limits of a control group, and its throttling: versions 1 and 2.
+//! Reads the CPU and memory limits and the throttling of a control group (versions 1 and 2).
 
 use super::{field, fields, keyed, number};
 use std::path::{Path, PathBuf};
 
-/// How often and how long a control group was throttled.
+/// The throttling of a control group so far: number of periods, and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Throttling {
-    /// Number of periods in which the group ran with a CPU quota.
+    /// The number of periods in which the group ran with a CPU quota.
     pub periods: u64,
-    /// Number of periods in which the group used up its quota and was throttled.
+    /// The number of periods in which the group used up its quota and was throttled.
     pub throttled: u64,
-    /// Time for which the group was throttled, ns.
+    /// The time for which the group was throttled, ns.
     pub throttled_ns: u64,
 }
 
-/// Parses `cpu.stat` of either version; `None`: the file counts no quota periods.
+/// Parses `cpu.stat` of either version; `None` if the file counts no quota periods.
 pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     // Version 2 counts us, version 1 ns.
     let throttled_ns = match keyed(text, b"throttled_usec") {
@@ -24,12 +24,13 @@ pub fn parse_throttling(text: &[u8]) -> Option<Throttling> {
     Some(Throttling { periods: keyed(text, b"nr_periods")?, throttled: keyed(text, b"nr_throttled")?, throttled_ns })
 }
 
-/// CPU time used in ns, from `cpu.stat` of version 2.
+/// Parses the CPU time that a group has used, in ns, from `cpu.stat` of version 2.
 pub fn parse_usage_ns(text: &[u8]) -> Option<u64> {
     keyed(text, b"usage_usec")?.checked_mul(1000)
 }
 
-/// Parses `cpu.max` of version 2 (`50000 100000`) to a number of cores; `Some(None)`: no quota.
+/// Parses `cpu.max` of version 2 (`50000 100000`) to a number of cores. `Some(None)` means no
+/// quota.
 pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
     let mut parts = fields(text);
     let quota = parts.next()?;
@@ -41,7 +42,7 @@ pub fn parse_cpu_max(text: &[u8]) -> Option<Option<f64>> {
 }
 
 /// Parses `cpu.cfs_quota_us` and `cpu.cfs_period_us` of version 1 to a number of cores;
-/// `Some(None)`: no quota (-1).
+/// `Some(None)` means no quota (-1).
 pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     let period = number(period).map(|(period, _)| period).filter(|period| *period > 0)?;
     if quota.trim_ascii_start().starts_with(b"-") {
@@ -50,14 +51,14 @@ pub fn parse_cfs(quota: &[u8], period: &[u8]) -> Option<Option<f64>> {
     Some(Some(number(quota)?.0 as f64 / period as f64))
 }
 
-/// Parses how often the kernel killed a process of the group for want of memory. The file is
+/// Parses how often the kernel killed a process of the group because memory ran out. The file is
 /// `memory.events` in version 2, `memory.oom_control` in version 1.
 pub fn parse_oom_kills(text: &[u8]) -> Option<u64> {
     keyed(text, b"oom_kill")
 }
 
-/// Parses a limit or level of memory in bytes. `max`, and version 1's largest number, mean no
-/// limit: `None`.
+/// Parses a limit or amount of memory in bytes. Returns `None` (no limit) for `max`, and for
+/// version 1's largest number.
 pub fn parse_bytes(text: &[u8]) -> Option<u64> {
     number(text).map(|(bytes, _)| bytes).filter(|bytes| *bytes < 1 << 62)
 }
@@ -91,10 +92,10 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
         if controllers.is_empty() {
             for base in [root.to_owned(), root.join("unified")] {
                 let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
-                    there(base.join(path), file).map(|folder| tightest(folder, &base, limit))
+                    there(base.join(path), file).map(|folder| lowest_limits(folder, &base, limit))
                 };
-                found.cpu = found.cpu.or_else(|| of("cpu.stat", cores_of));
-                found.memory = found.memory.or_else(|| of("memory.current", memory_of));
+                found.cpu = found.cpu.or_else(|| of("cpu.stat", permitted_cores));
+                found.memory = found.memory.or_else(|| of("memory.current", memory_limit));
             }
             continue;
         }
@@ -105,11 +106,11 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
                 below.or_else(|| there(root.join(controller), file))
             };
             let of = |file: &str, limit: fn(&Path) -> Option<f64>| {
-                place(file).map(|folder| tightest(folder, &root.join(controller), limit))
+                place(file).map(|folder| lowest_limits(folder, &root.join(controller), limit))
             };
             match controller {
-                "cpu" => found.cpu = of("cpu.cfs_quota_us", cores_of).or(found.cpu),
-                "memory" => found.memory = of("memory.usage_in_bytes", memory_of).or(found.memory),
+                "cpu" => found.cpu = of("cpu.cfs_quota_us", permitted_cores).or(found.cpu),
+                "memory" => found.memory = of("memory.usage_in_bytes", memory_limit).or(found.memory),
                 "cpuacct" => found.usage = place("cpuacct.usage").or(found.usage),
                 _ => {}
             }
@@ -118,9 +119,9 @@ pub fn folders(text: &[u8], root: &Path) -> Folders {
     found
 }
 
-/// Of a group's folder and its enclosing folders up to `top`, returns the one with the lowest
-/// limit. If none has a limit, returns the group's own folder.
-fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
+/// Returns the folder with the lowest limit among a group's folder and its enclosing folders up to
+/// `top`. Returns the group's own folder if no folder has a limit.
+fn lowest_limits(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> PathBuf {
     let groups = folder.ancestors().take_while(|group| group.starts_with(top));
     let limited = groups.filter_map(|group| Some((limit(group)?, group)));
     let least = limited.min_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, group)| group.to_owned());
@@ -128,7 +129,7 @@ fn tightest(folder: PathBuf, top: &Path, limit: fn(&Path) -> Option<f64>) -> Pat
 }
 
 /// Cores that a group's quota allows; `None` without a quota.
-fn cores_of(group: &Path) -> Option<f64> {
+fn permitted_cores(group: &Path) -> Option<f64> {
     let read = |name: &str| std::fs::read(group.join(name)).ok();
     let quota = match read("cpu.max") {
         Some(max) => parse_cpu_max(&max),
@@ -137,26 +138,26 @@ fn cores_of(group: &Path) -> Option<f64> {
     quota?
 }
 
-/// The limits of this process's control group: cores, and bytes of memory.
+/// Returns the limits of this process's control group: cores, and bytes of memory.
 pub fn own_limits() -> (Option<f64>, Option<f64>) {
     let text = std::fs::read("/proc/self/cgroup").unwrap_or_default();
     let Folders { cpu, memory, .. } = folders(&text, Path::new("/sys/fs/cgroup"));
-    (cpu.as_deref().and_then(cores_of), memory.as_deref().and_then(memory_of))
+    (cpu.as_deref().and_then(permitted_cores), memory.as_deref().and_then(memory_limit))
 }
 
-/// Number of cores that threads of this process can keep busy: the cores that it may run on,
-/// limited by the quota of its control group. The kernel would stop further busy threads in turn.
+/// Returns the number of cores that this process can keep busy: its allowed cores, limited by the
+/// quota of its control group. The kernel would throttle further busy threads.
 pub fn usable_cores() -> u32 {
-    within_quota(crate::process::cores(), own_limits().0)
+    limit_by_quota(crate::process::cores(), own_limits().0)
 }
 
 /// Limits cores by a quota, in whole cores: a thread that is always busy needs a whole core.
-fn within_quota(cores: u32, quota: Option<f64>) -> u32 {
+fn limit_by_quota(cores: u32, quota: Option<f64>) -> u32 {
     quota.map_or(cores, |quota| cores.min(quota as u32)).max(1)
 }
 
 /// Bytes of memory that a group may use; `None` without a limit.
-fn memory_of(group: &Path) -> Option<f64> {
+fn memory_limit(group: &Path) -> Option<f64> {
     let limit = ["memory.max", "memory.limit_in_bytes"].iter().find_map(|name| std::fs::read(group.join(name)).ok())?;
     parse_bytes(&limit).map(|bytes| bytes as f64)
 }
@@ -166,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotas_are_parsed() {
+    fn cgroup_quotas_are_parsed() {
         for (text, expect) in [
             ("max 100000\n", Some(None)),
             ("50000 100000\n", Some(Some(0.5))),
@@ -203,17 +204,17 @@ mod tests {
     }
 
     #[test]
-    fn a_quota_leaves_whole_cores() {
+    fn a_cpu_quota_rounds_to_whole_cores() {
         for (cores, quota, expect) in
             [(16, None, 16), (16, Some(2.0), 2), (16, Some(2.9), 2), (2, Some(8.0), 2), (4, Some(0.2), 1)]
         {
-            assert_eq!(within_quota(cores, quota), expect, "{cores} {quota:?}");
+            assert_eq!(limit_by_quota(cores, quota), expect, "{cores} {quota:?}");
         }
         assert!((1..=crate::process::cores()).contains(&usable_cores()));
     }
 
     #[test]
-    fn folders_are_found_where_they_are() {
+    fn cgroup_folders_are_found() {
         let root = std::env::temp_dir().join(format!("plimsoll-cgroup-{}", std::process::id()));
         for file in
             ["a/b/cpu.stat", "cpu/x/cpu.cfs_quota_us", "memory/memory.usage_in_bytes", "cpuacct/x/cpuacct.usage"]
@@ -230,7 +231,7 @@ mod tests {
         assert_eq!(v1.usage, Some(root.join("cpuacct/x")));
         assert_eq!(folders(b"0::/../other\nrubbish\n", &root), Folders::default());
 
-        // Limits of the enclosing groups.
+        // The enclosing groups have these limits.
         let write = |file: &str, text: &str| std::fs::write(root.join(file), text).expect("written");
         for (file, text, expect) in [
             ("a/b/cpu.max", "max 100000\n", "a/b"),

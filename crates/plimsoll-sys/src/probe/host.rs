@@ -1,9 +1,9 @@
-//! Readings of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`, frequencies, and network
-//! counters (of the network namespace whose /proc files are read).
+//! Reads figures of the whole machine: `/proc/{stat,pressure,meminfo,loadavg}`, frequencies, and
+//! network counters (of the network namespace whose /proc files are read).
 
 use super::{field, fields, keyed, number};
 
-/// CPU time by kind, in ticks, summed over the cores; guests are part of user time.
+/// CPU time by kind, in ticks, summed over the cores. User time includes guests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[allow(missing_docs, reason = "the kernel's own names")]
 pub struct CpuTicks {
@@ -22,13 +22,13 @@ pub struct CpuTicks {
 pub struct HostStat {
     /// CPU time by kind, summed over the cores.
     pub cpu: CpuTicks,
-    /// Number of cores in the sum.
+    /// The number of cores in the sum.
     pub cores: u32,
-    /// Number of context switches.
+    /// The number of context switches.
     pub switches: u64,
-    /// Number of threads that run or wait for a core.
+    /// The number of threads that run or wait for a core.
     pub runnable: u64,
-    /// Number of threads that wait for a device.
+    /// The number of threads that wait for a device.
     pub blocked: u64,
 }
 
@@ -57,12 +57,12 @@ pub fn parse_stat(text: &[u8]) -> Option<HostStat> {
     })
 }
 
-/// Time in us in which runnable tasks were stalled for want of a resource (`/proc/pressure/*`).
+/// The time in us in which tasks were stalled because a resource was short (`/proc/pressure/*`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Pressure {
-    /// Time in which at least one thread waited, us.
+    /// The time in which at least one thread waited, us.
     pub some_us: u64,
-    /// Time in which all threads waited at once; `None` if the kernel does not report it.
+    /// The time in which all threads waited at once, us; `None` if the kernel does not report it.
     pub full_us: Option<u64>,
 }
 
@@ -121,7 +121,7 @@ pub fn parse_traffic(text: &[u8], interface: &str) -> Option<InterfaceCounters> 
 
 /// Calls `tell` with the name and value of each counter in a group of `/proc/net/snmp` or
 /// `/proc/net/netstat`. In these files a line of names precedes a line of values. Both have a
-/// prefix such as `TcpExt:`. `None`: there is no such group.
+/// prefix such as `TcpExt:`. `None` if there is no such group.
 pub fn counters(text: &[u8], group: &str, mut tell: impl FnMut(&[u8], u64)) -> Option<()> {
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| line.strip_prefix(group.as_bytes()));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn the_host_is_parsed() {
+    fn host_statistics_are_parsed() {
         let text =
             b"cpu  1 2 3 4 5 6 7 8 9 10\ncpu0 1 2 3\nintr 5 6\nctxt 77\nbtime 1\nprocs_running 3\nprocs_blocked 1\n";
         let cpu = CpuTicks { user: 1, nice: 2, system: 3, idle: 4, iowait: 5, irq: 6, softirq: 7, steal: 8 };
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_parsed() {
+    fn network_statistics_are_parsed() {
         let dev = b"Inter-| Receive\n face |bytes\n    lo: 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n  eth0:100 2 3 4 5 6 7 8 900 10 11 12 13 14 15 16\n";
         let traffic = parse_traffic(dev, "eth0").expect("there");
         assert_eq!((traffic.bytes_in, traffic.dropped_in, traffic.bytes_out, traffic.packets_out), (100, 4, 900, 10));
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_is_parsed() {
+    fn statistics_of_this_machine_are_parsed() {
         let read = |path: &str| std::fs::read(path).expect(path);
         let stat = parse_stat(&read("/proc/stat")).expect("the format is known");
         assert!(stat.cpu.user + stat.cpu.system > 0 && stat.switches > 0);

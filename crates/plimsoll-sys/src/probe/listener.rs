@@ -1,17 +1,17 @@
-//! Finds the processes that listen on an address: from the address to its listening sockets, from
-//! these to their processes. Also finds the processes that belong together.
+//! Finds the processes that listen on an address, through the listening sockets of that address.
+//! Also finds the processes that belong together.
 
-use super::process::{Stat, file_tables, files_folder, look_at, numbers_in};
-use super::sockets::{Asker, Filter, SocketRow, Version, in_network_of, network_of, states};
+use super::process::{Stat, file_tables, files_folder, numbered_entries, read_process_stat};
+use super::sockets::{Filter, SocketDiagnostics, SocketRow, Version, network_namespace_of, run_in_network_of, states};
 use super::unix_diag::{UnixSocket, shown_name};
 use crate::tcp::is_local;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::SocketAddr;
 
-/// Returns the sockets that listen on `address`: those bound to it, otherwise those bound to every
-/// address.
-pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
+/// Returns the sockets that listen on `address`: sockets bound to this address, otherwise sockets
+/// bound to every address.
+pub fn tcp_listeners_on(asker: &mut SocketDiagnostics, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
     asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
         found.push(*socket)
@@ -21,12 +21,12 @@ pub fn listening_on(asker: &mut Asker, address: SocketAddr) -> io::Result<Vec<So
     Ok(found)
 }
 
-/// The processes that have some sockets open, and how many processes this user could not search.
+/// The processes that have given sockets open, and how many processes this user could not search.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Holders {
+pub struct SocketHolders {
     /// Process ids, ascending.
     pub pids: Vec<u32>,
-    /// Number of processes whose open files this user may not see.
+    /// The number of processes whose open files this user may not see.
     pub denied: usize,
 }
 
@@ -35,7 +35,7 @@ pub fn socket_inode(link: &[u8]) -> Option<u32> {
     std::str::from_utf8(link.strip_prefix(b"socket:[")?.strip_suffix(b"]")?).ok()?.parse().ok()
 }
 
-/// The inodes of the sockets in a file table ([`file_tables`]).
+/// Returns the inodes of the sockets in a file table ([`file_tables`]).
 fn sockets_in(pid: u32, table: u32) -> io::Result<impl Iterator<Item = u32>> {
     use std::os::unix::ffi::OsStrExt;
     let links = std::fs::read_dir(files_folder(pid, table))?.flatten().flat_map(|e| std::fs::read_link(e.path()));
@@ -48,15 +48,15 @@ fn holds(pid: u32, table: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
 }
 
 /// Whether a thread of the process has its own file table with one of the sockets.
-fn held_by_a_thread(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
-    let tables = file_tables(pid, numbers_in(format!("/proc/{pid}/task"))?.into_iter());
+fn has_socket_in_thread_table(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bool> {
+    let tables = file_tables(pid, numbered_entries(format!("/proc/{pid}/task"))?.into_iter());
     Ok(tables.iter().skip(1).any(|table| holds(pid, *table, inodes).unwrap_or(false)))
 }
 
 /// Returns the processes that have one of the sockets open.
-pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
-    let mut found = Holders::default();
-    for pid in numbers_in("/proc")? {
+pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
+    let mut found = SocketHolders::default();
+    for pid in numbered_entries("/proc")? {
         match holds(pid, pid, inodes) {
             Ok(true) => found.pids.push(pid),
             Ok(false) => {}
@@ -66,28 +66,33 @@ pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<Holders> {
         }
     }
     if found.pids.is_empty() {
-        // Threads with their own file table are rare, and slow to search: so they are searched
+        // Threads with their own file table are rare and slow to search, so they are searched
         // last.
-        found.pids = numbers_in("/proc")?;
-        found.pids.retain(|pid| held_by_a_thread(*pid, inodes).unwrap_or(false));
+        found.pids = numbered_entries("/proc")?;
+        found.pids.retain(|pid| has_socket_in_thread_table(*pid, inodes).unwrap_or(false));
     }
     found.pids.sort_unstable();
     Ok(found)
 }
 
-/// The words that an interpreter was told to run: its arguments (NUL-terminated) that are no
-/// options. Options are left out because workers may have their own, such as a debugger's port.
+/// Returns the arguments of an interpreter that are no options; `words` are NUL-terminated. Options
+/// are left out because workers may have their own options, such as a debugger's port.
 fn interpreter_arguments(words: &[u8]) -> Vec<Vec<u8>> {
     let behind = words.split(|byte| *byte == 0).skip(1);
     behind.filter(|word| !word.is_empty() && !word.starts_with(b"-")).map(<[u8]>::to_vec).collect()
 }
 
-/// Whether `pid`, a descendant of the server's first process `root`, is a separate server and no
+/// Whether `pid`, a descendant of the server's first process `root`, is a separate server and not a
 /// worker. A separate server runs another program, or the same interpreter with other arguments. It
-/// also listens on its own sockets, at other ports than `port` (the server's). An example is a
-/// store that the server's start script also starts. `askers`: where sockets are looked up; an
-/// inherited socket stays in the network namespace where it was opened.
-pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<u16>) -> io::Result<bool> {
+/// also listens on its own sockets, at other ports than the server's `port`. An example is a
+/// database that the server's start script also starts. `askers` look up sockets; an inherited
+/// socket stays in the network namespace where it was opened.
+pub fn is_separate_server(
+    askers: &mut [SocketDiagnostics],
+    pid: u32,
+    root: u32,
+    port: Option<u16>,
+) -> io::Result<bool> {
     let program = |pid: u32| {
         let words = std::fs::read(format!("/proc/{pid}/cmdline")).ok()?;
         Some((std::fs::read_link(format!("/proc/{pid}/exe")).ok()?, interpreter_arguments(&words)))
@@ -116,41 +121,41 @@ pub fn serves_by_itself(askers: &mut [Asker], pid: u32, root: u32, port: Option<
     Ok(serves && !works)
 }
 
-/// Most network namespaces that are searched besides the server's own.
+/// The largest number of network namespaces that are searched besides the server's own.
 const NETWORKS_MAX: usize = 16;
 
-/// The other network namespaces of this machine (such as of containers) than that of `pid`. Each is
-/// given by one process in it, as far as this user may see.
+/// Returns the network namespaces of this machine except that of `pid`, such as those of
+/// containers. Each namespace is given by the id of one process in it that this user may see.
 pub fn other_networks(pid: u32) -> Vec<u32> {
-    let mut seen: BTreeSet<(u64, u64)> = network_of(pid).into_iter().collect();
-    let all = numbers_in("/proc").unwrap_or_default().into_iter();
-    all.filter(|pid| network_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
+    let mut seen: BTreeSet<(u64, u64)> = network_namespace_of(pid).into_iter().collect();
+    let all = numbered_entries("/proc").unwrap_or_default().into_iter();
+    all.filter(|pid| network_namespace_of(*pid).is_ok_and(|it| seen.insert(it))).take(NETWORKS_MAX).collect()
 }
 
-/// Opens access to the sockets of the listener on `address` on this machine. If the address belongs
-/// to plimsoll's own network namespace, that one is used. Otherwise that of a container with the
-/// address and a listener is used. `None`: none is visible.
-pub fn asker_at(address: SocketAddr) -> io::Result<Option<Asker>> {
-    if is_local(&address.ip()) { Asker::open().map(Some) } else { Ok(asker_elsewhere(address)) }
+/// Opens access to the network namespace of the listener on `address`. This is plimsoll's own
+/// namespace if it has the address, otherwise that of a container with the address and a listener.
+/// `None` if no such namespace is visible.
+pub fn open_listener_namespace(address: SocketAddr) -> io::Result<Option<SocketDiagnostics>> {
+    if is_local(&address.ip()) { SocketDiagnostics::open().map(Some) } else { Ok(open_foreign_namespace(address)) }
 }
 
 /// Whether `address` belongs to this machine, or to a container on it that listens there.
-pub fn is_of_this_machine(address: SocketAddr) -> bool {
-    is_local(&address.ip()) || asker_elsewhere(address).is_some()
+pub fn is_address_of_this_machine(address: SocketAddr) -> bool {
+    is_local(&address.ip()) || open_foreign_namespace(address).is_some()
 }
 
 /// Opens access to another network namespace that has `address` and a listener there, as far as
 /// this user may see.
-fn asker_elsewhere(address: SocketAddr) -> Option<Asker> {
+fn open_foreign_namespace(address: SocketAddr) -> Option<SocketDiagnostics> {
     let there = move || {
-        let mut asker = Asker::open()?;
+        let mut asker = SocketDiagnostics::open()?;
         let listens = is_local(&address.ip()) && asker.listener_at(address)?.is_some();
         Ok(listens.then_some(asker))
     };
-    other_networks(std::process::id()).into_iter().find_map(|pid| in_network_of(pid, there).ok().flatten())
+    other_networks(std::process::id()).into_iter().find_map(|pid| run_in_network_of(pid, there).ok().flatten())
 }
 
-/// The sockets of a network namespace.
+/// The TCP sockets of one network namespace, by port and by addresses.
 struct NetworkSockets {
     /// Inodes of the listening sockets, by port.
     listening: BTreeMap<u16, Vec<u32>>,
@@ -159,7 +164,7 @@ struct NetworkSockets {
 }
 
 impl NetworkSockets {
-    fn ask(asker: &mut Asker, filter: Filter) -> io::Result<NetworkSockets> {
+    fn ask(asker: &mut SocketDiagnostics, filter: Filter) -> io::Result<NetworkSockets> {
         let (mut listening, mut ends) = (BTreeMap::<u16, Vec<u32>>::new(), BTreeMap::new());
         asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
             listening.entry(socket.local.port()).or_default().push(socket.inode);
@@ -178,7 +183,8 @@ impl NetworkSockets {
         Some([to].into_iter().chain(listeners).copied().filter(|inode| *inode != 0).collect())
     }
 
-    /// The connections that were opened in this namespace: their addresses, and their inodes.
+    /// Returns the connections that were opened in this namespace: their addresses, and their
+    /// inodes.
     fn opened(&self) -> impl Iterator<Item = (&(SocketAddr, SocketAddr), &u32)> {
         self.ends.iter().filter(|((local, _), _)| !self.listening.contains_key(&local.port()))
     }
@@ -189,23 +195,23 @@ impl NetworkSockets {
 pub struct DependencyProcesses {
     /// Process ids of the dependencies.
     pub pids: BTreeSet<u32>,
-    /// Process ids of the dependencies that accept the server's own connections, by target: an
-    /// address, or the name of a unix socket.
+    /// The process ids of dependencies that accept the server's own connections. The key is the
+    /// address, or the name of the unix socket.
     pub takers: BTreeMap<String, u32>,
 }
 
-/// Finds the dependencies of the processes `server` on this machine: processes to which the server
-/// opened connections, over TCP or unix sockets, and processes to which these opened connections in
-/// turn. With each process come its whole family and the listeners' processes.
+/// Finds the dependencies of the processes `server` on this machine. These are processes to which
+/// the server opened connections over TCP or unix sockets, and the dependencies of those processes.
+/// The result includes the families of these processes, and the listeners' processes.
 ///
-/// `asked` are addresses that the server is known to call, in its network namespace, over
-/// connections too short to be found here. Not included are `server` itself, the branch of
-/// `without`, and connections through `port`, which is the server's own. `askers` give access to
-/// the server's network namespace first, then to others. If a dependency is an ancestor of the
-/// server (a supervisor that collects its output), only that process counts, since its family
-/// includes unrelated processes.
+/// `asked` are addresses in the server's network namespace to which the server is known to send
+/// requests, over connections too short to be found here. The result does not include `server`
+/// itself, the branch of `without`, or connections through the server's own `port`. `askers` give
+/// access to the server's network namespace first, then to others. If a dependency is an ancestor
+/// of the server (a supervisor that collects its output), only that process counts, because its
+/// family includes unrelated processes.
 fn downstream(
-    askers: &mut [Asker],
+    askers: &mut [SocketDiagnostics],
     server: &BTreeSet<u32>,
     asked: &BTreeSet<SocketAddr>,
     port: u16,
@@ -221,9 +227,9 @@ fn downstream(
             Err(_) => {}
         }
     }
-    // Connections with both ends on this machine: the inode of the opening end, the inodes of the
-    // accepting end and its listeners, and the target's name. `None` as the opening end stands for
-    // the server.
+    // Connections with both ends on this machine. Each has the inode of the opening end, the inodes
+    // of the accepting end and its listeners, and the target's name. `None` as the opening end
+    // means the server.
     let mut pairs: Vec<(Option<u32>, Vec<u32>, String)> = Vec::new();
     for (number, network) in networks.iter().enumerate() {
         for (ends, from) in network.opened() {
@@ -281,8 +287,8 @@ fn downstream(
     Ok(DependencyProcesses { pids, takers })
 }
 
-/// Finds the dependencies of `server` over all network namespaces of this machine that this user
-/// may see.
+/// Finds the dependencies of `server` in all network namespaces of this machine that this user may
+/// see.
 pub fn behind(
     server: &BTreeSet<u32>,
     asked: &BTreeSet<SocketAddr>,
@@ -290,34 +296,34 @@ pub fn behind(
     without: u32,
 ) -> io::Result<DependencyProcesses> {
     let Some(first) = server.first() else { return Ok(DependencyProcesses::default()) };
-    let mut askers = vec![Asker::open_beside(*first)?];
-    askers.extend(other_networks(*first).into_iter().filter_map(|pid| Asker::open_in(pid).ok()));
+    let mut askers = vec![SocketDiagnostics::open_process_namespace(*first)?];
+    askers.extend(other_networks(*first).into_iter().filter_map(|pid| SocketDiagnostics::open_in(pid).ok()));
     downstream(&mut askers, server, asked, port, without)
 }
 
 /// A connection over a unix socket: the inodes of its ends, and its listener. Both ends are in the
-/// network namespace of the opening process; the listener at a path may be in another one.
+/// network namespace of the opening process. The listener at a path may be in another namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixLink {
-    /// Inode of the end that opened the connection.
+    /// The inode of the end that opened the connection.
     pub opener: u32,
-    /// Inode of the end that accepted the connection.
+    /// The inode of the end that accepted the connection.
     pub taker: u32,
     /// The listener's name; never empty.
     pub bytes: Vec<u8>,
-    /// Inode of the listener's file, if it has one and the kernel reports it.
+    /// The inode of the listener's file, if it has one and the kernel reports it.
     pub file: Option<u32>,
 }
 
 impl UnixLink {
-    /// The listener's name as text for the user.
+    /// Returns the listener's name as text for the user.
     pub fn name(&self) -> String {
         shown_name(&self.bytes)
     }
 
-    /// Whether the connection was made to `listener`. `is_near`: the listener is in the same
-    /// network namespace. Other namespaces may have sockets of the same name, and abstract names
-    /// are valid only within one.
+    /// Whether the connection was made to `listener`. `is_near` says whether the listener is in the
+    /// same network namespace. Other namespaces may have sockets of the same name, and an abstract
+    /// name is valid only within one namespace.
     pub fn leads_to(&self, listener: &UnixSocket, is_near: bool) -> bool {
         self.bytes == listener.name && (is_near || self.file.is_some() && self.file == listener.file)
     }
@@ -325,8 +331,8 @@ impl UnixLink {
 
 /// Lists the connections over unix sockets. The opening end of a connection has no name, and the
 /// accepting end has its listener's name. The list is empty if the kernel does not report peers.
-/// Socket pairs have no names, and are left out: they stay within a family of processes.
-pub fn unix_links(asker: &mut Asker) -> Vec<UnixLink> {
+/// Socket pairs are left out, because they have no names and stay within a family of processes.
+pub fn unix_links(asker: &mut SocketDiagnostics) -> Vec<UnixLink> {
     linked(&asker.unix_sockets(states::ESTABLISHED).unwrap_or_default())
 }
 
@@ -344,7 +350,7 @@ fn linked(connected: &[UnixSocket]) -> Vec<UnixLink> {
 
 /// Lists the connections over unix sockets: the inode of the opening end, the inodes of the
 /// accepting end and its listeners, and the listener's name.
-fn unix_pairs(askers: &mut [Asker]) -> Vec<(u32, Vec<u32>, String)> {
+fn unix_pairs(askers: &mut [SocketDiagnostics]) -> Vec<(u32, Vec<u32>, String)> {
     let listening: Vec<Vec<UnixSocket>> =
         askers.iter_mut().map(|asker| asker.unix_sockets(states::LISTEN).unwrap_or_default()).collect();
     let all = || listening.iter().enumerate().flat_map(|(at, sockets)| sockets.iter().map(move |socket| (at, socket)));
@@ -359,7 +365,7 @@ fn unix_pairs(askers: &mut [Asker]) -> Vec<(u32, Vec<u32>, String)> {
     pairs
 }
 
-/// All ancestors of the processes `pids`.
+/// Returns all ancestors of the processes `pids`.
 fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32> {
     let mut found = BTreeSet::new();
     for pid in pids {
@@ -376,10 +382,11 @@ pub fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
-/// The processes that have each of some sockets open, by inode, as far as this user may see.
+/// Returns the processes that have each of the given sockets open, by the socket's inode, as far as
+/// this user may see.
 fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     let mut held: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
-    for pid in numbers_in("/proc")? {
+    for pid in numbered_entries("/proc")? {
         let Ok(open) = sockets_in(pid, pid) else { continue };
         for inode in open.filter(|inode| inodes.contains(inode)) {
             held.entry(inode).or_default().push(pid);
@@ -388,20 +395,20 @@ fn all_holders(inodes: &BTreeSet<u32>) -> io::Result<BTreeMap<u32, Vec<u32>>> {
     Ok(held)
 }
 
-/// All processes of this machine, with their stat and name.
+/// Returns all processes of this machine, with their stat and name.
 pub fn processes() -> io::Result<BTreeMap<u32, (Stat, String)>> {
     let mut buffer = Vec::new();
-    let all = numbers_in("/proc")?.into_iter();
-    Ok(all.filter_map(|pid| Some((pid, look_at(pid, &mut buffer).ok()?))).collect())
+    let all = numbered_entries("/proc")?.into_iter();
+    Ok(all.filter_map(|pid| Some((pid, read_process_stat(pid, &mut buffer).ok()?))).collect())
 }
 
-/// The processes whose parent is not among `pids`.
+/// Returns the processes among `pids` whose parent is not among `pids`.
 pub fn roots(pids: &[u32], parent_of: impl Fn(u32) -> Option<u32>) -> Vec<u32> {
     pids.iter().copied().filter(|pid| parent_of(*pid).is_none_or(|parent| !pids.contains(&parent))).collect()
 }
 
-/// The processes `roots` and all their descendants, ascending. The branch that begins at `without`
-/// is left out.
+/// Returns the processes `roots` and all their descendants, ascending. The branch that begins at
+/// `without` is left out.
 pub fn families(roots: &[u32], without: u32, parents: &BTreeMap<u32, u32>) -> Vec<u32> {
     let mut children: BTreeMap<u32, Vec<u32>> = BTreeMap::new();
     parents.iter().for_each(|(pid, parent)| children.entry(*parent).or_default().push(*pid));
@@ -421,7 +428,7 @@ mod tests {
     use std::net::TcpListener;
 
     #[test]
-    fn links_are_read() {
+    fn socket_links_are_parsed() {
         for (link, expect) in
             [("socket:[123]", Some(123)), ("socket:[]", None), ("pipe:[5]", None), ("socket:[x]", None), ("", None)]
         {
@@ -430,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn options_do_not_make_another_program() {
+    fn different_options_do_not_make_a_different_program() {
         for (one, other, is_same) in [
             ("node\0--inspect\0app.js\0", "node\0--inspect-port=9230\0app.js\0", true),
             ("python3\0app.py\0", "python3\0store.py\0", false),
@@ -447,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_is_taken_by_who_listens_at_its_other_end() {
+    fn a_connection_belongs_to_the_listener_at_its_other_end() {
         let at = |text: &str| text.parse::<SocketAddr>().expect(text);
         let network = NetworkSockets {
             listening: BTreeMap::from([(80, vec![7, 8]), (443, vec![0])]),
@@ -459,12 +466,12 @@ mod tests {
         };
         for (local, remote, expect) in [
             ("10.0.0.2:5000", "10.0.0.1:80", Some(&[9, 7, 8][..])),
-            // A connection that is not accepted yet, so its owner is unknown.
+            // This connection is not accepted yet, so its owner is unknown.
             ("10.0.0.2:5000", "10.0.0.1:443", Some(&[])),
             ("10.0.0.2:5001", "10.0.0.1:80", None),
-            // A connection to another machine with the same port.
+            // This connection leads to another machine with the same port.
             ("10.0.0.2:5000", "10.0.0.3:80", None),
-            // A connection that was opened there, and not accepted.
+            // This connection was opened in the namespace, not accepted there.
             ("10.0.0.2:80", "10.0.0.1:6000", None),
         ] {
             let taken = network.taking(&(at(local), at(remote)));
@@ -475,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn connections_over_unix_sockets_lead_to_who_listens() {
+    fn unix_connections_lead_to_the_listening_process() {
         let socket = |inode: u32, peer: Option<u32>, name: &str, file: Option<u32>| UnixSocket {
             inode,
             name: name.into(),
@@ -488,7 +495,8 @@ mod tests {
             socket(2, Some(1), "/run/store", Some(70)),
             socket(3, Some(4), "", None),
             socket(4, Some(3), "@store", None),
-            // A socket pair, a connection that is not accepted yet, and one whose peer is gone.
+            // These are a socket pair, a connection that is not accepted yet, and a connection
+            // whose peer is gone.
             socket(5, Some(6), "", None),
             socket(6, Some(5), "", None),
             socket(7, None, "", None),
@@ -515,7 +523,7 @@ mod tests {
     }
 
     #[test]
-    fn families_hold_together() {
+    fn process_families_include_descendants() {
         let parents = BTreeMap::from([(10, 1), (11, 10), (12, 10), (13, 12), (20, 1), (21, 20), (30, 99), (7, 7)]);
         for (roots, without, expect) in [
             (&[10][..], 0, &[10, 11, 12, 13][..]),
@@ -536,17 +544,17 @@ mod tests {
     fn the_process_behind_a_socket_is_found() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let address = listener.local_addr().expect("an address");
-        let mut asker = Asker::open().expect("netlink");
-        let sockets = listening_on(&mut asker, address).expect("asked");
+        let mut asker = SocketDiagnostics::open().expect("netlink");
+        let sockets = tcp_listeners_on(&mut asker, address).expect("asked");
         assert_eq!(sockets.len(), 1);
         let found = holders(&sockets.iter().map(|s| s.inode).collect()).expect("looked");
         assert!(found.pids.contains(&std::process::id()), "{found:?}");
         let wildcard = TcpListener::bind("0.0.0.0:0").expect("bound");
         let port = wildcard.local_addr().expect("an address").port();
-        let sockets = listening_on(&mut asker, SocketAddr::from(([127, 0, 0, 1], port))).expect("asked");
+        let sockets = tcp_listeners_on(&mut asker, SocketAddr::from(([127, 0, 0, 1], port))).expect("asked");
         assert_eq!(sockets.len(), 1, "a wildcard takes connections to the loopback");
         drop((listener, wildcard));
-        assert_eq!(listening_on(&mut asker, address).expect("asked"), []);
+        assert_eq!(tcp_listeners_on(&mut asker, address).expect("asked"), []);
         let all = processes().expect("looked");
         assert!(all.contains_key(&std::process::id()));
     }

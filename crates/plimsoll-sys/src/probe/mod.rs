@@ -1,5 +1,5 @@
-//! Readings of processes, the host, control groups and sockets from the kernel, cheap enough for
-//! ten readings a second.
+//! Reads the kernel's figures about processes, the host, control groups and sockets, cheaply enough
+//! for ten readings a second.
 //!
 //! Parsers are plain functions over bytes that return `None` for unknown text. A [`ProcFile`] keeps
 //! its file open and reads it from the start each time. Not here: the choice of processes, and the
@@ -18,7 +18,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Longest part of a file that is read, in bytes. No file that is read here is longer.
+/// The longest part of a file that is read, in bytes. No file that is read here is longer.
 const LENGTH_MAX: usize = 1 << 20;
 
 /// A file of /proc or /sys that is kept open. If its process has ended, a read fails, even if the
@@ -53,8 +53,8 @@ impl ProcFile {
                 }
                 buffer.resize(length * 2, 0);
             } else if length > 0 && length < 1024 {
-                // A short file of /proc arrives with the first read. A second read, which would
-                // only confirm the end, is saved.
+                // A short file of /proc arrives with the first read. A second read would only
+                // confirm the end of the file.
                 return Ok(&buffer[..length]);
             }
         }
@@ -80,7 +80,7 @@ pub(crate) fn keyed(text: &[u8], key: &[u8]) -> Option<u64> {
     number(line.strip_prefix(b":").unwrap_or(line)).map(|(value, _)| value)
 }
 
-/// The space-separated fields of a line.
+/// Returns the space-separated fields of a line.
 pub(crate) fn fields(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|byte| byte.is_ascii_whitespace()).filter(|field| !field.is_empty())
 }
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_found() {
+    fn numbers_are_found_by_their_key() {
         for (text, key, expect) in [
             ("nr_periods 5\nnr_throttled 7\n", "nr_throttled", Some(7)),
             ("VmRSS:\t  12 kB\n", "VmRSS", Some(12)),
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_source_is_read_again() {
+    fn a_proc_file_can_be_read_again() {
         let source = ProcFile::open("/proc/self/stat").expect("opens");
         let mut buffer = Vec::new();
         let first = process::parse_stat(source.read(&mut buffer).expect("reads")).expect("parses");

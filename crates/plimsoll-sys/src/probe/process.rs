@@ -1,5 +1,5 @@
-//! Readings of a process and its threads: `/proc/PID/{stat,task,status,schedstat,limits,fd}` and
-//! its CPU clock.
+//! Reads figures of a process and its threads, from
+//! `/proc/PID/{stat,task,status,schedstat,limits,fd}` and from its CPU clock.
 
 use super::{ProcFile, field, fields, keyed, number};
 use crate::check;
@@ -13,36 +13,36 @@ const PF_KTHREAD: u64 = 0x0020_0000;
 /// The values of `/proc/PID/stat`, or of the same file of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stat {
-    /// Id of the process or thread.
+    /// The id of the process or thread.
     pub pid: u32,
-    /// Process id of its parent.
+    /// The id of the parent process.
     pub parent: u32,
-    /// The process group that it belongs to.
+    /// The id of the process group.
     pub group: u32,
-    /// `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
+    /// The state: `R` running or runnable, `S` sleeping, `D` waiting for a device, `Z` ended, ...
     pub state: u8,
     /// Whether this is a thread of the kernel itself (`PF_KTHREAD`).
-    pub of_kernel: bool,
-    /// Number of page faults that waited for a device.
+    pub is_kernel_thread: bool,
+    /// The number of page faults that waited for a device.
     pub major_faults: u64,
-    /// CPU time in user mode, in ticks of [`ticks_per_second`]. For a process it includes all
-    /// threads, also ended ones.
+    /// CPU time in user mode, in ticks of [`ticks_per_second`]. The CPU time of a process includes
+    /// all its threads, also ended threads.
     pub user_ticks: u64,
     /// CPU time in kernel mode, counted like `user_ticks`.
     pub system_ticks: u64,
     /// CPU time of children that ended and were reaped, in ticks.
     pub reaped_ticks: u64,
-    /// Number of threads.
+    /// The number of threads.
     pub threads: u64,
-    /// Start time, in ticks since the machine started.
+    /// The start time, in ticks since the machine started.
     pub started_ticks: u64,
     /// Resident memory in pages of [`page_bytes`].
     pub resident_pages: u64,
 }
 
 impl Stat {
-    /// Whether the process is a zombie. If only the first thread has ended, the process is none:
-    /// other threads work on and keep its open files.
+    /// Whether the process has ended and is a zombie. If only the first thread has ended, the
+    /// process is not a zombie, because other threads still work and keep its files open.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X') && self.threads <= 1
     }
@@ -62,7 +62,7 @@ pub fn parse_stat(text: &[u8]) -> Option<Stat> {
         parent: u32::try_from(parent).ok()?,
         group: u32::try_from(group).ok()?,
         state,
-        of_kernel: skip(3)? & PF_KTHREAD != 0,
+        is_kernel_thread: skip(3)? & PF_KTHREAD != 0,
         major_faults: skip(2)?,
         user_ticks: skip(1)?,
         system_ticks: skip(0)?,
@@ -83,9 +83,9 @@ pub fn parse_name(text: &[u8]) -> Option<String> {
 /// The values of `/proc/PID/task/TID/schedstat`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SchedStat {
-    /// Time that the thread spent on a core, ns.
+    /// The time that the thread spent on a core, ns.
     pub cpu_ns: u64,
-    /// Time runnable but waiting for a core, ns.
+    /// The time that the thread was runnable but waited for a core, ns.
     pub wait_ns: u64,
 }
 
@@ -96,14 +96,14 @@ pub fn parse_schedstat(text: &[u8]) -> Option<SchedStat> {
     Some(SchedStat { cpu_ns, wait_ns })
 }
 
-/// The used values of `/proc/PID/task/TID/status`.
+/// The values of `/proc/PID/task/TID/status` that plimsoll uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Status {
-    /// The state, as in [`Stat::state`].
+    /// The state of the thread, as in [`Stat::state`].
     pub state: u8,
-    /// Number of times that the thread gave up its core to wait for something.
+    /// The number of times that the thread gave up its core to wait for something.
     pub switches_voluntary: u64,
-    /// Number of times that the kernel took the thread's core away.
+    /// The number of times that the kernel took the thread's core away.
     pub switches_involuntary: u64,
 }
 
@@ -117,38 +117,40 @@ pub fn parse_status(text: &[u8]) -> Option<Status> {
     })
 }
 
-/// The reason that a thread is blocked, derived from the kernel function it sleeps in.
+/// The reason why a thread is blocked, derived from the kernel function in which it sleeps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WaitsFor {
+pub enum WaitReason {
     /// A lock that another thread or process owns.
     Lock,
     /// A timer: the thread sleeps for a given time.
     Sleep,
-    /// Data on a connection or pipe that it reads.
+    /// Data on a connection or pipe that the thread reads.
     Data,
     /// Buffer space of a pipe or unix socket that the thread writes to: its reader is slow.
     Room,
-    /// Disk I/O.
+    /// The end of a disk read or write.
     Disk,
     /// Another reason, such as an event on one of many connections (epoll).
     Other,
 }
 
-/// First parts of names of kernel functions, by the reason for which a thread sleeps in such a
-/// function.
-const WAIT_PLACES: [(WaitsFor, &[&str]); 5] = [
+/// The prefixes of kernel function names, by the reason for which a thread sleeps in the function.
+const WAIT_PLACES: [(WaitReason, &[&str]); 5] = [
     (
-        WaitsFor::Lock,
+        WaitReason::Lock,
         &["futex", "locks_lock", "flock_lock", "posix_lock", "do_lock_file", "fcntl_setlk", "do_semtimedop"],
     ),
-    (WaitsFor::Sleep, &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"]),
+    (WaitReason::Sleep, &["hrtimer_nanosleep", "do_nanosleep", "common_nsleep"]),
     (
-        WaitsFor::Data,
+        WaitReason::Data,
         &["wait_woken", "sk_wait_data", "tcp_data_wait", "unix_stream", "skb_wait", "anon_pipe_read", "pipe_read"],
     ),
-    (WaitsFor::Room, &["anon_pipe_write", "pipe_write", "sock_alloc_send", "sock_wait_for_wmem", "unix_wait_for_peer"]),
     (
-        WaitsFor::Disk,
+        WaitReason::Room,
+        &["anon_pipe_write", "pipe_write", "sock_alloc_send", "sock_wait_for_wmem", "unix_wait_for_peer"],
+    ),
+    (
+        WaitReason::Disk,
         &[
             "folio_wait",
             "wait_on_page",
@@ -171,25 +173,26 @@ const WAIT_PLACES: [(WaitsFor, &[&str]); 5] = [
     ),
 ];
 
-/// Parses `/proc/PID/task/TID/wchan`. `None`: the thread runs, or the kernel does not report the
-/// function.
-pub fn parse_wait_place(text: &[u8]) -> Option<WaitsFor> {
+/// Parses the reason of a thread's wait from `/proc/PID/task/TID/wchan`. `None` if the thread runs,
+/// or the kernel does not report the function.
+pub fn parse_wait_channel(text: &[u8]) -> Option<WaitReason> {
     let name = std::str::from_utf8(text.trim_ascii()).ok().filter(|name| !name.is_empty() && *name != "0")?;
     let is = |places: &[&str]| places.iter().any(|place| name.starts_with(place));
-    Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitsFor::Other, |(waits_for, _)| *waits_for))
+    Some(WAIT_PLACES.iter().find(|(_, places)| is(places)).map_or(WaitReason::Other, |(waits_for, _)| *waits_for))
 }
 
-/// The futex address at which a thread waits for another, and whether the wait has a timeout.
+/// The futex on which a thread waits, and whether the wait has a timeout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct WakingPlace {
+pub struct FutexAddress {
     /// The address of the futex. Threads that wait for the same futex have the same address.
     pub address: u64,
     /// Whether the wait has a timeout.
     pub is_timed: bool,
 }
 
-/// Parses `/proc/PID/task/TID/syscall`. `None`: the thread runs, or does not wait on a futex.
-pub fn parse_waking_place(text: &[u8]) -> Option<WakingPlace> {
+/// Parses the futex of a waiting thread from `/proc/PID/task/TID/syscall`. `None` if the thread
+/// runs, or does not wait on a futex.
+pub fn parse_futex_address(text: &[u8]) -> Option<FutexAddress> {
     let mut words = fields(text);
     let (number, rest) = number(words.next()?)?;
     if !rest.is_empty() || libc::c_long::try_from(number).ok()? != libc::SYS_futex {
@@ -199,9 +202,9 @@ pub fn parse_waking_place(text: &[u8]) -> Option<WakingPlace> {
         let word = std::str::from_utf8(words.next()?).ok()?;
         u64::from_str_radix(word.strip_prefix("0x")?, 16).ok()
     };
-    // The arguments of futex(2): address, operation, value, timeout.
+    // The arguments of futex(2) are address, operation, value and timeout.
     let (address, _, _, until) = (argument()?, argument()?, argument()?, argument()?);
-    Some(WakingPlace { address, is_timed: until != 0 })
+    Some(FutexAddress { address, is_timed: until != 0 })
 }
 
 /// Parses the soft limit of open files in `/proc/PID/limits`.
@@ -211,9 +214,9 @@ pub fn parse_files_max(text: &[u8]) -> Option<u64> {
     if soft == b"unlimited" { Some(u64::MAX) } else { field(Some(soft)) }
 }
 
-/// Number of open files in a file table, given by one of its threads ([`file_tables`]). The kernel
-/// reports the number since Linux 6.2. Older kernels need counting, which is slow for a server with
-/// many connections.
+/// Returns the number of open files in a file table, given by one of its threads ([`file_tables`]).
+/// The kernel reports the number since Linux 6.2. On older kernels the files are counted, which is
+/// slow for a server with many connections.
 pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     let folder = files_folder(pid, table);
     let counted = std::fs::metadata(&folder)?.len();
@@ -223,18 +226,18 @@ pub fn files_open(pid: u32, table: u32) -> io::Result<u64> {
     Ok(std::fs::read_dir(&folder)?.count() as u64)
 }
 
-/// The folder in /proc that lists the open files of a table.
+/// Returns the folder in /proc that lists the open files of a table.
 pub fn files_folder(pid: u32, table: u32) -> String {
     if pid == table { format!("/proc/{pid}/fd") } else { format!("/proc/{pid}/task/{table}/fd") }
 }
 
-/// The file tables of a process, each given by one thread that uses it. The process itself comes
-/// first, then threads with their own table (see
-/// [`own_file_table`](crate::process::own_file_table)). If comparing threads is not permitted, only
-/// the first is returned.
+/// Finds the file tables of a process, each given by one thread that uses the table. The process
+/// itself comes first, then threads with their own table (see
+/// [`own_file_table`](crate::process::own_file_table)). If the kernel forbids the comparison of
+/// threads, only the first table is returned.
 pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
-    // The kernel's comparison is a total order, constant while the tables exist. So known tables
-    // are found by binary search.
+    // The kernel's comparison is a total order, which is constant while the tables exist. Known
+    // tables are therefore found by binary search.
     let mut known = vec![pid];
     for thread in threads {
         let place = known.binary_search_by(|table| compare_files(*table, thread).unwrap_or(Ordering::Equal));
@@ -246,8 +249,8 @@ pub fn file_tables(pid: u32, threads: impl Iterator<Item = u32>) -> Vec<u32> {
     known
 }
 
-/// Compares the file tables of two threads in the kernel's order. `None`: the kernel refuses, or a
-/// thread has ended.
+/// Compares the file tables of two threads in the kernel's order. `None` if the kernel refuses, or
+/// a thread has ended.
 fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     const KCMP_FILES: libc::c_long = 2;
     if a == b {
@@ -263,8 +266,8 @@ fn compare_files(a: u32, b: u32) -> Option<Ordering> {
     }
 }
 
-/// The CPU clock of a process, ns: the sum over all its threads, including ended ones. Any process
-/// may read the clock of any other.
+/// The CPU clock of a process, ns: the sum over all its threads, including ended threads. Any
+/// process may read the clock of any other process.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     clock: libc::clockid_t,
@@ -298,20 +301,20 @@ pub fn ticks_per_second() -> u64 {
     unsafe { libc::sysconf(libc::_SC_CLK_TCK) }.max(1) as u64
 }
 
-/// Size of a memory page in bytes.
+/// Returns the size of a memory page in bytes.
 pub fn page_bytes() -> u64 {
     // SAFETY: no memory is passed.
     unsafe { libc::sysconf(libc::_SC_PAGESIZE) }.max(1) as u64
 }
 
-/// The numbers among the names in a folder such as `/proc` or `/proc/PID/task`.
-pub fn numbers_in(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
+/// Returns the numbers among the names in a folder such as `/proc` or `/proc/PID/task`.
+pub fn numbered_entries(folder: impl AsRef<Path>) -> io::Result<Vec<u32>> {
     let entries = std::fs::read_dir(folder)?;
     Ok(entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
 /// Reads `/proc/PID/stat` of a process, and returns its values and its name.
-pub fn look_at(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
+pub fn read_process_stat(pid: u32, buffer: &mut Vec<u8>) -> io::Result<(Stat, String)> {
     let source = ProcFile::open(format!("/proc/{pid}/stat"))?;
     let text = source.read(buffer)?;
     let unknown = || io::Error::new(io::ErrorKind::InvalidData, "an unknown form of /proc/PID/stat");
@@ -323,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stat_is_parsed_whatever_the_name() {
+    fn proc_stat_is_parsed_for_any_process_name() {
         let tail = "S 7 1 1 0 -1 4194304 10 20 30 40 500 60 7 8 20 0 12 0 9000 123456 777 18446744073709551615";
         for (name, expect) in [("nginx", "nginx"), ("a b", "a b"), (") R 1 (", ") R 1 ("), ("", "")] {
             let text = format!("42 ({name}) {tail} 1 2 3\n");
@@ -333,7 +336,7 @@ mod tests {
                 parent: 7,
                 group: 1,
                 state: b'S',
-                of_kernel: false,
+                is_kernel_thread: false,
                 major_faults: 30,
                 user_ticks: 500,
                 system_ticks: 60,
@@ -346,14 +349,14 @@ mod tests {
             assert_eq!(parse_name(text.as_bytes()).as_deref(), Some(expect));
         }
         let kernel = b"24 (kworker/1:0H-kblockd) I 2 0 0 0 -1 69238880 0 0 0 0 0 4170 0 0 0 -20 1 0 27 0 0 1\n";
-        assert!(parse_stat(kernel).is_some_and(|stat| stat.of_kernel && stat.system_ticks == 4170));
+        assert!(parse_stat(kernel).is_some_and(|stat| stat.is_kernel_thread && stat.system_ticks == 4170));
         for text in ["", "42", "42 (x", "42 (x) S 7 1", "x (x) S 7", "42 )x( S 7 1 1"] {
             assert_eq!(parse_stat(text.as_bytes()), None, "{text}");
         }
     }
 
     #[test]
-    fn a_process_ends_with_its_last_thread() {
+    fn a_process_with_a_live_thread_is_running() {
         for (state, threads, ended) in
             [("S", 1, false), ("R", 7, false), ("Z", 1, true), ("Z", 2, false), ("X", 0, true), ("D", 1, false)]
         {
@@ -363,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn small_files_are_parsed() {
+    fn small_proc_files_are_parsed() {
         for (text, expect) in [
             ("123 45 6\n", Some(SchedStat { cpu_ns: 123, wait_ns: 45 })),
             ("0 0 0\n", Some(SchedStat::default())),
@@ -386,29 +389,29 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_waits_for() {
+    fn the_wait_channel_names_what_a_thread_waits_for() {
         for (text, expect) in [
-            ("futex_do_wait", Some(WaitsFor::Lock)),
-            ("locks_lock_inode_wait", Some(WaitsFor::Lock)),
-            ("hrtimer_nanosleep\n", Some(WaitsFor::Sleep)),
-            ("wait_woken", Some(WaitsFor::Data)),
-            ("anon_pipe_read", Some(WaitsFor::Data)),
-            ("anon_pipe_write", Some(WaitsFor::Room)),
-            ("sock_alloc_send_pskb", Some(WaitsFor::Room)),
-            ("jbd2_log_wait_commit", Some(WaitsFor::Disk)),
-            ("ep_poll", Some(WaitsFor::Other)),
+            ("futex_do_wait", Some(WaitReason::Lock)),
+            ("locks_lock_inode_wait", Some(WaitReason::Lock)),
+            ("hrtimer_nanosleep\n", Some(WaitReason::Sleep)),
+            ("wait_woken", Some(WaitReason::Data)),
+            ("anon_pipe_read", Some(WaitReason::Data)),
+            ("anon_pipe_write", Some(WaitReason::Room)),
+            ("sock_alloc_send_pskb", Some(WaitReason::Room)),
+            ("jbd2_log_wait_commit", Some(WaitReason::Disk)),
+            ("ep_poll", Some(WaitReason::Other)),
             ("0", None),
             ("", None),
-            ("\u{ff}", Some(WaitsFor::Other)),
+            ("\u{ff}", Some(WaitReason::Other)),
         ] {
-            assert_eq!(parse_wait_place(text.as_bytes()), expect, "{text}");
+            assert_eq!(parse_wait_channel(text.as_bytes()), expect, "{text}");
         }
     }
 
     #[test]
-    fn where_a_thread_waits_to_be_woken() {
+    fn the_syscall_line_gives_the_futex_of_a_thread() {
         let futex = libc::SYS_futex;
-        let place = |address, is_timed| Some(WakingPlace { address, is_timed });
+        let place = |address, is_timed| Some(FutexAddress { address, is_timed });
         for (text, expect) in [
             (
                 format!("{futex} 0x55a3e6b2ce50 0x189 0x0 0x0 0x0 0xffffffff 0x7fa0 0x7fa1\n"),
@@ -423,21 +426,21 @@ mod tests {
             (format!("{futex}x 0x1 0x0 0x0 0x0"), None),
             (String::new(), None),
         ] {
-            assert_eq!(parse_waking_place(text.as_bytes()), expect, "{text}");
+            assert_eq!(parse_futex_address(text.as_bytes()), expect, "{text}");
         }
     }
 
     #[test]
-    fn this_process_is_seen() {
+    fn statistics_of_this_process_are_read() {
         let me = std::process::id();
         let clock = CpuClock::for_process(me).expect("a clock");
         let before = clock.read_ns().expect("reads");
         std::hint::black_box((0..5_000_000u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
         let spent_ns = clock.read_ns().expect("reads") - before;
         assert!(spent_ns > 100_000, "{spent_ns} ns");
-        let (stat, name) = look_at(me, &mut Vec::new()).expect("reads");
+        let (stat, name) = read_process_stat(me, &mut Vec::new()).expect("reads");
         assert!(stat.threads >= 1 && stat.resident_pages * page_bytes() > 100_000 && !name.is_empty());
-        let threads = numbers_in(format!("/proc/{me}/task")).expect("reads");
+        let threads = numbered_entries(format!("/proc/{me}/task")).expect("reads");
         assert!(threads.contains(&me));
         let open = files_open(me, me).expect("counts");
         let more: Vec<_> = (0..50).map(|_| std::fs::File::open("/proc/self/stat").expect("opens")).collect();
@@ -455,13 +458,13 @@ mod tests {
         });
         let (has_own, tid) = tid.recv().expect("told");
         if has_own {
-            let threads = numbers_in(format!("/proc/{me}/task")).expect("reads");
+            let threads = numbered_entries(format!("/proc/{me}/task")).expect("reads");
             assert_eq!(file_tables(me, threads.into_iter()), [me, tid]);
             assert!(files_open(me, tid).expect("counts") > 0);
         }
         drop(end);
         own.join().expect("ends");
         assert!(CpuClock::for_process(u32::MAX).is_err());
-        assert!(look_at(u32::MAX, &mut Vec::new()).is_err());
+        assert!(read_process_stat(u32::MAX, &mut Vec::new()).is_err());
     }
 }

@@ -1,5 +1,5 @@
-//! TCP sockets, read over netlink (`sock_diag`, as `ss` does). For listeners: accept queues. For
-//! connections: addresses, queues, owners and send limits.
+//! Reads TCP sockets over netlink (`sock_diag`, as `ss` does): the accept queues of listeners, and
+//! the addresses, queues, owners and send limits of connections.
 
 use super::unix_diag::{self, UnixSocket};
 use crate::check;
@@ -11,8 +11,8 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 pub mod states {
     /// An open connection.
     pub const ESTABLISHED: u32 = 1 << 1;
-    /// A closed connection whose port is held for a minute by the end that closed first (RFC 9293,
-    /// 3.6.1).
+    /// A closed connection whose port stays occupied for a minute at the end that closed first (RFC
+    /// 9293, 3.6.1).
     pub const TIME_WAIT: u32 = 1 << 6;
     /// A listening socket.
     pub const LISTEN: u32 = 1 << 10;
@@ -29,16 +29,17 @@ const NETLINK_SOCK_DIAG: libc::c_int = 4;
 const HEADER: usize = 16;
 const MESSAGE: usize = 72;
 
-/// Time over the life of a connection in which there was data to send, and why sending was blocked.
+/// The time over the life of a connection in which there was data to send, and the times in which
+/// sending was blocked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SendTime {
-    /// Time in which there was data to send.
+    /// The time in which there was data to send, us.
     pub busy_us: u64,
-    /// Time in which the receiver's window was full, because the receiver does not read.
+    /// The time in which the receiver's window was full because the receiver did not read, us.
     pub window_limited_us: u64,
-    /// Time in which the own send buffer was full.
+    /// The time in which the sender's own send buffer was full, us.
     pub buffer_limited_us: u64,
-    /// Number of segments that were sent again.
+    /// The number of segments that were sent again.
     pub retransmits: u32,
 }
 
@@ -52,7 +53,7 @@ impl SendTime {
     }
 }
 
-/// A TCP socket.
+/// A TCP socket as the kernel reports it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SocketRow {
     /// The kernel's table that contains the socket. A socket for both IP versions is in the table
@@ -62,46 +63,48 @@ pub struct SocketRow {
     pub local: SocketAddr,
     /// The remote address; zeros for a listener.
     pub remote: SocketAddr,
-    /// For a listener: connections in its accept queue. For a connection: unread bytes.
+    /// The number of connections in the accept queue of a listener, or of unread bytes on a
+    /// connection.
     pub receive_queue: u32,
-    /// For a listener: its backlog, the longest accept queue. For a connection: bytes that are not
-    /// acknowledged yet.
+    /// The backlog (longest accept queue) of a listener, or the number of bytes on a connection
+    /// that are not acknowledged yet.
     pub send_queue: u32,
     /// The user id of the owner.
     pub user: u32,
     /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`; 0 until the connection is
     /// accepted.
     pub inode: u32,
-    /// How sending was limited; only for a connection, if requested and available.
+    /// The times in which sending was limited; only for a connection, if requested and available.
     pub send_time: Option<SendTime>,
-    /// For a connection, if requested and available: whether data was sent after the last received
-    /// data, so that a response is pending. For responses within a kernel tick (up to 10 ms), this
-    /// is visible if a message is one segment.
+    /// Whether a response is pending, because data was sent after the last received data; only for
+    /// a connection, if requested and available. For responses within a kernel tick (up to 10 ms),
+    /// this is visible only if each message is one segment.
     pub awaits_answer: Option<bool>,
-    /// For a connection, if requested and available: segments with data sent, modulo 2^32 (Linux
-    /// 4.6).
+    /// The number of data segments sent, modulo 2^32; only for a connection, if requested and
+    /// available (Linux 4.6).
     pub segments_sent: Option<u32>,
-    /// For a connection, if requested and available: time since data arrived, if nothing was sent
-    /// since, ms (in kernel ticks).
-    pub came_ago_ms: Option<u32>,
-    /// For a connection, if requested and available: bytes received over its life (Linux 4.1).
+    /// The time since data last arrived, if nothing was sent since, ms (in kernel ticks); only for
+    /// a connection, if requested and available.
+    pub ms_since_data: Option<u32>,
+    /// The number of bytes received over the life of a connection, if requested and available
+    /// (Linux 4.1).
     pub bytes_received: Option<u64>,
 }
 
-/// The connections to report. The kernel filters, so that thousands of other connections cost no
-/// transfer.
+/// Selects the connections that the kernel reports. The kernel itself filters, so that thousands of
+/// other connections are not transferred.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// All connections.
     Any,
     /// Sockets with this local port.
     LocalPort(u16),
-    /// Sockets with this port at neither end.
+    /// Sockets that have this port neither locally nor remotely.
     NeitherPort(u16),
 }
 
-/// The IP version whose table of sockets is read. The kernel has a table for each version, and
-/// going through one takes time even if it is empty.
+/// The IP version whose socket table is read. The kernel has a table for each version, and
+/// searching a table takes time even if it is empty.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "they say it themselves")]
 pub enum Version {
@@ -121,23 +124,23 @@ impl Version {
     }
 }
 
-/// A netlink socket for questions about the sockets of one network namespace.
+/// A netlink socket for requests about the sockets of one network namespace.
 #[derive(Debug)]
-pub struct Asker {
+pub struct SocketDiagnostics {
     socket: OwnedFd,
     buffer: Vec<u8>,
     sequence: u32,
 }
 
-/// The network namespace of a process: device and inode of its file.
-pub(super) fn network_of(pid: u32) -> io::Result<(u64, u64)> {
+/// Returns the network namespace of a process: device and inode of its file.
+pub(super) fn network_namespace_of(pid: u32) -> io::Result<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     std::fs::metadata(format!("/proc/{pid}/ns/net")).map(|it| (it.dev(), it.ino()))
 }
 
 /// Calls a function in the network namespace of the process `pid`. A separate thread enters the
-/// namespace and ends there, so that no other thread is moved.
-pub(super) fn in_network_of<T: Send + 'static>(
+/// namespace and ends there, so that all other threads stay in their namespace.
+pub(super) fn run_in_network_of<T: Send + 'static>(
     pid: u32,
     task: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
@@ -150,44 +153,43 @@ pub(super) fn in_network_of<T: Send + 'static>(
     std::thread::spawn(there).join().unwrap_or_else(|_| Err(io::ErrorKind::Other.into()))
 }
 
-impl Asker {
-    /// Opens access to the own network namespace. Fails if netlink is not available.
-    pub fn open() -> io::Result<Asker> {
+impl SocketDiagnostics {
+    /// Opens access to plimsoll's own network namespace. Fails if netlink is not available.
+    pub fn open() -> io::Result<SocketDiagnostics> {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: no memory is passed.
         let socket = check(unsafe { libc::socket(libc::AF_NETLINK, kind, NETLINK_SOCK_DIAG) })?;
         // SAFETY: the descriptor was made by the call above and is nobody else's.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
-        // The kernel responds at once. The timeout is a safeguard: a late probe is better than a
-        // blocked one.
+        // The kernel responds at once. The timeout is a safeguard against a blocked probe.
         let limit = libc::timeval { tv_sec: 1, tv_usec: 0 };
         let (place, length) = ((&raw const limit).cast(), size_of::<libc::timeval>() as libc::socklen_t);
         // SAFETY: `limit` is a timeval of the length given.
         check(unsafe { libc::setsockopt(socket.as_raw_fd(), libc::SOL_SOCKET, libc::SO_RCVTIMEO, place, length) })?;
-        Ok(Asker { socket, buffer: vec![0; 64 << 10], sequence: 0 })
+        Ok(SocketDiagnostics { socket, buffer: vec![0; 64 << 10], sequence: 0 })
     }
 
-    /// Opens access to the network namespace of the process `pid`. It differs from the own one if
-    /// the process is in a container. A socket belongs to the namespace in which it was created. If
-    /// that is not permitted, the own namespace is used.
-    pub fn open_beside(pid: u32) -> io::Result<Asker> {
-        Asker::open_in(pid).or_else(|_| Asker::open())
+    /// Opens access to the network namespace of the process `pid`, or to plimsoll's own namespace
+    /// if that is not permitted. The two differ if the process is in a container. A socket belongs
+    /// to the namespace in which it was created.
+    pub fn open_process_namespace(pid: u32) -> io::Result<SocketDiagnostics> {
+        SocketDiagnostics::open_in(pid).or_else(|_| SocketDiagnostics::open())
     }
 
     /// Opens access to the network namespace of the process `pid`, or fails.
-    pub fn open_in(pid: u32) -> io::Result<Asker> {
-        if network_of(std::process::id())? == network_of(pid)? {
-            return Asker::open();
+    pub fn open_in(pid: u32) -> io::Result<SocketDiagnostics> {
+        if network_namespace_of(std::process::id())? == network_namespace_of(pid)? {
+            return SocketDiagnostics::open();
         }
-        in_network_of(pid, Asker::open)
+        run_in_network_of(pid, SocketDiagnostics::open)
     }
 
-    /// Opens access to the network namespace of the process `pid`, and to the own one if it
-    /// differs.
-    pub fn open_both(pid: u32) -> io::Result<Vec<Asker>> {
-        let beside = Asker::open_beside(pid)?;
-        let is_ours = network_of(std::process::id()).ok() == network_of(pid).ok();
-        Ok([beside].into_iter().chain(if is_ours { None } else { Asker::open().ok() }).collect())
+    /// Opens access to the network namespace of the process `pid`, and to plimsoll's own namespace
+    /// if the two differ.
+    pub fn open_both(pid: u32) -> io::Result<Vec<SocketDiagnostics>> {
+        let beside = SocketDiagnostics::open_process_namespace(pid)?;
+        let is_ours = network_namespace_of(std::process::id()).ok() == network_namespace_of(pid).ok();
+        Ok([beside].into_iter().chain(if is_ours { None } else { SocketDiagnostics::open().ok() }).collect())
     }
 
     /// Calls a function for each TCP socket of the IP `versions` in one of `states`.
@@ -218,9 +220,10 @@ impl Asker {
         Ok(())
     }
 
-    /// Finds the listening socket for `address`: bound to it, or to every address. The kernel looks
-    /// it up in its hash table, as for an incoming connection. So the cost does not depend on the
-    /// number of sockets. If several sockets share the port, any one of them is returned.
+    /// Finds the listening socket for `address`: bound to this address, or to every address. The
+    /// kernel looks the socket up in its hash table, as for an incoming connection. The cost
+    /// therefore does not depend on the number of sockets. If several sockets share the port, any
+    /// one of them is returned.
     pub fn listener_at(&mut self, address: SocketAddr) -> io::Result<Option<SocketRow>> {
         self.sequence = self.sequence.wrapping_add(1);
         let request = request_one(address, self.sequence);
@@ -231,14 +234,14 @@ impl Asker {
             match parse(&self.buffer[..received], self.sequence, &mut |socket| found = Some(*socket)) {
                 DumpProgress::Refused(libc::ENOENT | libc::EAFNOSUPPORT) => return Ok(None),
                 DumpProgress::Refused(error) => return Err(io::Error::from_raw_os_error(error)),
-                // The rest of an earlier answer that was abandoned.
+                // This message belongs to an earlier request whose answer was abandoned.
                 DumpProgress::More if found.is_none() => {}
                 DumpProgress::More | DumpProgress::Done => return Ok(found),
             }
         }
     }
 
-    /// All unix sockets in one of `states`.
+    /// Returns all unix sockets in one of `states`.
     pub fn unix_sockets(&mut self, states: u32) -> io::Result<Vec<UnixSocket>> {
         self.sequence = self.sequence.wrapping_add(1);
         let body = unix_diag::request_body(states);
@@ -289,7 +292,7 @@ fn header(flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     out
 }
 
-/// Encodes the header of a message, and the fixed part of a question about TCP sockets up to the
+/// Encodes the header of a message, and the fixed part of a request about TCP sockets up to the
 /// addresses.
 fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, sequence: u32) -> Vec<u8> {
     let mut out = header(flags, length, sequence);
@@ -298,7 +301,7 @@ fn begin(family: u8, states: u32, extensions: u8, flags: u16, length: usize, seq
     out
 }
 
-/// Encodes the question for the listening socket at an address.
+/// Encodes the request for the listening socket at an address.
 fn request_one(address: SocketAddr, sequence: u32) -> Vec<u8> {
     let (version, mut own) = (if address.is_ipv4() { Version::V4 } else { Version::V6 }, [0; 16]);
     match address.ip() {
@@ -331,7 +334,7 @@ fn request(family: u8, states: u32, filter: Filter, with_send_time: bool, sequen
 }
 
 /// Encodes the filter in the kernel's bytecode: operations that jump ahead by `yes` or `no` bytes.
-/// A jump to exactly the end accepts the socket; one that ends four bytes beyond it rejects the
+/// A jump to exactly the end accepts the socket. A jump to four bytes beyond the end rejects the
 /// socket.
 fn bytecode(filter: Filter) -> Vec<u8> {
     const JMP: u8 = 1;
@@ -368,14 +371,14 @@ fn bytecode(filter: Filter) -> Vec<u8> {
     out
 }
 
-/// How far the answer to a question has been received.
+/// The progress of receiving the kernel's answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DumpProgress {
     /// More messages follow.
     More,
     /// The answer is complete.
     Done,
-    /// The kernel refused the question with this error number.
+    /// The kernel refused the request with this error number.
     Refused(i32),
 }
 
@@ -448,7 +451,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
         send_time: None,
         awaits_answer: None,
         segments_sent: None,
-        came_ago_ms: None,
+        ms_since_data: None,
         bytes_received: None,
     };
     let mut attributes = payload.get(MESSAGE..)?;
@@ -462,7 +465,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
             let info = &attributes[4..length];
             socket.awaits_answer = parse_awaits_answer(info);
             socket.segments_sent = u32_at(info, 156);
-            socket.came_ago_ms = u32_at(info, 52).filter(|_| socket.awaits_answer == Some(false));
+            socket.ms_since_data = u32_at(info, 52).filter(|_| socket.awaits_answer == Some(false));
             socket.bytes_received = u64_at(info, 128);
         }
         attributes = &attributes[length.next_multiple_of(4).min(attributes.len())..];
@@ -470,7 +473,7 @@ fn parse_socket(payload: &[u8]) -> Option<SocketRow> {
     Some(socket)
 }
 
-/// Parses the used part of `struct tcp_info`; older kernels return a shorter one.
+/// Parses the send times from `struct tcp_info`, which is shorter on older kernels.
 fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     Some(SendTime {
         retransmits: u32_at(info, 100)?,
@@ -480,20 +483,20 @@ fn parse_send_time(info: &[u8]) -> Option<SendTime> {
     })
 }
 
-/// Longest time for which a pure acknowledgement may be delayed, ms.
-const PUT_OFF_MS_MAX: u32 = 300;
+/// The longest time for which a pure acknowledgement may be delayed, ms.
+const DELAYED_ACK_MS_MAX: u32 = 300;
 
-/// Parses whether a connection waits for a response. It compares the time since the last send with
-/// the time since the last receive, in ms of `struct tcp_info`.
+/// Returns whether a connection waits for a response. Compares the time since the last send with
+/// the time since the last receive, both in ms from `struct tcp_info`.
 ///
-/// Both can be in the same tick in two cases. Either the response came at once, or the next request
-/// left as soon as a response came (a busy pool, or a transaction). In the second case, one of two
-/// signs shows that a response is pending. A pure acknowledgement arrived although no response did.
-/// Or more segments with data were sent than received, if request and response have one segment
-/// each. Keep-alive probes are also acknowledged alone, but much later.
+/// Both times can be in the same kernel tick in two cases. Either the response came at once, or the
+/// next request left as soon as a response came (a busy pool, or a transaction). In the second
+/// case, one of two signs shows that a response is pending. A pure acknowledgement arrived without
+/// a response. Or more data segments were sent than received, if request and response have one
+/// segment each. Keep-alive probes also get a pure acknowledgement, but much later.
 fn parse_awaits_answer(info: &[u8]) -> Option<bool> {
     let (sent_ms, came_ms, acknowledged_ms) = (u32_at(info, 44)?, u32_at(info, 52)?, u32_at(info, 56)?);
-    let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= PUT_OFF_MS_MAX;
+    let by_itself = acknowledged_ms < sent_ms && sent_ms - acknowledged_ms <= DELAYED_ACK_MS_MAX;
     let more_sent = || {
         let (came, sent) = (u32_at(info, 152)?, u32_at(info, 156)?);
         Some(sent.wrapping_sub(came).cast_signed() > 0)
@@ -507,7 +510,7 @@ mod tests {
     use std::io::{Read, Write};
     use std::net::{TcpListener, TcpStream};
 
-    fn list_sockets(asker: &mut Asker, states: u32, filter: Filter) -> Vec<SocketRow> {
+    fn list_sockets(asker: &mut SocketDiagnostics, states: u32, filter: Filter) -> Vec<SocketRow> {
         let mut sockets = Vec::new();
         asker
             .each(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket))
@@ -516,14 +519,14 @@ mod tests {
     }
 
     #[test]
-    fn queues_of_a_real_listener_are_seen() {
+    fn queues_of_a_real_listener_are_read() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let address = listener.local_addr().expect("an address");
         let other = TcpListener::bind("127.0.0.1:0").expect("bound");
         let elsewhere = TcpStream::connect(other.local_addr().expect("an address")).expect("connected");
         let mut clients: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(address).expect("connected")).collect();
         let (mut accepted, _) = listener.accept().expect("accepted");
-        let mut asker = Asker::open().expect("netlink");
+        let mut asker = SocketDiagnostics::open().expect("netlink");
 
         let listening = list_sockets(&mut asker, states::LISTEN, Filter::LocalPort(address.port()));
         assert_eq!(listening.len(), 1, "{listening:?}");
@@ -549,13 +552,13 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_for_an_answer_is_seen() {
+    fn sockets_that_await_a_response_are_detected() {
         let listener = TcpListener::bind("127.0.0.1:0").expect("bound");
         let mut client = TcpStream::connect(listener.local_addr().expect("an address")).expect("connected");
         let own = client.local_addr().expect("an address");
         let (mut server, _) = listener.accept().expect("accepted");
-        let mut asker = Asker::open().expect("netlink");
-        // Longer than a tick of the kernel.
+        let mut asker = SocketDiagnostics::open().expect("netlink");
+        // The pause is longer than a tick of the kernel.
         let pass = || std::thread::sleep(std::time::Duration::from_millis(40));
         let mut awaits = || {
             let rows = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(own.port()));
@@ -606,14 +609,14 @@ mod tests {
         let Ok(listener) = TcpListener::bind("[::]:0") else { return };
         let port = listener.local_addr().expect("an address").port();
         let client = TcpStream::connect(("127.0.0.1", port)).expect("connected");
-        let mut asker = Asker::open().expect("netlink");
+        let mut asker = SocketDiagnostics::open().expect("netlink");
         let connections = list_sockets(&mut asker, states::ESTABLISHED, Filter::LocalPort(port));
         assert!(connections.iter().any(|c| c.remote == client.local_addr().expect("an address")), "{connections:?}");
     }
 
     #[test]
-    fn one_listener_is_asked_for_by_its_address() {
-        let mut asker = Asker::open().expect("netlink");
+    fn a_listener_is_queried_by_address() {
+        let mut asker = SocketDiagnostics::open().expect("netlink");
         for bound in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(bound) else { continue };
             let port = listener.local_addr().expect("an address").port();
@@ -635,7 +638,7 @@ mod tests {
     }
 
     #[test]
-    fn cut_messages_are_passed_over() {
+    fn truncated_netlink_messages_are_skipped() {
         let mut message = vec![0u8; HEADER + MESSAGE];
         message[..4].copy_from_slice(&((HEADER + MESSAGE) as u32).to_ne_bytes());
         message[4..6].copy_from_slice(&SOCK_DIAG_BY_FAMILY.to_ne_bytes());

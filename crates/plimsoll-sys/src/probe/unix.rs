@@ -1,7 +1,7 @@
-//! Listening unix sockets, read over netlink, or from `/proc/net/unix` if the kernel lacks that.
-//! The processes of a socket are found by [`super::listener`].
+//! Reads listening unix sockets over netlink, or from `/proc/net/unix` if the kernel lacks netlink
+//! for unix sockets. Not here: the processes of a socket ([`super::listener`]).
 
-use super::sockets::{Asker, states};
+use super::sockets::{SocketDiagnostics, states};
 use super::unix_diag::UnixSocket;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
@@ -12,15 +12,15 @@ use std::path::Path;
 const ACCEPTS: u32 = 1 << 16;
 
 /// Returns the sockets that listen at `path`; `@NAME` is the abstract socket of that name.
-pub fn listening_at(path: &str) -> io::Result<Vec<UnixSocket>> {
-    let mut found = match Asker::open().and_then(|mut asker| asker.unix_sockets(states::LISTEN)) {
+pub fn unix_listeners_at(path: &str) -> io::Result<Vec<UnixSocket>> {
+    let mut found = match SocketDiagnostics::open().and_then(|mut asker| asker.unix_sockets(states::LISTEN)) {
         Ok(found) => found,
         Err(_) => parse_list(&std::fs::read("/proc/net/unix")?),
     };
     let whole = std::path::absolute(path).ok();
     let real = std::fs::canonicalize(path).ok();
-    // A socket file may be bound under the name of another folder, or of a link. So the inode of
-    // the file is compared, and its last name as a check.
+    // A socket file may be bound under the name of another folder or of a link. The inode of the
+    // file is therefore compared, and the last part of its name as a check.
     let file = std::fs::metadata(path).ok().map(|metadata| metadata.ino() as u32);
     let last = |name: &[u8]| name.rsplit(|byte| *byte == b'/').next().map(<[u8]>::to_vec);
     let wanted_last = real.as_deref().unwrap_or(Path::new(path)).file_name().map(|name| name.as_bytes().to_vec());
@@ -74,7 +74,7 @@ mod tests {
     use std::os::unix::net;
 
     #[test]
-    fn the_list_is_read() {
+    fn the_unix_socket_list_is_parsed() {
         let text = b"Num       RefCount Protocol Flags    Type St Inode Path\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 101 /run/a b.sock\n\
             0000000000000000: 00000002 00000000 00010000 0001 01 102 @abstract\n\
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn listeners_are_found_by_their_name() {
+    fn unix_listeners_are_found_by_name() {
         let folder = std::env::temp_dir().join(format!("plimsoll-unix-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
         let path = folder.join("s.sock");
@@ -103,7 +103,7 @@ mod tests {
         let name = format!("plimsoll-{}", std::process::id());
         let address = net::SocketAddr::from_abstract_name(&name).expect("a name");
         let abstract_one = net::UnixListener::bind_addr(&address).expect("bound");
-        let found = |path: &str| listening_at(path).expect("asked").len();
+        let found = |path: &str| unix_listeners_at(path).expect("asked").len();
         for (path, expect) in [
             (path.to_str().expect("text"), 1),
             (link.to_str().expect("text"), 1),

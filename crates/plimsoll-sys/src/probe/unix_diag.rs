@@ -1,5 +1,5 @@
-//! The netlink messages about unix sockets and their connections (`unix_diag`), as bytes: the
-//! question and its answers.
+//! Encodes and parses the netlink messages about unix sockets and their connections (`unix_diag`):
+//! the request and its answers.
 
 const UDIAG_SHOW_NAME: u32 = 0x01;
 const UDIAG_SHOW_VFS: u32 = 0x02;
@@ -9,27 +9,27 @@ const UNIX_DIAG_NAME: u16 = 0;
 const UNIX_DIAG_VFS: u16 = 1;
 const UNIX_DIAG_PEER: u16 = 2;
 const UNIX_DIAG_RQLEN: u16 = 4;
-/// Length of the fixed part of an answer, in bytes.
+/// The length of the fixed part of an answer, in bytes.
 const MESSAGE: usize = 16;
 /// A unix socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnixSocket {
     /// The inode, as in the link `/proc/PID/fd/N -> socket:[inode]`.
     pub inode: u32,
-    /// The bound name: a path as given when it was bound, or an abstract name after `@`. An
-    /// accepted connection has its listener's name; an opened one usually has none (empty).
+    /// The bound name: a path, or an abstract name after `@`. An accepted connection has its
+    /// listener's name. The name of an opened connection is usually empty.
     pub name: Vec<u8>,
-    /// Inode of the socket's file, if it has one and the kernel reports it.
+    /// The inode of the socket's file, if it has one and the kernel reports it.
     pub file: Option<u32>,
-    /// For a connection: the inode of its peer, if the kernel reports it.
+    /// The inode of a connection's peer, if the kernel reports it.
     pub peer: Option<u32>,
-    /// For a listener: number of connections in its accept queue. For a connection: unread bytes.
+    /// The number of connections in a listener's accept queue, or of unread bytes on a connection.
     /// `None` if the kernel does not report it.
     pub receive_queue: Option<u32>,
 }
 
 impl UnixSocket {
-    /// The bound name as text for the user.
+    /// Returns the bound name as text for the user.
     pub fn shown_name(&self) -> String {
         shown_name(&self.name)
     }
@@ -39,7 +39,7 @@ pub(super) fn shown_name(name: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-/// Encodes the question for all sockets in one of `states`.
+/// Encodes the request for all sockets in one of `states`.
 pub(super) fn request_body(states: u32) -> Vec<u8> {
     let mut out = vec![libc::AF_UNIX as u8, 0, 0, 0];
     out.extend_from_slice(&states.to_ne_bytes());
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_read_or_passed_over() {
+    fn unix_diag_responses_are_parsed_or_skipped() {
         let mut payload = vec![1, 1, 10, 0];
         payload.extend(77u32.to_ne_bytes());
         payload.extend([0; 8]);
@@ -105,7 +105,7 @@ mod tests {
         assert_eq!(whole.file, Some(u32::from_ne_bytes([5, 0, 0, 0])));
         assert_eq!(whole.receive_queue, Some(u32::from_ne_bytes([9, 0, 0, 0])));
         // A message that is cut anywhere, or has an invalid attribute length, is either parsed or
-        // rejected. It is never read beyond its end.
+        // rejected. The parser never reads beyond the end of the message.
         for end in 0..payload.len() {
             let _ = parse_message(&payload[..end]);
         }

@@ -1,22 +1,24 @@
-//! The functions of a program or library ([`Functions`]), from its ELF file (64 bits,
-//! little-endian). The source is Go's own function table if present, otherwise the symbols,
-//! otherwise the dynamic symbols. It also provides the layout of stack frames.
+//! Reads the functions of a program or library from its ELF file (64 bits, little-endian), and the
+//! layout of stack frames ([`Functions`]). The source of functions is Go's own function table if
+//! present, otherwise the symbols, otherwise the dynamic symbols.
 //!
 //! Names stay in the file until they are needed: the symbols of a large program take a hundred
 //! megabytes.
 
 use super::frames::{FrameRule, FrameTable, LoadedBytes};
-use super::go::{GoFunctions, GoPlaces};
+use super::go::{GoCodeLocation, GoFunctions};
 use super::parted::{PartedBytes, number_at};
 use std::borrow::Cow;
 
-/// Upper bounds for the segments, sections and symbols of a file, and the bytes of section names:
-/// above those of any real program.
+/// The largest accepted number of segments in a file. Real programs have fewer.
 const SEGMENTS_MAX: u64 = 256;
+/// The largest accepted number of sections in a file. Real programs have fewer.
 const SECTIONS_MAX: u64 = 4096;
+/// The largest accepted number of symbols in a file. Real programs have fewer.
 const SYMBOLS_MAX: u64 = 4 << 20;
+/// The largest accepted length of all section names in a file, bytes. Real programs have less.
 const SECTION_NAMES_MAX: u64 = 1 << 20;
-/// Longest part of a name that is read, in bytes. Names of C++ can be long.
+/// The longest part of a name that is read, in bytes. Names of C++ can be long.
 const NAME_BYTES: usize = 1024;
 
 const LOADED: u64 = 1;
@@ -27,8 +29,8 @@ const SYMBOL_BYTES: u64 = 24;
 /// Types of symbols that are code.
 const FUNCTION: u64 = 2;
 const FUNCTION_CHOSEN: u64 = 10;
-/// Longest code, in bytes, that is assumed for a symbol without a length.
-const REACH_MAX: u64 = 64 << 10;
+/// The longest code that is assumed for a symbol without a length, in bytes.
+const SYMBOL_LENGTH_MAX: u64 = 64 << 10;
 
 /// A segment: a part of the file that is loaded into memory.
 struct LoadedPart {
@@ -59,7 +61,7 @@ struct Section {
 pub struct FoundFunction {
     /// The name as written in the file.
     pub name: Vec<u8>,
-    /// File offset at which the function begins.
+    /// The file offset at which the function begins.
     pub start_offset: u64,
 }
 
@@ -70,7 +72,7 @@ pub struct Functions<P> {
     frames: Option<FrameTable>,
     go: Option<GoFunctions>,
     symbols: Vec<Symbol>,
-    /// File offset and length of the names of symbols.
+    /// The file offset and length of the names of symbols.
     names: (u64, u64),
 }
 
@@ -92,12 +94,12 @@ impl<P: PartedBytes> Functions<P> {
         has_tables.then_some(Functions { file, segments, frames, go, symbols, names })
     }
 
-    /// Approximate memory of the tables in bytes.
+    /// Returns the approximate memory of the tables, in bytes.
     pub fn memory_bytes(&self) -> usize {
         self.symbols.len() * size_of::<Symbol>() + self.go.as_ref().map_or(0, GoFunctions::memory_bytes)
     }
 
-    /// The frame layout at a file offset.
+    /// Returns the frame layout at a file offset.
     pub fn frame_at(&self, offset: u64) -> Option<FrameRule> {
         let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
@@ -108,7 +110,7 @@ impl<P: PartedBytes> Functions<P> {
         self.segments.iter().find(|it| offset >= it.offset && offset - it.offset < it.size)
     }
 
-    /// The function at a file offset; `None`: there is none.
+    /// Returns the function at a file offset; `None` if there is none.
     pub fn function_at(&self, offset: u64) -> Option<FoundFunction> {
         let segment = self.segment(offset)?;
         let address = (offset - segment.offset).checked_add(segment.address)?;
@@ -186,7 +188,7 @@ fn go_table<P: PartedBytes>(file: &P, sections: &[Section]) -> Option<GoFunction
     let named = |name: &str| sections.iter().find(|section| section.name == name);
     let table = named(".gopclntab").or(named(".data.rel.ro.gopclntab"))?;
     let text = named(".text")?;
-    let places = GoPlaces {
+    let places = GoCodeLocation {
         table: (table.offset, table.size),
         module_at: named(".go.module").map(|section| section.offset),
         text: (text.address, text.size),
@@ -207,14 +209,14 @@ fn symbols<P: PartedBytes>(file: &P, table: &Section, sections: &[Section]) -> O
         // PLT) are not part of it.
         let section_end = sections.get(section as usize).map_or(0, |it| it.address.saturating_add(it.size));
         let size = number_at(part, 16, 8)?;
-        let size = if size == 0 { section_end.saturating_sub(address).min(REACH_MAX) } else { size };
+        let size = if size == 0 { section_end.saturating_sub(address).min(SYMBOL_LENGTH_MAX) } else { size };
         let size = size.min(u64::from(u32::MAX)) as u32;
         let name = number_at(part, 0, 4)? as u32;
         let is_code = matches!(kind, FUNCTION | FUNCTION_CHOSEN) && section != 0 && address != 0 && name != 0;
         is_code.then_some(Symbol { address, size, name })
     };
     let mut symbols: Vec<Symbol> = bytes.chunks_exact(SYMBOL_BYTES as usize).filter_map(of).collect();
-    // If several names have one address, the one with the longest code counts.
+    // If several names have one address, the name with the longest code counts.
     symbols.sort_by_key(|symbol| (symbol.address, symbol.size));
     Some((symbols, (names.offset, names.size)))
 }

@@ -1,42 +1,42 @@
-//! Finds the callers of a function whose code keeps no frame pointers ([`walk`]). It uses the
-//! unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]). They give the
-//! place of a function's stack frame at each instruction. The tables are `.eh_frame_hdr` and
-//! `.eh_frame` of the Linux Standard Base, with the call frame instructions of DWARF 5, 6.4.
+//! Finds the callers of a function whose code has no frame pointers ([`walk`]). The source is the
+//! unwind tables that compilers write for exceptions and debuggers ([`FrameTable`]). These tables
+//! give the place of a function's stack frame at each instruction. The tables are `.eh_frame_hdr`
+//! and `.eh_frame` of the Linux Standard Base, with the call frame instructions of DWARF 5, 6.4.
 //! Registers are numbered as in the x86-64 psABI.
 //!
-//! The innermost functions of a stack often have no frame pointer: those of the C library, of the
-//! kernel's clock page (vDSO), and functions that call no other. A chain of frame pointers leaves
-//! out their callers, which are the functions that spend the time.
+//! The innermost functions of a stack often have no frame pointer. Examples are functions of the C
+//! library, of the kernel's clock page (vDSO), and functions that call no other function. A chain
+//! of frame pointers leaves out their callers, which are the functions that spend the time.
 //!
 //! Only the stack pointer and the frame pointer are followed. A frame that is found by an
-//! expression, or by another register, ends the walk: no caller is better than a wrong one. Not
-//! here: the file that is mapped at an address.
+//! expression or by another register ends the walk, because no caller is better than a wrong
+//! caller. Not here: the file that is mapped at an address.
 
 use super::parted::number_at;
 use crate::sampling::StackTop;
 use std::borrow::Cow;
 
-/// Most callers that are searched. The known part of the stack is too small for more callers of
-/// interest.
+/// The largest number of callers that are searched. The sampled part of the stack rarely contains
+/// more callers of interest.
 const CALLERS_MAX: usize = 16;
-/// Longest table entry that is read, in bytes: above that of any real entry.
+/// The longest table entry that is read, in bytes. Real entries are shorter.
 const ENTRY_BYTES_MAX: u64 = 64 << 10;
-/// Most states that the instructions of a table may save at the same time.
-const REMEMBERED_MAX: usize = 16;
-/// The only form in which linkers write the header: version 1, then the encodings of three fields
-/// with 4 bytes each: address of the table, number of its entries, and the entries.
+/// The largest number of states that the instructions of a table may save at the same time.
+const SAVED_STATES_MAX: usize = 16;
+/// The first bytes of the header, in the only form that linkers write. They are version 1, then the
+/// encodings of three fields with 4 bytes each: table address, number of entries, and entries.
 const HEADER: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
 
 const FRAME_POINTER: u64 = 6;
 const STACK_POINTER: u64 = 7;
 const RETURN_ADDRESS: u64 = 16;
 
-/// Where a register value of the caller is stored while a function runs.
+/// The place where a register value of the caller is stored while a function runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum RegisterRule {
-    /// In the same register.
+    /// The value is in the same register.
     Same,
-    /// On the stack, at this offset from the end of the frame.
+    /// The value is on the stack, at this offset in bytes from the end of the frame.
     At(i64),
     /// The place of the register's value is unknown.
     Unknown,
@@ -51,9 +51,9 @@ pub struct FrameRule {
     by_frame: bool,
     /// The offset that is added to that register to get the end of the frame.
     offset: i64,
-    /// Where the caller's frame pointer is stored.
+    /// The place where the caller's frame pointer is stored.
     frame: RegisterRule,
-    /// Offset of the return address from the end of the frame.
+    /// The offset of the return address from the end of the frame.
     back: i64,
 }
 
@@ -66,7 +66,7 @@ pub trait LoadedBytes {
 /// The unwind table of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameTable {
-    /// Address of the header of the table.
+    /// The address of the header of the table.
     header: u64,
     count: u64,
 }
@@ -79,7 +79,7 @@ impl FrameTable {
         (head[..4] == HEADER).then_some(FrameTable { header, count })
     }
 
-    /// Returns the place of the stack frame at an instruction; `None`: it is unknown.
+    /// Returns the place of the stack frame at an instruction; `None` if it is unknown.
     pub fn rule(&self, file: &impl LoadedBytes, address: u64) -> Option<FrameRule> {
         let entry = |number: u64| {
             let bytes = file.loaded(self.header.checked_add(12 + 8 * number)?, 8);
@@ -159,7 +159,7 @@ impl SharedFrames {
                     reader.pointer(encoding & 0x1f)?;
                 }
                 b'R' => shared.pointers = reader.number(1)? as u8,
-                // A frame that the kernel created for a signal (S), or an unknown letter.
+                // S marks a frame that the kernel created for a signal. Other letters are unknown.
                 _ => return None,
             }
         }
@@ -169,7 +169,7 @@ impl SharedFrames {
 
 #[derive(Clone, Copy)]
 struct FrameState {
-    /// The register to which the frame's end is relative, and the offset; `None`: it is found in
+    /// The register to which the frame's end is relative, and the offset; `None` if it is found in
     /// another way.
     end: Option<(u64, i64)>,
     frame: RegisterRule,
@@ -203,7 +203,7 @@ impl FrameState {
 struct TableReader<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Address of the first byte of the part.
+    /// The address of the first byte of the part.
     start: u64,
 }
 
@@ -261,8 +261,9 @@ impl TableReader<'_> {
         Some(from.wrapping_add(number))
     }
 
-    /// Executes instructions. `at` is the start of a function and an address in it: then only
-    /// instructions up to that address are executed. `None`: an instruction is unknown.
+    /// Executes call frame instructions. If `at` is given (the start of a function and an address
+    /// in it), only instructions up to that address are executed. `None` if an instruction is
+    /// unknown.
     fn run(
         &mut self,
         shared: &SharedFrames,
@@ -307,7 +308,7 @@ impl TableReader<'_> {
                     state.set(self.uleb()?, RegisterRule::Unknown);
                     self.uleb()?;
                 }
-                (0, 0x0a) if remembered.len() < REMEMBERED_MAX => remembered.push(state),
+                (0, 0x0a) if remembered.len() < SAVED_STATES_MAX => remembered.push(state),
                 (0, 0x0b) => state = remembered.pop()?,
                 (0, 0x0c) => state.end = Some((self.uleb()?, self.uleb()? as i64)),
                 (0, 0x0d) => state.end = Some((self.uleb()?, state.end?.1)),
@@ -365,8 +366,8 @@ pub fn walk(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>
     }
 }
 
-/// Appends to the walked callers those that a chain of frame pointers has beyond them. These follow
-/// the last address that both lists contain.
+/// Appends to the walked callers the further callers from a chain of frame pointers. Further
+/// callers are those after the last address that both lists contain.
 pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
     let mut beyond = 0;
     for place in walked.iter() {
@@ -374,7 +375,7 @@ pub fn join(walked: &mut Vec<u64>, chain: &[u64]) {
             beyond += further + 1;
         }
     }
-    // A chain without a common address belongs to another time.
+    // A chain without a common address was recorded at another time.
     if beyond > 0 {
         walked.extend_from_slice(&chain[beyond..]);
     }

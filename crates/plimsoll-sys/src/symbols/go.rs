@@ -1,6 +1,6 @@
-//! The function table that every Go program has for its own tracebacks (`.gopclntab`), even if it
-//! is stripped, in the format since Go 1.18. Since 1.26 the table lacks the start of the code,
-//! which the module data has.
+//! Reads the function table that every Go program has for its own tracebacks (`.gopclntab`), even a
+//! stripped program. The format is that of Go 1.18 and later. Since 1.26 the start of the code is
+//! not in the table but in the module data.
 //!
 //! ```text
 //! table = magic (u32) 0 0 quantum (u8) pointer size (u8)
@@ -15,41 +15,44 @@ use super::parted::{PartedBytes, number_at};
 
 /// The magic numbers of Go 1.18 and 1.20.
 const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];
-/// Most functions of a program: above that of any real one.
+/// The largest accepted number of functions in a program. No real program has as many.
 const FUNCTIONS_MAX: u64 = 4 << 20;
-/// Longest part of a name that is read, in bytes.
+/// The longest part of a name that is read, in bytes.
 const NAME_BYTES: usize = 512;
-/// Index of the code's start in the module data, in words of 8 bytes: after the header's address,
-/// six slices, the function lookup table, and the first and last address.
+/// The index of the code's start in the module data, in words of 8 bytes. Before it are the
+/// header's address, six slices, the function lookup table, and the first and last address.
 const MODULE_TEXT_WORD: u64 = 22;
 
 /// The functions of a Go program.
 pub(super) struct GoFunctions {
     /// First address of the code.
     text: u64,
-    /// The part `functions` of the table (see the format above).
+    /// The part `functions` of the table (see the format at the top of this file).
     entries: Vec<u8>,
     count: usize,
-    /// File offsets of the names and of the functions.
+    /// The file offset of the names.
     names_at: u64,
+    /// The file offset of the functions.
     functions_at: u64,
 }
 
-/// The information of a file about the start of its code.
-pub(super) struct GoPlaces {
-    /// File offset and length of the table.
+/// The places in a Go program's file from which the function table and the start of the code are
+/// read.
+pub(super) struct GoCodeLocation {
+    /// The file offset and length of the table.
     pub(super) table: (u64, u64),
-    /// File offset of the module data, if it is a separate section.
+    /// The file offset of the module data, if it is a separate section.
     pub(super) module_at: Option<u64>,
-    /// Address of the section of code and its length, bytes.
+    /// The address of the section of code and its length, bytes.
     pub(super) text: (u64, u64),
     /// Whether code of other languages may precede Go's code in that section.
     pub(super) is_mixed: bool,
 }
 
 impl GoFunctions {
-    /// Reads the table of a file; `None`: another version, or the start of the code is unknown.
-    pub(super) fn read<P: PartedBytes + ?Sized>(file: &P, places: &GoPlaces) -> Option<GoFunctions> {
+    /// Reads the function table of a file. `None` if the format has another version, or the start
+    /// of the code is unknown.
+    pub(super) fn read<P: PartedBytes + ?Sized>(file: &P, places: &GoCodeLocation) -> Option<GoFunctions> {
         let (at, length) = places.table;
         let head = file.part(at, 8 + 8 * 8);
         let word = |number: usize| number_at(&head, 8 + 8 * number, 8);

@@ -6,23 +6,23 @@ use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 
-/// Longest part of the file that is read, in bytes.
+/// The longest part of the file that is read, in bytes.
 const BYTES_MAX: u64 = 32 << 20;
 
 /// The just-in-time compiled functions of a process, by address.
 #[derive(Default)]
 pub struct JitNames {
     bytes: Vec<u8>,
-    /// Length of the file at the last read, bytes.
+    /// The length of the file at the last read, bytes.
     length: u64,
-    /// For each function: first address, end address, and the place of its name; ascending by
+    /// The first address, the end address and the place of the name of each function, ascending by
     /// address.
     ranges: Vec<(u64, u64, std::ops::Range<usize>)>,
 }
 
 impl JitNames {
-    /// Reads the new part of a process's file, in its own view of the file system. A missing file,
-    /// or one of another user than the process's, counts as empty.
+    /// Reads the new part of a process's file, in the process's view of the file system. A missing
+    /// file counts as empty, as does a file of another user than the process's user.
     pub fn refresh(&mut self, pid: u32) {
         // The last number is the process id that the process itself sees.
         let status = std::fs::read(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -62,7 +62,7 @@ impl JitNames {
         JitNames { bytes, length: 0, ranges }
     }
 
-    /// The function at an address.
+    /// Returns the function at an address.
     pub fn function_at(&self, address: u64) -> Option<&[u8]> {
         let after = self.ranges.partition_point(|range| range.0 <= address);
         let (_, end, name) = self.ranges.get(after.checked_sub(1)?)?;

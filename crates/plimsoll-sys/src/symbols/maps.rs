@@ -1,18 +1,17 @@
-//! Parser of `/proc/PID/maps`: the executable parts of a process's memory, and their files.
+//! Parses `/proc/PID/maps`: the executable parts of a process's memory, and their files.
 
 /// An executable part of a process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mapping {
-    /// First address; `end` is the address after the last byte.
+    /// The first address of the part.
     pub start: u64,
-    /// Address after the last byte; see `start`.
+    /// The address after the last byte of the part.
     pub end: u64,
     /// Offset in the file at which the part begins.
     pub offset: u64,
-    /// The device of the file, as the kernel writes it; `inode` is the file's number there, 0
-    /// without a file.
+    /// The device of the file, as the kernel writes it.
     pub device: String,
-    /// Number of the file on its device; 0 without a file.
+    /// The inode number of the file on its device; 0 without a file.
     pub inode: u64,
     /// The path of the file, a name of the kernel in brackets, or empty.
     pub path: String,

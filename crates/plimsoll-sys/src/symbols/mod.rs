@@ -26,25 +26,26 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Longest part of `/proc/PID/maps` that is read, in bytes.
+/// The longest part of `/proc/PID/maps` that is read, in bytes.
 const MAPS_BYTES_MAX: u64 = 16 << 20;
-/// Longest name, in bytes.
+/// The longest name, in bytes.
 const NAME_BYTES_MAX: usize = 200;
-/// Shortest time between two reads of a memory map, when an address is in none of its parts.
-const MAPS_AGAIN: Duration = Duration::from_millis(900);
-/// Shortest time between two reads of the functions of a just-in-time compiler.
-const JIT_AGAIN: Duration = Duration::from_secs(3);
-/// Most addresses whose names and frames are cached, over all processes.
+/// The shortest time between two reads of a memory map, if an address is in none of its parts.
+const MAPS_REREAD_INTERVAL: Duration = Duration::from_millis(900);
+/// The shortest time between two reads of the functions of a just-in-time compiler.
+const JIT_REREAD_INTERVAL: Duration = Duration::from_secs(3);
+/// The largest number of addresses, over all processes, whose names and frames are cached.
 const ADDRESSES_MAX: usize = 1 << 16;
-/// The kernel's name of its clock page.
+/// The kernel's name for its clock page (vDSO) in a memory map.
 const KERNEL_PAGE: &str = "[vdso]";
-/// Most files whose tables are cached; `TABLES_BYTES_MAX` bounds the memory of these tables.
+/// The largest number of files whose tables are cached.
 const FILES_MAX: usize = 256;
+/// The largest memory of all cached tables, bytes.
 const TABLES_BYTES_MAX: usize = 128 << 20;
 
-/// The memory map of a process, with what was found in it.
+/// The memory map of a process, with the functions and frames found in it.
 struct ProcessMap {
-    /// Name of the process, used for code without a name.
+    /// The name of the process, used for code without a name.
     name: String,
     mappings: Vec<Mapping>,
     read: Instant,
@@ -54,7 +55,7 @@ struct ProcessMap {
     frames: HashMap<u64, Option<FrameRule>>,
 }
 
-/// A file by device and number.
+/// Identifies a file by its device and its inode number.
 type FileKey = (String, u64);
 
 /// The functions of processes, by address.
@@ -83,8 +84,8 @@ impl Symbols {
         mappings.iter().filter(|mapping| mapping.is_file()).for_each(|mapping| _ = self.functions(pid, mapping));
     }
 
-    /// Returns the name of the function at an address; `None`: there is no code. `is_caller`: the
-    /// address is a return address, which may lie just after its function.
+    /// Returns the name of the function at an address; `None` if there is no code. `is_caller` says
+    /// whether the address is a return address, which may lie just after its function.
     pub fn name(&mut self, pid: u32, address: u64, is_caller: bool) -> Option<Arc<str>> {
         let at = if is_caller { address.checked_sub(1)? } else { address };
         let process = self.processes.entry(pid).or_insert_with(|| ProcessMap::read(pid));
@@ -100,14 +101,14 @@ impl Symbols {
             return self.in_memory(pid, &mapping, at);
         }
         let name = self.in_file(pid, &mapping, at, is_caller);
-        if let Some(process) = self.with_room(pid) {
+        if let Some(process) = self.reserve_cache_entry(pid) {
             process.names.insert(at, name.clone());
         }
         name
     }
 
-    /// The memory map of a process, with room in the cache for another address.
-    fn with_room(&mut self, pid: u32) -> Option<&mut ProcessMap> {
+    /// Returns the memory map of a process, with room in the cache for another address.
+    fn reserve_cache_entry(&mut self, pid: u32) -> Option<&mut ProcessMap> {
         if self.addresses >= ADDRESSES_MAX {
             self.processes.values_mut().for_each(ProcessMap::forget_places);
             self.addresses = 0;
@@ -116,8 +117,8 @@ impl Symbols {
         self.processes.get_mut(&pid)
     }
 
-    /// Appends the sampled address and its callers to `into`, a buffer. The top of the stack gives
-    /// the callers of code without frame pointers; `chain` gives the callers beyond.
+    /// Appends the sampled address and its callers to the buffer `into`. The top of the stack gives
+    /// the callers of code without frame pointers; `chain` gives the further callers.
     pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
         frames::walk(top, |place, is_caller| self.frame(pid, place, is_caller), into);
         frames::join(into, chain);
@@ -138,14 +139,14 @@ impl Symbols {
             let page = self.kernel_page.get_or_insert_with(|| Functions::read(kernel_page()?));
             page.as_ref().and_then(|page| page.frame_at(at - mapping.start))
         };
-        self.with_room(pid)?.frames.insert(at, rule);
+        self.reserve_cache_entry(pid)?.frames.insert(at, rule);
         rule
     }
 
     fn in_memory(&mut self, pid: u32, mapping: &Mapping, at: u64) -> Option<Arc<str>> {
         let process = self.processes.get_mut(&pid)?;
         Some(match mapping.path.as_str() {
-            // A mapping of the kernel is named like the mapping.
+            // Code in a mapping of the kernel gets the name of the mapping.
             named if named.starts_with("[v") => named.into(),
             _ => process.jit_name(pid, at),
         })
@@ -157,8 +158,8 @@ impl Symbols {
         let file_name = file_name.rsplit('/').next().unwrap_or_default();
         let unnamed = || Some(Arc::from(format!("[{}]", clean(file_name.as_bytes()))));
         let Some(functions) = self.functions(pid, mapping) else { return unnamed() };
-        // A return address is never directly before the start of a function. So this value was an
-        // unrelated number, and no return address.
+        // A return address is never directly before the start of a function, so this value was an
+        // unrelated number.
         if is_caller && functions.function_at(offset + 1).is_some_and(|next| next.start_offset == offset + 1) {
             return None;
         }
@@ -194,7 +195,7 @@ fn open(pid: u32, mapping: &Mapping) -> Option<File> {
         true => PathBuf::from(format!("/proc/{pid}/exe")),
         false => PathBuf::from(format!("/proc/{pid}/root{}", mapping.path)),
     };
-    // Opening a path that is no regular file could block.
+    // Opening a file that is not regular could block.
     std::fs::metadata(&path).ok().filter(|about| about.is_file())?;
     File::open(path).ok()
 }
@@ -218,9 +219,9 @@ impl ProcessMap {
         self.frames.clear();
     }
 
-    /// The executable part of the process's memory that contains an address.
+    /// Returns the executable part of the process's memory that contains an address.
     fn mapping(&mut self, pid: u32, at: u64) -> Option<&Mapping> {
-        if find(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_AGAIN {
+        if find(&self.mappings, at).is_none() && self.read.elapsed() >= MAPS_REREAD_INTERVAL {
             self.mappings = read_maps(pid);
             self.read = Instant::now();
         }
@@ -232,7 +233,7 @@ impl ProcessMap {
         if let Some(name) = self.jit.function_at(at) {
             return Arc::from(without_folders(&clean(name)));
         }
-        if self.jit_read.is_none_or(|read| read.elapsed() >= JIT_AGAIN) {
+        if self.jit_read.is_none_or(|read| read.elapsed() >= JIT_REREAD_INTERVAL) {
             self.jit.refresh(pid);
             self.jit_read = Some(Instant::now());
         }
@@ -243,8 +244,8 @@ impl ProcessMap {
     }
 }
 
-/// The clock page (vDSO) that the kernel maps into every process. It is the same in all processes,
-/// so it is read from this one.
+/// Reads the clock page (vDSO) that the kernel maps into every process. The page is the same in all
+/// processes, so it is read from this process.
 fn kernel_page() -> Option<Vec<u8>> {
     let mappings = read_maps(std::process::id());
     let page = mappings.iter().find(|mapping| mapping.path == KERNEL_PAGE)?;
@@ -287,8 +288,8 @@ fn without_folders(name: &str) -> String {
         .collect()
 }
 
-/// A text with a maximum length. A short mangled symbol may expand without bound, since it can
-/// refer to parts of itself.
+/// A text with a maximum length. A short mangled symbol may expand without limit, because a symbol
+/// can refer to parts of itself.
 struct BoundedString(String);
 
 impl BoundedString {

@@ -7,7 +7,8 @@ use std::os::unix::fs::FileExt;
 
 /// A source of bytes that is read in parts.
 pub trait PartedBytes {
-    /// `length` bytes from `at` on; fewer at the end, and none beyond it or after a read error.
+    /// Returns `length` bytes from offset `at` on. Returns fewer bytes at the end, and no bytes
+    /// beyond the end or after a read error.
     fn part(&self, at: u64, length: usize) -> Cow<'_, [u8]>;
 }
 
@@ -39,7 +40,7 @@ impl PartedBytes for File {
     }
 }
 
-/// The little-endian number of `size` bytes (1 to 8) at `at`.
+/// Reads the little-endian number of `size` bytes (1 to 8) at offset `at`.
 pub(crate) fn number_at(bytes: &[u8], at: usize, size: usize) -> Option<u64> {
     let part = bytes.get(at..at.checked_add(size)?)?;
     Some(part.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))

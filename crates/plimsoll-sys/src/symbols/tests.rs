@@ -9,8 +9,8 @@ fn put(bytes: &mut Vec<u8>, at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// An ELF file with one loaded segment (address 0x40_0000) and these sections: name, type, address,
-/// offset, length, link.
+/// Returns an ELF file with one loaded segment (address 0x40_0000) and these sections. Each section
+/// has a name, type, address, offset, length and link.
 fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     let mut bytes = vec![0x7f, b'E', b'L', b'F', 2, 1];
     for (at, value, size) in [(32, 64, 8), (40, 0x1000, 8), (56, 1, 2), (60, sections.len() as u64 + 1, 2), (62, 0, 2)]
@@ -44,8 +44,8 @@ fn elf(sections: &[(&str, u64, u64, u64, u64, u64)]) -> Vec<u8> {
     bytes
 }
 
-/// A Go 1.26 program with functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at 0x40_0180,
-/// and its end at 0x40_0200. The module data has the start of the code.
+/// Returns a Go 1.26 program with functions `main.serve` at 0x40_0100 and `runtime.gcDrain` at
+/// 0x40_0180, and its end at 0x40_0200. The module data has the start of the code.
 pub(super) fn go_program() -> Vec<u8> {
     let sections = [
         (".text", 1, 0x40_0080, 0x80, 0x300, 0),
@@ -75,7 +75,7 @@ fn name(functions: &Functions<Vec<u8>>, offset: u64) -> Option<String> {
 }
 
 #[test]
-fn go_names_its_functions_even_when_stripped() {
+fn stripped_go_programs_have_function_names() {
     let functions = Functions::read(go_program()).expect("a table");
     for (offset, expect) in [
         (0xff, None),
@@ -89,7 +89,7 @@ fn go_names_its_functions_even_when_stripped() {
         assert_eq!(name(&functions, offset).as_deref(), expect, "{offset:#x}");
     }
     // The start of the code is unknown, and other code may come first. No name is better than a
-    // wrong one.
+    // wrong name.
     let mut unknown = go_program();
     put(&mut unknown, 0x600 + 8 * 22, 0, 8);
     assert!(Functions::read(unknown).is_none());
@@ -140,7 +140,7 @@ fn symbols_name_functions() {
 }
 
 #[test]
-fn maps_tell_what_is_code() {
+fn memory_maps_give_code_ranges() {
     let text = b"00400000-00452000 r-xp 00001000 08:02 173521      /usr/bin/a b (deleted)\n\
         00651000-00652000 r--p 00051000 08:02 173521      /usr/bin/a b\n\
         7f00-7e00 r-xp 00000000 00:00 0\n\
@@ -157,7 +157,7 @@ fn maps_tell_what_is_code() {
 }
 
 #[test]
-fn code_compiled_just_in_time_has_the_names_that_were_written_down() {
+fn jit_code_gets_names_from_the_perf_map() {
     let names =
         JitNames::parse(b"0x200 10 LazyCompile:~handler /srv/a.js:1\nzz\n100 20 py::main\n100 8 py::other\n".to_vec());
     for (address, expect) in
@@ -179,11 +179,11 @@ fn code_compiled_just_in_time_has_the_names_that_were_written_down() {
 }
 
 #[test]
-fn names_are_clean() {
+fn symbol_names_are_sanitized_and_bounded() {
     assert_eq!(clean(b"a\x1b[31mb\n"), "a[31mb");
     assert_eq!(clean("é".repeat(300).as_bytes()).len(), NAME_BYTES_MAX);
     assert_eq!(readable(b"_ZNotReally"), "_ZNotReally");
-    // Nested pairs: three more letters double the length of the name.
+    // The symbol has nested pairs, so three more letters double the length of the name.
     let mut doubling = b"_Z1fI1pIiiE".to_vec();
     (0..28).for_each(|n: u8| {
         let before = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"[usize::from(n)];
@@ -194,19 +194,19 @@ fn names_are_clean() {
 }
 
 #[inline(never)]
-fn a_function_of_ours() -> u64 {
+fn busy_test_function() -> u64 {
     std::hint::black_box(7)
 }
 
 #[test]
-fn functions_of_this_process_are_found() {
+fn symbols_of_this_process_are_found() {
     let mut symbols = Symbols::default();
     let me = std::process::id();
     symbols.prepare(me);
-    assert_eq!(a_function_of_ours(), 7);
-    let at = a_function_of_ours as fn() -> u64 as usize as u64;
+    assert_eq!(busy_test_function(), 7);
+    let at = busy_test_function as fn() -> u64 as usize as u64;
     let found = symbols.name(me, at, false).expect("code");
-    assert!(found.contains("a_function_of_ours"), "{found}");
+    assert!(found.contains("busy_test_function"), "{found}");
     assert_eq!(symbols.name(me, at, true), None, "nothing returns to the start of a function");
     assert_eq!(symbols.name(me, 8, false), None);
     symbols.keep(&[]);

@@ -1,7 +1,7 @@
 //! Passes any bytes to every parser of kernel files and of program files: none may panic.
 
 use plimsoll_sys::probe::{cgroup, host, listener, process, sockets};
-use plimsoll_sys::sampling::each_record;
+use plimsoll_sys::sampling::for_each_record;
 use plimsoll_sys::symbols::{Functions, JitNames, PartedBytes, parse_maps};
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ impl PartedBytes for Memory<'_> {
 }
 
 /// Looks up functions and frames at some places of a program. Returns whether a name was found.
-fn names_a_function(bytes: &[u8]) -> bool {
+fn has_function_name(bytes: &[u8]) -> bool {
     let Some(functions) = Functions::read(Memory(bytes)) else { return false };
     let step = (bytes.len() / 64).max(1);
     let places = (0..bytes.len()).step_by(step).map(|at| at as u64).chain([u64::MAX, u64::MAX / 2]);
@@ -32,15 +32,15 @@ pub fn parse_all(bytes: &[u8]) -> usize {
     let mut sockets_told = 0;
     sockets::parse(bytes, 7, &mut |_| sockets_told += 1);
     let mut records_told = 0;
-    each_record(bytes, &mut Vec::new(), &mut |_| records_told += 1);
+    for_each_record(bytes, &mut Vec::new(), &mut |_| records_told += 1);
     [
         process::parse_stat(bytes).is_some(),
         process::parse_name(bytes).is_some(),
         process::parse_schedstat(bytes).is_some(),
         process::parse_status(bytes).is_some(),
         process::parse_files_max(bytes).is_some(),
-        process::parse_wait_place(bytes).is_some(),
-        process::parse_waking_place(bytes).is_some(),
+        process::parse_wait_channel(bytes).is_some(),
+        process::parse_futex_address(bytes).is_some(),
         host::parse_stat(bytes).is_some(),
         host::parse_pressure(bytes).is_some(),
         host::parse_memory_available(bytes).is_some(),
@@ -61,7 +61,7 @@ pub fn parse_all(bytes: &[u8]) -> usize {
         records_told > 0,
         !parse_maps(bytes).is_empty(),
         JitNames::parse(bytes.to_vec()).function_at(0x1000).is_some(),
-        names_a_function(bytes),
+        has_function_name(bytes),
     ]
     .iter()
     .filter(|understood| **understood)

@@ -28,8 +28,8 @@ fn put(bytes: &mut [u8], at: usize, value: u64, size: usize) {
     bytes[at..at + size].copy_from_slice(&value.to_le_bytes()[..size]);
 }
 
-/// A program with one loaded segment and these sections: index of the name, type, address, offset,
-/// length, link.
+/// Returns a program with one loaded segment and these sections. Each section has the index of its
+/// name, and type, address, offset, length and link.
 fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     let mut bytes = vec![0; 2048];
     bytes[..6].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1]);
@@ -52,7 +52,7 @@ fn program(names: &[u8], sections: &[[u64; 6]]) -> Vec<u8> {
     bytes
 }
 
-/// A program as Go 1.18 writes it, with one function.
+/// Returns a program as Go 1.18 writes it, with one function.
 fn go_program() -> Vec<u8> {
     let names = b"\0.text\0.gopclntab\0";
     let mut bytes = program(names, &[[1, 1, 0x1080, 0x80, 0x100, 0], [7, 1, 0, 512, 256, 0]]);
@@ -66,7 +66,7 @@ fn go_program() -> Vec<u8> {
     bytes
 }
 
-/// A program with one symbol.
+/// Returns a program with one symbol.
 fn c_program() -> Vec<u8> {
     let mut bytes = program(b"\0", &[[0, 2, 0, 512, 24, 2], [0, 3, 0, 640, 64, 0]]);
     for (at, value, size) in [(0, 1, 4), (4, 2, 1), (6, 1, 2), (8, 0x1080, 8), (16, 0x200, 8)] {

@@ -3,7 +3,7 @@
 use super::file_context::FileContext;
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode, TreeTable, TreeValue};
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, JsonExpectation, TextExpectation};
+use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::template::is_name;
 use plimsoll_model::traffic::StatusSet;
@@ -21,7 +21,7 @@ pub fn expectations(
     let within_ns = match table.get("within") {
         None => None,
         Some(node) => match node.read("'within'", parse_duration_ns)? {
-            0 => return node.error("'within': more than 0, such as 300ms"),
+            0 => return node.error("'within' must be more than 0, such as 300ms"),
             ns => Some(ns),
         },
     };
@@ -51,13 +51,15 @@ fn entries<T>(
     node.open_table(&what)?.entries.iter().map(|(key, value)| read(&key.name, value)).collect()
 }
 
-/// The text of an expected value. A text with `{{` is an error unless `raw` is set, because
-/// expected texts are compared as they are, without template values.
+/// Returns the text of an expected value. Expected texts are compared unchanged, without template
+/// values. So a text with `{{` is an error unless `raw` is set.
 fn plain<'a>(node: &'a TreeNode, what: &str, raw: bool) -> Result<&'a str, TrafficFileError> {
     let text = node.text(what)?;
     if !raw && text.contains("{{") {
-        return node
-            .error("expected texts are not filled in: leave {{ out, or set raw = true if the response contains it");
+        return node.error(
+            "an expected text cannot contain placeholders: leave {{ out, or set raw = true if the response \
+                contains {{",
+        );
     }
     Ok(text)
 }
@@ -112,18 +114,19 @@ pub fn captures(node: &TreeNode, world: &mut dyn FileContext) -> Result<Vec<Answ
             ));
         }
         let what = format!("'{}'", key.name);
-        // A table instead of a text also has the default for a missing value.
+        // A capture can also be a table, which contains the default for a missing value.
         let (node, default) = match &value.value {
             TreeValue::Table(_) => {
                 let table = value.table("a capture", &keys::CAPTURE)?;
                 let Some(from) = table.get("from") else {
-                    return value.error(format!("{what}: name its place: {{ from = \"$.{}\" }}", key.name));
+                    return value
+                        .error(format!("{what}: name the place of the value: {{ from = \"$.{}\" }}", key.name));
                 };
                 (from, table.get("default").map(|node| node.text("'default'")).transpose()?)
             }
             _ => (value, None),
         };
-        let from = node.read(&what, CaptureFrom::parse)?;
+        let from = node.read(&what, CaptureSource::parse)?;
         if let Some(pattern) = from.pattern() {
             check_pattern(node, pattern, world)?;
         }

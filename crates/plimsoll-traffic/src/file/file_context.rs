@@ -16,14 +16,14 @@ pub trait FileContext {
     /// Checks whether a regular expression is valid. An error is a sentence with the reason.
     fn pattern(&mut self, text: &str) -> Result<(), String>;
 
-    /// The value of an environment variable; `None` if it is not set.
+    /// Returns the value of an environment variable; `None` if it is not set.
     fn variable(&mut self, name: &str) -> Option<String>;
 }
 
-/// Default settings for requests that do not have their own.
+/// Default settings for requests that do not set these values themselves.
 #[derive(Debug, Clone)]
 pub struct RequestDefaults {
-    /// Header fields added to every request that has no field of the same name.
+    /// The header fields added to every request that has no field of the same name.
     pub headers: Vec<(String, String)>,
     /// The response statuses that count as success.
     pub ok_status: StatusSet,

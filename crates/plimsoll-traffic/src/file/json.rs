@@ -1,11 +1,11 @@
-//! A JSON parser that keeps the line and column of every value, for error messages. Common JSON
-//! libraries drop these positions.
+//! Parses JSON and records the line and column of every value, for error messages. Common JSON
+//! libraries do not report these positions.
 
 use super::texts::quoted;
 use super::tree::{DEPTH_MAX, Lines, TableEntries, TrafficFileError, TreeKey, TreeNode, TreeValue};
 
-/// The largest accepted number of values in a JSON document. Recordings of several hours have
-/// fewer.
+/// The largest accepted number of values in a JSON document. Browser recordings of several hours
+/// have fewer values.
 const VALUES_MAX: usize = 5_000_000;
 
 /// Parses a JSON text into a tree of values with positions.
@@ -51,7 +51,7 @@ struct JsonReader<'a> {
     text: &'a str,
     at: usize,
     lines: Lines<'a>,
-    /// Number of values read so far, compared with `VALUES_MAX`.
+    /// The number of values read so far, compared with `VALUES_MAX`.
     values: usize,
 }
 
@@ -224,7 +224,7 @@ impl<'a> JsonReader<'a> {
     }
 }
 
-/// Whether a word is a number in the grammar of JSON.
+/// Returns whether a word is a number in the grammar of JSON.
 pub fn is_number(word: &str) -> bool {
     let digits = word.strip_prefix('-').unwrap_or(word);
     let leading_zero = digits.len() > 1 && digits.starts_with('0') && digits.as_bytes()[1].is_ascii_digit();
@@ -240,7 +240,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_no_json_is_refused_at_its_place() {
+    fn invalid_json_is_refused_with_its_position() {
         for (text, place, part) in [
             ("", (1, 1), "missing"),
             ("{\"a\": 1,}", (1, 10), "','"),

@@ -1,15 +1,15 @@
 //! The keys of a traffic file, listed once for the parser and for its error messages.
 
-/// Keys at the top level of a traffic file.
+/// The keys at the top level of a traffic file.
 pub const FILE: [&str; 7] = ["base", "request", "scenario", "setup", "cleanup", "load", "data"];
 
-/// Keys of the `load` table.
+/// The keys of the `load` table.
 pub const LOAD: [&str; 5] = ["users", "rate", "arrivals", "sessions", "duration"];
 
-/// Keys of a request that name an HTTP method; the value of such a key is the path.
+/// The keys of a request that name an HTTP method; the value of such a key is the path.
 pub const VERBS: [&str; 7] = ["get", "post", "put", "patch", "delete", "head", "options"];
 
-/// Keys that every kind of request accepts: in a mix, as a step, in setup and in cleanup.
+/// The keys that every kind of request accepts: in a mix, as a step, in setup and in cleanup.
 const COMMON_REQUEST: [&str; 16] = [
     "get",
     "post",
@@ -50,33 +50,33 @@ const fn concat_keys<const A: usize, const B: usize, const C: usize, const N: us
     all
 }
 
-/// Keys of a request in a mix, that is, of a request drawn by weight.
+/// The keys of a request in a mix. Requests of a mix are drawn at random by weight.
 pub const REQUEST: [&str; 19] = concat_keys(["name", "weight"], COMMON_REQUEST, ["follow"]);
 
-/// Keys of a scenario.
+/// The keys of a scenario.
 pub const SCENARIO: [&str; 5] = ["name", "weight", "connection", "cookies", "step"];
 
-/// Keys of a scenario step: the keys of a request except `weight`, and the keys of steps.
+/// The keys of a scenario step: the keys of a request except `weight`, and the keys of steps.
 pub const STEP: [&str; 27] = concat_keys(
     ["name"],
     COMMON_REQUEST,
     ["follow", "capture", "think", "repeat", "times", "if", "unless", "once", "on_fail", "step"],
 );
 
-/// Keys of a setup or cleanup request: the keys of a request except `weight`, plus `capture`,
+/// The keys of a setup or cleanup request: the keys of a request except `weight`, plus `capture`,
 /// `repeat` and `on_fail`.
 pub const ONCE: [&str; 21] = concat_keys(["name"], COMMON_REQUEST, ["follow", "capture", "repeat", "on_fail"]);
 
-/// Keys of a `data` table, which names a file of data rows.
+/// The keys of a `data` table, which names a file of data rows.
 pub const DATA: [&str; 3] = ["file", "pick", "each"];
 
-/// Keys of a capture that is written as a table.
+/// The keys of a capture that is written as a table.
 pub const CAPTURE: [&str; 2] = ["from", "default"];
 
-/// Keys of one part of a multipart form.
+/// The keys of one part of a multipart form.
 pub const PART: [&str; 4] = ["text", "file", "type", "filename"];
 
-/// Keys of an `expect` table, the expectations of a response.
+/// The keys of an `expect` table, the expectations of a response.
 pub const EXPECT: [&str; 5] = ["status", "json", "header", "body", "within"];
 
 #[cfg(test)]
@@ -85,7 +85,7 @@ mod tests {
     use crate::file::json;
     use crate::file::tree::TreeNode;
 
-    /// The node that a path of keys leads to.
+    /// Returns the node that a path of keys leads to.
     fn node_at<'a>(node: &'a TreeNode, path: &[&str]) -> &'a TreeNode {
         path.iter().fold(node, |node, key| node.open_table("a schema").expect("a table").get(key).expect(key))
     }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 pub struct Labels(HashMap<String, u32>);
 
 impl Labels {
-    /// Whether a request already has this label.
+    /// Returns whether a request already has this label.
     pub fn has(&self, label: &str) -> bool {
         self.0.contains_key(label)
     }
@@ -37,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_that_are_alike_are_numbered() {
+    fn equal_labels_are_numbered() {
         let mut labels = Labels::default();
         let given = ["a", "a", "b", "a (3)", "a", "a", "b"].map(|label| labels.take(label.into()));
         assert_eq!(given, ["a", "a (2)", "b", "a (3)", "a (4)", "a (5)", "b (2)"]);

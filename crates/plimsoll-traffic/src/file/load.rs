@@ -1,24 +1,24 @@
-//! The `load` table of a traffic file, which imports from other tools write. Command-line flags
-//! override it.
+//! Parses the `load` table of a traffic file. Imports from other tools write this table, and
+//! command-line flags override it.
 
 use super::keys;
 use super::tree::{TrafficFileError, TreeNode};
 use plimsoll_model::units::{parse_count, parse_duration_ns};
 use plimsoll_model::{Arrivals, Curve};
 
-/// The load settings of a traffic file. All are optional.
+/// The load settings of a traffic file, all of which are optional.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct FileLoad {
-    /// Number of users of a closed loop, over time.
+    /// The number of users of a closed loop, over time.
     pub users: Option<Curve>,
-    /// Rate of an open loop, over time: sessions a second for scenarios, requests a second for a
-    /// mix.
+    /// The rate of an open loop, over time: sessions a second for scenarios, requests a second for
+    /// a mix.
     pub rate: Option<Curve>,
-    /// Spacing of the arrivals of an open loop: constant or Poisson.
+    /// The spacing of the arrivals of an open loop: constant or Poisson.
     pub arrivals: Option<Arrivals>,
-    /// Number of sessions after which the load ends; for a mix, the number of requests.
+    /// The number of sessions after which the load ends; for a mix, the number of requests.
     pub sessions: Option<u64>,
-    /// Duration of the load, ns.
+    /// The duration of the load, ns.
     pub duration_ns: Option<u64>,
 }
 
@@ -27,7 +27,7 @@ impl FileLoad {
     pub(super) fn read(node: &TreeNode) -> Result<FileLoad, TrafficFileError> {
         let table = node.table("'load'", &keys::LOAD)?;
         let users = table.get("users").map(|node| node.read("'users'", Curve::of_users)).transpose()?;
-        let rate = table.get("rate").map(|node| node.read("'rate'", Curve::of_rate)).transpose()?;
+        let rate = table.get("rate").map(|node| node.read("'rate'", Curve::parse_rate_curve)).transpose()?;
         if let (Some(_), Some(node)) = (&users, table.get("rate")) {
             return node.error("'users' and 'rate' exclude each other: leave one out");
         }
@@ -39,12 +39,12 @@ impl FileLoad {
             },
         });
         let sessions = table.get("sessions").map(|node| match node.read("'sessions'", parse_count)? {
-            0 => node.error("'sessions': more than 0"),
+            0 => node.error("'sessions' must be more than 0"),
             count => Ok(count),
         });
         let duration = table.get("duration");
         let duration_ns = duration.map(|node| match node.read("'duration'", parse_duration_ns)? {
-            0 => node.error("'duration': more than 0, such as 30s"),
+            0 => node.error("'duration' must be more than 0, such as 30s"),
             ns => Ok(ns),
         });
         let stages_ns = users.as_ref().or(rate.as_ref()).and_then(Curve::duration_ns);

@@ -24,8 +24,9 @@ pub struct Mix {
     pub requests: Vec<FileRequest>,
     /// The scenarios of sessions. Empty if requests are drawn by weight.
     pub scenarios: Vec<Scenario>,
-    /// Requests sent once before the load; `cleanup` requests are sent once after the load.
+    /// The requests that are sent once before the load.
     pub setup: Vec<FileOneOff>,
+    /// The requests that are sent once after the load.
     pub cleanup: Vec<FileOneOff>,
     /// The load settings of the file.
     pub load: FileLoad,

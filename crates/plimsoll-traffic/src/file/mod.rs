@@ -1,8 +1,8 @@
 //! Parser of traffic files in TOML, YAML or JSON, which share one structure.
 //!
-//! The text of each format becomes a tree whose values carry their line and column ([`tree`]). The
-//! meaning of the keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An unknown
-//! key is an error, and the error suggests the most similar known key.
+//! The text of each format becomes a tree whose values contain their line and column ([`tree`]).
+//! The meaning of the keys is defined once, on that tree ([`keys`], [`mix`], [`scenario`]). An
+//! unknown key is an error, and the error suggests the most similar known key.
 
 mod expect;
 mod file_context;
@@ -36,16 +36,16 @@ pub use tree::{TextPlace, TrafficFileError};
 /// The format of a traffic file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TrafficFormat {
-    /// TOML 1.1.
+    /// The file is TOML 1.1.
     Toml,
-    /// YAML 1.2.
+    /// The file is YAML 1.2.
     Yaml,
-    /// JSON.
+    /// The file is JSON.
     Json,
 }
 
 impl TrafficFormat {
-    /// The format that belongs to the extension of a file name. The default is TOML.
+    /// Returns the format that belongs to the extension of a file name. The default is TOML.
     pub fn from_file_name(name: &str) -> TrafficFormat {
         match name.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase()).as_deref() {
             Some("yaml" | "yml") => TrafficFormat::Yaml,
@@ -78,18 +78,18 @@ impl TrafficFile {
         Ok(TrafficFile { mix: mix::read(&tree, world)? })
     }
 
-    /// The beginning of every URL (`base`), if the file has one.
+    /// Returns the beginning of every URL (`base`), if the file has one.
     pub fn base(&self) -> Option<&str> {
         self.mix.base.as_deref()
     }
 
-    /// The load settings of the file.
+    /// Returns the load settings of the file.
     pub fn load(&self) -> &FileLoad {
         &self.mix.load
     }
 
     /// Builds the traffic of this file for the server at `origin`. `prefix` precedes every path,
-    /// and `defaults` fill settings that requests leave out.
+    /// and `defaults` contains settings for requests that do not set them.
     pub fn traffic(&self, origin: Origin, prefix: &str, defaults: &RequestDefaults, redact: Redact) -> Traffic {
         let prefix = prefix.split(['?', '#']).next().unwrap_or_default().trim_end_matches('/');
         let routes: Vec<Route> = self.mix.requests.iter().map(|asked| asked.route(prefix, defaults)).collect();
@@ -125,7 +125,7 @@ impl TrafficFile {
     }
 }
 
-/// Whether the URL or header fields of a route use a value captured from a response.
+/// Returns whether the URL or header fields of a route use a value captured from a response.
 fn uses_captured_value(route: &Route) -> bool {
     let names =
         |text: &str| Template::parse(text).is_ok_and(|it| it.values().any(|value| matches!(value, Value::Captured(_))));

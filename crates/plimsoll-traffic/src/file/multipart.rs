@@ -9,7 +9,7 @@ use plimsoll_model::rng::mix;
 /// A request body: its bytes, whether the bytes are a template, and their media type.
 pub type FileBody = (Vec<u8>, bool, Option<String>);
 
-/// Media types by file extension.
+/// The media types by file extension.
 const TYPES: [(&str, &str); 12] = [
     ("csv", "text/csv"),
     ("gif", "image/gif"),
@@ -47,10 +47,11 @@ pub fn multipart(node: &TreeNode, known: &mut TextScope, raw: bool) -> Result<Fi
         }
     }
     if parts.is_empty() {
-        return node.error("'multipart' has no part: such as { note = \"hello\", file = \"@photo.jpg\" }");
+        return node.error("'multipart' has no part: add a part, such as { note = \"hello\", file = \"@photo.jpg\" }");
     }
     let boundary = boundary(&parts);
-    // A body is either a template or not. If one part is a template, the other parts are escaped.
+    // A body is a template as a whole. If one part is a template, the text of the other parts is
+    // escaped.
     let is_filled = parts.iter().any(|part| part.is_filled);
     let mut body = Vec::new();
     for FormPart { head, content, is_filled: is_template } in parts {
@@ -105,7 +106,7 @@ impl<'a> PartTable<'a> {
             (Some((node, text)), None) => Ok(PartTable { node, text, is_file: false, kind, file_name }),
             (None, Some((node, text))) => Ok(PartTable { node, text, is_file: true, kind, file_name }),
             _ => node.error(format!(
-                "{what} is either a text or a file: such as {{ file = \"a.csv\", type = \"text/csv\" }}"
+                "{what} is either a text or a file, such as {{ file = \"a.csv\", type = \"text/csv\" }}"
             )),
         }
     }
@@ -131,7 +132,7 @@ fn part(name: &str, node: &TreeNode, known: &mut TextScope, raw: bool) -> Result
     Ok(FormPart { head, content, is_filled })
 }
 
-/// The media type that belongs to the extension of a file name.
+/// Returns the media type that belongs to the extension of a file name.
 fn kind_of(file: &str) -> &'static str {
     let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
     let kind = TYPES.iter().find(|(known, _)| end.as_deref() == Some(*known));
@@ -143,8 +144,8 @@ fn quoted(name: &str) -> String {
     name.replace('"', "%22").replace('\r', "%0D").replace('\n', "%0A")
 }
 
-/// The boundary between the parts. The boundary is derived from the parts, so equal bodies have
-/// equal boundaries. No part contains the boundary.
+/// Returns the boundary between the parts. The boundary is derived from the parts, so equal bodies
+/// have equal boundaries. No part contains the boundary.
 fn boundary(parts: &[FormPart]) -> String {
     let bytes = || parts.iter().flat_map(|part| part.head.bytes().chain(part.content.iter().copied()));
     let mut state = bytes().fold(0, |state: u64, byte| state.rotate_left(8) ^ mix(state ^ u64::from(byte)));
@@ -159,7 +160,7 @@ fn boundary(parts: &[FormPart]) -> String {
     }
 }
 
-/// A template text that renders to exactly these bytes: every `{{` is escaped.
+/// Returns a template that renders to exactly these bytes, with every `{{` escaped.
 fn literal(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

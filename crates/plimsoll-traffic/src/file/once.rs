@@ -14,13 +14,13 @@ use plimsoll_model::session::TIMES_MAX;
 pub struct FileOneOff {
     asked: FileRequest,
     times: u32,
-    goes_on: bool,
+    may_continue: bool,
 }
 
 impl FileOneOff {
     /// Converts the request to the form of the load plan; `prefix` precedes its path.
     pub fn once(&self, prefix: &str, defaults: &RequestDefaults) -> OneOffRoute {
-        OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.goes_on }
+        OneOffRoute { route: self.asked.route(prefix, defaults), times: self.times, may_fail: self.may_continue }
     }
 }
 
@@ -42,7 +42,7 @@ pub fn once(list: &TreeNode, key: &str, known: &mut TextScope) -> Result<Vec<Fil
                 known.captured.insert(name.name.clone());
             }
         }
-        all.push(FileOneOff { asked, times, goes_on: continues_after_failure(&table)? });
+        all.push(FileOneOff { asked, times, may_continue: continues_after_failure(&table)? });
     }
     Ok(all)
 }

@@ -17,7 +17,8 @@ use plimsoll_model::units::parse_duration_ns;
 /// The largest accepted number of requests in a file. Each request has its own figures in memory
 /// and in reports.
 pub const REQUESTS_MAX: usize = 10_000;
-/// Longest name of a request or scenario, in characters. Names are column headings in reports.
+/// The maximum length of the name of a request or scenario, in characters. Names are column
+/// headings in reports.
 const NAME_CHARS_MAX: usize = 80;
 
 /// A parsed request of a traffic file.
@@ -27,7 +28,7 @@ pub struct FileRequest {
     pub label: String,
     weight: u32,
     method: String,
-    /// Path and query. Percent-encoded, unless it is a template.
+    /// The path and query. The text is percent-encoded, unless it is a template.
     target: String,
     headers: Vec<(String, String)>,
     body: Vec<u8>,
@@ -41,7 +42,7 @@ pub struct FileRequest {
 
 impl FileRequest {
     /// Converts the request to a route of the load plan. `prefix` precedes the path, and `defaults`
-    /// fill what the request leaves out.
+    /// contains the settings that the request does not set.
     pub fn route(&self, prefix: &str, defaults: &RequestDefaults) -> Route {
         let has = |name: &str| self.headers.iter().any(|(own, _)| own.eq_ignore_ascii_case(name));
         let along = defaults.headers.iter().filter(|(name, _)| !has(name));
@@ -90,11 +91,12 @@ pub fn request(table: &TreeTable, known: &mut TextScope) -> Result<FileRequest, 
     }
     let expect = table.get("expect").map(|node| expectations(node, known.world, raw)).transpose()?;
     let (ok_status, expect) = expect.unwrap_or_default();
-    // Only steps and one-off requests may have captures; the lists of accepted keys ensure that.
+    // Only steps and one-off requests may have captures, because only their lists of accepted keys
+    // contain `capture`.
     let captures: Vec<AnswerCapture> =
         table.get("capture").map_or(Ok(Vec::new()), |node| captures(node, known.world))?;
     let looks_into =
-        expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.is_of_content());
+        expect.body.is_some() || !expect.json.is_empty() || captures.iter().any(|it| it.from.reads_content());
     if let (true, "HEAD", Some(node)) = (looks_into, method.as_str(), table.get("capture").or(table.get("expect"))) {
         return node.error("the response to a HEAD has no content: use get, or check its headers");
     }
@@ -125,10 +127,10 @@ fn method_and_path<'a>(table: &TreeTable<'a>) -> Result<(String, &'a TreeNode), 
             let method = method.map_or(Ok("GET"), |method| method.text("'method'"))?;
             Ok((method.to_owned(), url))
         }
-        ([], _, None) => table.node.error("the request has no method and path: add them, such as get = \"/items\""),
+        ([], _, None) => table.node.error("the request has no method and path: add both, such as get = \"/items\""),
         ([_, (second, _), ..], ..) => Err(TrafficFileError::new(
             second.at,
-            format!("'{}' is a second method: move it into another request", second.name),
+            format!("'{}' is a second method: move this method into another request", second.name),
         )),
         ([(verb, _)], ..) => Err(TrafficFileError::new(
             verb.at,
@@ -142,7 +144,7 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
     let path = node.text("a path")?;
     let (path, is_filled) = known.text(node, path, raw)?;
     if path.contains("://") && !path.starts_with(['/', '{']) {
-        return node.error("this is a whole URL: write the path here, and scheme and host once, as 'base'");
+        return node.error("this is a complete URL: write only the path here, and the scheme and host once, as 'base'");
     }
     // The target of `OPTIONS *` is the server itself, not a path.
     if path == "*" && method.eq_ignore_ascii_case("options") {
@@ -159,7 +161,8 @@ fn target(node: &TreeNode, method: &str, known: &mut TextScope, raw: bool) -> Re
     Ok((percent_encode_target(path.split('#').next().unwrap_or_default()), false))
 }
 
-/// The default name of a request: its method and its path without the query, with secrets redacted.
+/// Returns the default name of a request: its method and its path without the query, with secrets
+/// redacted.
 fn label(method: &str, target: &str, is_filled: bool) -> String {
     let shown = if is_filled { target_shown(target, Redact::Secrets) } else { redact::target(target, Redact::Secrets) };
     format!("{method} {}", shown.split('?').next().unwrap_or_default())
@@ -176,12 +179,12 @@ pub fn name(node: &TreeNode) -> Result<String, TrafficFileError> {
 
 fn timeout(node: &TreeNode) -> Result<u64, TrafficFileError> {
     match node.read("'timeout'", parse_duration_ns)? {
-        0 => node.error("'timeout': more than 0, such as 2s"),
+        0 => node.error("'timeout' must be more than 0, such as 2s"),
         ns => Ok(ns),
     }
 }
 
-/// Whether a byte is valid in the name of a header field (RFC 9110, token).
+/// Returns whether a byte is valid in the name of a header field (RFC 9110, token).
 fn is_field_name_byte(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
@@ -206,8 +209,8 @@ fn headers(
         if key.name.is_empty() || !key.name.bytes().all(is_field_name_byte) {
             return Err(TrafficFileError::new(
                 key.at,
-                // The key may be a whole header field whose colon is missing, and then contains a
-                // secret value.
+                // The key may be a whole header field that the user wrote without a colon. It may
+                // then contain a secret value.
                 format!(
                     "\"{}\" is no name of a header: letters, digits and !#$%&'*+-.^_`|~",
                     redact::excerpt(&key.name)
@@ -222,8 +225,8 @@ fn headers(
     let filled = headers.iter().any(|(_, (_, is_filled))| *is_filled);
     let mut out = Vec::new();
     for (key, (text, is_filled)) in headers {
-        // The values are either all templates or all plain. If one value is a template, the others
-        // are escaped.
+        // Either all header values are templates, or none is. If one value is a template, the other
+        // values are escaped.
         let text = if filled && !is_filled { literal(&text) } else { text };
         out.push((key.name.clone(), text));
     }
@@ -249,7 +252,7 @@ fn body(table: &TreeTable, known: &mut TextScope, raw: bool) -> Result<FileBody,
                 // A template without values is rendered here, which undoes the escapes of `{{`.
                 let template =
                     Template::parse(&text).map_err(|error| TrafficFileError::new(json.at, error.to_string()))?;
-                text = template.with_all("");
+                text = template.replace_values("");
             }
             Ok((text.into_bytes(), is_filled, Some("application/json".into())))
         }

@@ -1,4 +1,4 @@
-//! Parses files of data rows: CSV with a header line (RFC 4180), or one JSON object a line.
+//! Parses files of data rows: CSV with a header line (RFC 4180), or one JSON object on each line.
 
 use super::file_context::FileContext;
 use super::json;
@@ -28,14 +28,14 @@ pub fn read(
         return node.error(format!("'{name}' is not a name for data: use letters, digits, - and _"));
     }
     let Some(file) = table.get("file") else {
-        return node.error(format!("{what} needs its rows: add file = \"rows.csv\""));
+        return node.error(format!("{what} needs a file with rows: add file = \"rows.csv\""));
     };
     let path = file.text("'file'")?;
     let pick = table.get("pick").map_or(Ok(Pick::Sequential), |node| node.read("'pick'", pick))?;
     let each_use = match table.get("each").map(|node| Ok((node, node.text("'each'")?))).transpose()? {
         None | Some((_, "session")) => false,
         Some((node, "use")) if pick == Pick::Unique => {
-            return node.error("'each': with pick = unique, each session uses one row: leave it out");
+            return node.error("'each': with pick = unique, each session uses one row: leave 'each' out");
         }
         Some((_, "use")) => true,
         Some((node, other)) => return node.error(format!("'each': '{other}' is not session or use")),
@@ -100,7 +100,7 @@ fn parse_csv_rows(text: &str, table: impl FnOnce(Vec<String>) -> Data) -> Result
                 continue;
             }
             return Err(format!(
-                "line {line}: it has {} cells, and the heading has {}",
+                "line {line}: the row has {} cells, and the heading has {}",
                 cells.len(),
                 data.columns.len()
             ));
@@ -183,7 +183,8 @@ impl Iterator for Records<'_> {
     }
 }
 
-/// The cell text of a JSON value: objects, arrays and booleans as JSON, null as the empty text.
+/// Returns the cell text of a JSON value: objects, arrays and booleans as JSON, null as the empty
+/// text.
 fn cell(node: &TreeNode) -> String {
     match &node.value {
         TreeValue::Null => String::new(),
@@ -234,12 +235,12 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_read_or_refused() {
+    fn data_rows_are_parsed_or_refused() {
         for (json, text, expect) in [
             (false, "a,b\n1,2\n", Ok(&["a", "b", "1", "2"][..])),
             (false, "a, b\r\n1,\"x,\"\"y\"\"\nz\"\r\n\r\n3,\r\n", Ok(&["a", "b", "1", "x,\"y\"\nz", "3", ""])),
             (false, "a\n1", Ok(&["a", "1"])),
-            (false, "a,b\n1\n", Err("line 2: it has 1 cells, and the heading has 2")),
+            (false, "a,b\n1\n", Err("line 2: the row has 1 cells, and the heading has 2")),
             (false, "a,b\n\"x\ny\",2\n1\n", Err("line 4: ")),
             (false, "a,b\n\"x\n", Err("line 2: a cell has no closing")),
             (false, "a,b\n\"x\"y,2\n", Err("line 2: after a closing")),
@@ -263,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn picks_parse_or_say_why_not() {
+    fn data_picks_parse_or_explain_the_error() {
         assert_eq!(pick("zipf(1.1)"), Ok(Pick::Zipf { exponent_milli: 1_100 }));
         for text in ["", "zipf", "zipf(x)", "zipf(-1)", "zipf(NaN)", "first"] {
             assert!(pick(text).is_err(), "{text}");

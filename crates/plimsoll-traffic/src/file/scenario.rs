@@ -126,8 +126,8 @@ impl ScenarioProgram<'_, '_> {
                 };
                 if let Some((key, _)) = table.entries.iter().find(of_request) {
                     let text = format!(
-                        "'{}' belongs to a step with a request, and this step contains steps: move it into one \
-                         of them",
+                        "'{}' belongs to a step with a request, and this step contains steps: move the key into a \
+                         step with a request",
                         key.name
                     );
                     return Err(TrafficFileError::new(key.at, text));
@@ -185,21 +185,21 @@ impl ScenarioProgram<'_, '_> {
 
     fn push_request(&mut self, table: &TreeTable) -> Result<(), TrafficFileError> {
         let mut asked = request(table, self.known)?;
-        // Two scenarios may have steps with equal names. The name of the scenario then precedes the
-        // second label.
+        // Two scenarios may have steps with equal names. The label of the second step then begins
+        // with the name of its scenario.
         let own = match self.labels.has(&asked.label) {
             true => format!("{} {}", self.scenario, asked.label),
             false => std::mem::take(&mut asked.label),
         };
         asked.label = self.labels.take(own);
-        let goes_on = continues_after_failure(table)?;
+        let may_continue = continues_after_failure(table)?;
         let Some(route) =
             RouteNumber::try_from(self.requests.len()).ok().filter(|_| self.requests.len() < REQUESTS_MAX)
         else {
             return table.node.error(format!("a file has {REQUESTS_MAX} requests at most"));
         };
         self.requests.push(asked);
-        self.ops.push(SessionOp::Ask { route, goes_on });
+        self.ops.push(SessionOp::Ask { route, may_continue });
         Ok(())
     }
 }
@@ -221,9 +221,9 @@ mod tests {
     use crate::file::file_context::FileContext;
     use crate::file::toml;
 
-    struct NoFiles;
+    struct EmptyContext;
 
-    impl FileContext for NoFiles {
+    impl FileContext for EmptyContext {
         fn file(&mut self, _: &str) -> Result<Vec<u8>, String> {
             Err("is not there".into())
         }
@@ -244,7 +244,7 @@ mod tests {
     fn read(text: &str) -> Result<(Vec<Scenario>, Vec<String>), String> {
         let tree = toml::tree(text).expect("TOML");
         let list = tree.open_table("a file").expect("a table").get("scenario").expect("scenarios");
-        let world = &mut NoFiles;
+        let world = &mut EmptyContext;
         let mut known = TextScope::new(world);
         let mut requests = Vec::new();
         let scenarios = scenarios(list, &mut known, &mut requests).map_err(|error| error.to_string())?;
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_become_a_program() {
+    fn scenario_steps_become_a_program() {
         let (scenarios, labels) = read(
             r#"
             [[scenario]]
@@ -282,7 +282,7 @@ mod tests {
             "#,
         )
         .expect("scenarios");
-        let ask = |route, goes_on| SessionOp::Ask { route, goes_on };
+        let ask = |route, may_continue| SessionOp::Ask { route, may_continue };
         let program = vec![
             SessionOp::Once { to: 2 },
             ask(0, false),
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_scenario_is_said_with_its_place() {
+    fn scenario_errors_have_a_position() {
         let step = |text: &str| format!("[[scenario]]\n[[scenario.step]]\n{text}");
         for (text, part) in [
             ("[[scenario]]\nname = \"a\"".to_owned(), "this scenario has no steps"),

@@ -18,12 +18,12 @@ pub struct TextScope<'a> {
     /// The environment variables that templates use, with their values.
     pub variables: Vec<(String, String)>,
     variable_names: HashSet<String>,
-    /// Names captured by setup requests. The next field has the names captured by steps of the
-    /// current scenario.
+    /// The names that setup requests capture.
     pub captured: HashSet<String>,
+    /// The names that steps of the current scenario capture.
     pub captured_in_scenario: HashSet<String>,
-    /// The remaining byte budget of body files. Every request counts, because each has its own copy
-    /// of its file.
+    /// The remaining byte budget of body files. Every request counts, because each request has a
+    /// separate copy of its file.
     pub files: Budget,
 }
 
@@ -74,7 +74,7 @@ impl<'a> TextScope<'a> {
         let parts = self.parts(node, text)?;
         let template = Template { parts: parts.into_iter().map(|(part, _)| part).collect() };
         // A template without values becomes plain text, which undoes the escapes of `{{`.
-        Ok(if template.is_fixed() { (template.with_all(""), false) } else { (text.to_owned(), true) })
+        Ok(if template.is_fixed() { (template.replace_values(""), false) } else { (text.to_owned(), true) })
     }
 
     /// Parses a template into its parts and checks that every value is defined.
@@ -97,7 +97,7 @@ impl<'a> TextScope<'a> {
                     self.variables.push((name.clone(), value));
                     Ok(())
                 }
-                None => node.error(format!("the environment has no variable '{name}': set it")),
+                None => node.error(format!("the environment has no variable '{name}': set this variable")),
             },
             Value::Column { data, column } => match self.data.columns.get(data) {
                 None => node.error(format!("there is no data '{data}': add [data.{data}] with file = \"...\"")),
@@ -107,13 +107,13 @@ impl<'a> TextScope<'a> {
                     let columns = table.map_or(&[][..], |table| &table.columns);
                     let shown = columns.iter().take(COLUMNS_SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
                     let more = if columns.len() > COLUMNS_SHOWN { ", and more" } else { "" };
-                    node.error(format!("the data '{data}' has no column '{column}': it has {shown}{more}"))
+                    node.error(format!("the data '{data}' has no column '{column}': the columns are {shown}{more}"))
                 }
             },
             Value::Captured(name) if self.captured.contains(name) || self.captured_in_scenario.contains(name) => Ok(()),
             Value::Captured(name) => node.error(format!(
-                "nothing sets '{name}': capture it in an earlier step (capture = {{ {name} = \"$.{name}\" }}), \
-                 or write a function with brackets, such as uuid(), or DATA.COLUMN"
+                "nothing sets '{name}': capture this value in an earlier step (capture = {{ {name} = \"$.{name}\" \
+                 }}), or write a function with brackets, such as uuid(), or DATA.COLUMN"
             )),
             _ => Ok(()),
         }
@@ -158,7 +158,7 @@ impl<'a> TextScope<'a> {
     }
 }
 
-/// A template that renders to exactly this text: every `{{` is escaped.
+/// Returns a template that renders to exactly this text, with every `{{` escaped.
 pub fn literal(text: &str) -> String {
     text.replace("{{", "{{ '{{' }}")
 }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt::Display;
 use std::ops::Deref;
 
-/// The deepest accepted nesting of values. Real files are flatter, and the limit bounds recursion
+/// The deepest accepted nesting of values. Real files have less nesting. The limit bounds recursion
 /// over a tree.
 pub const DEPTH_MAX: usize = 64;
 /// The largest accepted number of values in a file. Values repeated by YAML aliases count each
@@ -17,14 +17,14 @@ pub const KEYS_MAX: usize = 50_000;
 /// A position in a text. Lines and columns count from 1; a column is a number of characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct TextPlace {
-    /// Line number, from 1.
+    /// The line number, from 1.
     pub line: usize,
-    /// Column in characters, from 1.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
 impl TextPlace {
-    /// The position of a byte offset in a text.
+    /// Returns the position of a byte offset in a text.
     pub fn from_byte(text: &str, byte: usize) -> TextPlace {
         let mut end = byte.min(text.len());
         while !text.is_char_boundary(end) {
@@ -48,7 +48,7 @@ pub struct TrafficFileError {
 }
 
 impl TrafficFileError {
-    /// An error at a position in the file.
+    /// Returns an error at a position in the file.
     pub fn new(at: TextPlace, text: impl Into<String>) -> TrafficFileError {
         TrafficFileError { at, text: text.into() }
     }
@@ -59,8 +59,8 @@ impl TrafficFileError {
 pub struct Lines<'a> {
     text: &'a str,
     starts: Vec<usize>,
-    /// The result of the previous lookup: line number, byte offset, and characters before that
-    /// offset in the line. This cache speeds up documents that are one long line.
+    /// The result of the previous lookup: line number, byte offset, and number of characters before
+    /// that offset in the line. This cache speeds up lookups in documents that are one long line.
     last: Cell<(usize, usize, usize)>,
 }
 
@@ -96,7 +96,7 @@ pub struct TreeKey {
 pub enum TreeValue {
     Null,
     Flag(bool),
-    /// A number as it is written in the file.
+    /// A number, as the text that the file contains.
     Number(String),
     Text(String),
     List(Vec<TreeNode>),
@@ -127,14 +127,15 @@ impl TreeNode {
         }
     }
 
-    /// This value as a table in which only `keys` are allowed; `what` names the table in errors.
+    /// Returns this value as a table in which only `keys` are allowed; `what` names the table in
+    /// errors.
     pub fn table<'a>(&'a self, what: &'a str, keys: &[&str]) -> Result<TreeTable<'a>, TrafficFileError> {
         let table = self.open_table(what)?;
         for (key, _) in table.entries {
             if !keys.contains(&key.name.as_str()) {
                 let way_out = match most_similar_name(&key.name, keys) {
                     Some(known) => format!("did you mean '{known}'?"),
-                    None => format!("it knows {}", keys.join(", ")),
+                    None => format!("the known keys are {}", keys.join(", ")),
                 };
                 return Err(TrafficFileError::new(
                     key.at,
@@ -145,7 +146,7 @@ impl TreeNode {
         Ok(table)
     }
 
-    /// This value as a table with arbitrary keys; `what` names the table in errors.
+    /// Returns this value as a table with arbitrary keys; `what` names the table in errors.
     pub fn open_table<'a>(&'a self, what: &'a str) -> Result<TreeTable<'a>, TrafficFileError> {
         let TreeValue::Table(entries) = &self.value else {
             return self.error(format!("{what} must be a table of keys and values, not {}", self.kind()));
@@ -153,7 +154,7 @@ impl TreeNode {
         Ok(TreeTable { node: self, entries })
     }
 
-    /// The items of this value, which must be a list; `what` names the list in errors.
+    /// Returns the items of this value, which must be a list; `what` names the list in errors.
     pub fn list(&self, what: &str) -> Result<&[TreeNode], TrafficFileError> {
         match &self.value {
             TreeValue::List(items) => Ok(items),
@@ -161,7 +162,7 @@ impl TreeNode {
         }
     }
 
-    /// The text of this value. Numbers and booleans are accepted as they are written.
+    /// Returns the text of this value. Numbers and booleans are accepted as they are written.
     pub fn text(&self, what: &str) -> Result<&str, TrafficFileError> {
         match &self.value {
             TreeValue::Text(text) | TreeValue::Number(text) => Ok(text),
@@ -171,7 +172,7 @@ impl TreeNode {
         }
     }
 
-    /// This value as a boolean; `what` names the value in errors.
+    /// Returns this value as a boolean; `what` names the value in errors.
     pub fn flag(&self, what: &str) -> Result<bool, TrafficFileError> {
         match self.value {
             TreeValue::Flag(flag) => Ok(flag),
@@ -179,7 +180,7 @@ impl TreeNode {
         }
     }
 
-    /// This value as a whole number from `from` to `to`; `what` names the value in errors.
+    /// Returns this value as a whole number from `from` to `to`; `what` names the value in errors.
     pub fn whole(&self, what: &str, from: u64, to: u64) -> Result<u64, TrafficFileError> {
         let TreeValue::Number(text) = &self.value else {
             return self.error(format!("{what} must be a whole number, not {}", self.kind()));
@@ -209,7 +210,7 @@ pub struct TreeTable<'a> {
 }
 
 impl<'a> TreeTable<'a> {
-    /// The value of the key `name`, if the table has this key.
+    /// Returns the value of the key `name`, if the table has this key.
     pub fn get(&self, name: &str) -> Option<&'a TreeNode> {
         match &self.node.value {
             TreeValue::Table(entries) => entries.get(name),
@@ -217,7 +218,7 @@ impl<'a> TreeTable<'a> {
         }
     }
 
-    /// The entries whose keys are in `names`.
+    /// Returns the entries whose keys are in `names`.
     pub fn find_keys(&self, names: &[&str]) -> Vec<(&'a TreeKey, &'a TreeNode)> {
         self.entries
             .iter()
@@ -231,7 +232,7 @@ impl<'a> TreeTable<'a> {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 struct KeyIndex(HashMap<String, usize>);
 
-/// Keys and values of a table in file order. Each key is unique.
+/// The keys and values of a table in file order. Each key is unique.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct TableEntries {
     entries: Vec<(TreeKey, TreeNode)>,
@@ -264,7 +265,7 @@ impl TableEntries {
         Ok(())
     }
 
-    /// The value of the key `name`, if the table has this key.
+    /// Returns the value of the key `name`, if the table has this key.
     pub fn get(&self, name: &str) -> Option<&TreeNode> {
         match &self.places {
             Some(places) => places.0.get(name).map(|place| &self.entries[*place].1),
@@ -289,15 +290,15 @@ impl Deref for TableEntries {
     }
 }
 
-/// The known name most similar to `name`, if at most two letters are changed, missing, added or
-/// swapped.
+/// Returns the known name most similar to `name`, if at most two letters are changed, missing,
+/// added or swapped.
 pub fn most_similar_name<'a>(name: &str, known: &[&'a str]) -> Option<&'a str> {
     let name: Vec<char> = name.to_ascii_lowercase().chars().take(64).collect();
     let nearest = known.iter().map(|word| (distance(&name, &word.chars().collect::<Vec<_>>()), *word)).min()?;
     (nearest.0 <= 2 && nearest.0 < name.len()).then_some(nearest.1)
 }
 
-/// The edit distance of two words. A swap of neighbouring letters counts as one edit.
+/// Returns the edit distance of two words. A swap of neighbouring letters counts as one edit.
 fn distance(a: &[char], b: &[char]) -> usize {
     let mut rows = vec![vec![0usize; b.len() + 1]; a.len() + 1];
     for i in 0..=a.len() {
@@ -339,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn places_count_characters_from_one() {
+    fn positions_count_characters_from_one() {
         let text = "a = 1\n\u{e9}\u{e9} = 2\n";
         for (byte, line, column) in [(0, 1, 1), (4, 1, 5), (6, 2, 1), (8, 2, 2), (11, 2, 4), (999, 3, 1)] {
             assert_eq!(TextPlace::from_byte(text, byte), TextPlace { line, column }, "{byte}");

@@ -10,7 +10,8 @@ use granit_parser::{Event, Parser, ScalarStyle, Span};
 use plimsoll_model::{Budget, foreign};
 use std::collections::HashMap;
 
-/// A list or table whose end is not yet parsed. A stack of these has the outermost container first.
+/// A list or table whose end is not yet parsed. The parser has a stack of such containers, with the
+/// outermost first.
 struct OpenContainer {
     at: TextPlace,
     anchor: usize,
@@ -34,7 +35,7 @@ pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     // Limits the total memory of the copies that aliases make.
-    let mut budget = Budget::of_input(text.len());
+    let mut budget = Budget::proportional_to_input(text.len());
     let mut open: Vec<OpenContainer> = Vec::new();
     let mut anchors: HashMap<usize, (TreeNode, usize)> = HashMap::new();
     let (mut root, mut values, mut documents) = (None, 0usize, 0);
@@ -59,7 +60,7 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
             }
             Event::Alias(anchor) => {
                 let Some((node, size)) = anchors.get(&anchor) else {
-                    return Err(TrafficFileError::new(at, "this alias is inside its own anchor"));
+                    return Err(TrafficFileError::new(at, "this alias refers to the anchor that contains the alias"));
                 };
                 budget.take(*size).map_err(|error| TrafficFileError::new(at, error.to_string()))?;
                 Some((TreeNode { at, value: node.value.clone() }, 0))
@@ -114,8 +115,8 @@ fn read(text: &str) -> Result<TreeNode, TrafficFileError> {
     root.ok_or_else(|| TrafficFileError::new(TextPlace { line: 1, column: 1 }, "the file is empty"))
 }
 
-/// Adds the entries of merged tables to a table. The table's own keys win, then the keys of the
-/// first merged table.
+/// Adds the entries of merged tables to a table. If keys are equal, the entry of the table itself
+/// counts, then that of the first merged table.
 fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntries, TrafficFileError> {
     for node in merged {
         let tables = match node.value {
@@ -123,7 +124,7 @@ fn merge(mut entries: TableEntries, merged: Vec<TreeNode>) -> Result<TableEntrie
             _ => vec![node],
         };
         for table in tables {
-            let TreeValue::Table(others) = table.value else { return table.error("'<<' merges tables: name one") };
+            let TreeValue::Table(others) = table.value else { return table.error("'<<' merges tables: name a table") };
             for (key, value) in others.into_entries() {
                 if entries.get(&key.name).is_none() {
                     entries.insert(key, value)?;
@@ -138,7 +139,7 @@ fn place(span: Span) -> TextPlace {
     TextPlace { line: span.start.line(), column: span.start.col() + 1 }
 }
 
-/// The memory of a value and all nested values, bytes.
+/// Returns the memory of a value and all nested values, bytes.
 fn bytes(node: &TreeNode) -> usize {
     size_of::<TreeNode>()
         + match &node.value {
@@ -151,7 +152,7 @@ fn bytes(node: &TreeNode) -> usize {
         }
 }
 
-/// The value of a scalar without quotation marks, by the core schema of YAML 1.2.
+/// Returns the value of a scalar without quotation marks, by the core schema of YAML 1.2.
 fn plain(text: &str) -> TreeValue {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => TreeValue::Null,
@@ -171,10 +172,10 @@ mod tests {
     use crate::file::json;
 
     #[test]
-    fn values_are_those_of_the_core_schema() {
+    fn yaml_values_follow_the_core_schema() {
         for (text, expect) in [
             ("a: no\nb: True\nc: ~\nd: '1'\ne: 1.5\n", r#"{"a":"no","b":true,"c":null,"d":"1","e":1.5}"#),
-            // Closing brackets on a line of their own, around empty containers.
+            // In this text, closing brackets around empty containers are on separate lines.
             (
                 "x:\n  a: {\n    \"80\": {},\n    \"443\": {}\n  }\n  b: [\n    [],\n    {}\n  ]\n",
                 r#"{"x":{"a":{"80":{},"443":{}},"b":[[],{}]}}"#,
@@ -202,7 +203,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in "([a-c]|[:\\-\\[\\]{}&*!|>'\"%@`#?,\n\t ]|\\\\x|---\n|\u{85}|\u{e9}){0,60}") {
+        fn any_text_parses_without_a_panic(text in "([a-c]|[:\\-\\[\\]{}&*!|>'\"%@`#?,\n\t ]|\\\\x|---\n|\u{85}|\u{e9}){0,60}") {
             let _ = tree(&text);
         }
     }

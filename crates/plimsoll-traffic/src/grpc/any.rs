@@ -8,7 +8,7 @@ use prost_reflect::{DynamicMessage, Kind, MapKey, MessageDescriptor, ReflectMess
 use serde_json::Value as Json;
 
 const ANY: &str = "google.protobuf.Any";
-/// Type prefix of the placeholder for an empty `Any`. No real type has this prefix.
+/// The type prefix of the placeholder for an empty `Any`. No real type has this prefix.
 const PLACEHOLDER_PREFIX: &str = "plimsoll.invalid/";
 /// The deepest nesting of messages that is searched for an empty `Any`.
 const DEPTH_MAX: usize = 64;
@@ -23,7 +23,7 @@ pub(super) fn parse_with_empty_any(message: &MessageDescriptor, text: &str) -> O
     let name = format!("{PLACEHOLDER_PREFIX}{}", message.full_name());
     insert_placeholders(&mut json, message, &name, 0);
     let mut read = DynamicMessage::deserialize(message.clone(), json).ok()?;
-    each_any(&mut read, 0, &mut |any| {
+    for_each_any(&mut read, 0, &mut |any| {
         if type_url(any) == name {
             any.clear_field_by_name("type_url");
         }
@@ -38,7 +38,7 @@ pub(super) fn serialize_with_empty_any(mut message: DynamicMessage, options: &Se
         return type_url(&message).is_empty().then(|| "{}".to_owned());
     }
     let name = format!("{PLACEHOLDER_PREFIX}{}", message.descriptor().full_name());
-    each_any(&mut message, 0, &mut |any| {
+    for_each_any(&mut message, 0, &mut |any| {
         if type_url(any).is_empty() {
             any.set_field_by_name("type_url", Value::String(name.clone()));
         }
@@ -97,7 +97,7 @@ fn remove_placeholders(json: &mut Json, name: &str, depth: usize) {
 }
 
 /// Calls `each` for every `Any` in a message.
-fn each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
+fn for_each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mut DynamicMessage)) {
     if message.descriptor().full_name() == ANY {
         return each(message);
     }
@@ -107,16 +107,17 @@ fn each_any(message: &mut DynamicMessage, depth: usize, each: &mut dyn FnMut(&mu
     let fields: Vec<_> = message.fields().map(|(field, _)| field).collect();
     for field in fields.into_iter().filter(|field| matches!(field.kind(), Kind::Message(_))) {
         match message.get_field_mut(&field) {
-            Value::Message(inner) => each_any(inner, depth + 1, each),
-            Value::List(items) => {
-                items.iter_mut().filter_map(Value::as_message_mut).for_each(|inner| each_any(inner, depth + 1, each))
-            }
+            Value::Message(inner) => for_each_any(inner, depth + 1, each),
+            Value::List(items) => items
+                .iter_mut()
+                .filter_map(Value::as_message_mut)
+                .for_each(|inner| for_each_any(inner, depth + 1, each)),
             Value::Map(entries) => {
                 let entries: Vec<(&MapKey, &mut Value)> = entries.iter_mut().collect();
                 entries
                     .into_iter()
                     .filter_map(|(_, value)| value.as_message_mut())
-                    .for_each(|inner| each_any(inner, depth + 1, each));
+                    .for_each(|inner| for_each_any(inner, depth + 1, each));
             }
             _ => {}
         }

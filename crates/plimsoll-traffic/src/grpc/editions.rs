@@ -13,10 +13,10 @@ use prost_types::{DescriptorProto, FieldDescriptorProto, FieldOptions, FileDescr
 use prost_types::{EnumDescriptorProto, EnumValueDescriptorProto};
 use std::collections::HashSet;
 
-/// Supported editions: their number in descriptors and their name in `.proto` texts.
+/// The supported editions: their number in descriptors and their name in `.proto` texts.
 const EDITIONS: [(i32, &str); 2] = [(1000, "2023"), (1001, "2024")];
-/// Name prefix of a zero value added to enums that lack one. The descriptor library demands a zero
-/// value in proto3.
+/// The name prefix of a zero value added to enums that lack one. The descriptor library demands a
+/// zero value in proto3.
 const NO_ZERO: &str = "plimsoll_no_zero_of_";
 /// The option that replaces `default` in a rewritten `.proto` text. The parser accepts a real
 /// default in proto2 only.
@@ -28,10 +28,10 @@ struct Features {
     /// How a field represents absence. 1: explicit presence. 2: implicit presence. 3: required.
     #[prost(int32, tag = "1")]
     presence: i32,
-    /// Encoding of repeated fields. 1: packed. 2: expanded.
+    /// The encoding of repeated fields. 1: packed. 2: expanded.
     #[prost(int32, tag = "3")]
     lists: i32,
-    /// Encoding of message fields. 1: length-prefixed. 2: delimited (groups).
+    /// The encoding of message fields. 1: length-prefixed. 2: delimited (groups).
     #[prost(int32, tag = "5")]
     messages: i32,
 }
@@ -170,8 +170,8 @@ fn translate(file: &mut FileDescriptorProto, said: &FileFeatures) {
     file.syntax = Some(if is_proto3 { "proto3" } else { "proto2" }.to_owned());
     each_field(file, said, of_file, &mut |field, features| set(field, features, is_proto3));
     if is_proto3 {
-        file.enum_type.iter_mut().for_each(put_zero_first);
-        file.message_type.iter_mut().for_each(begin_enums_with_0);
+        file.enum_type.iter_mut().for_each(move_zero_value_first);
+        file.message_type.iter_mut().for_each(begin_enums_with_zero);
     }
 }
 
@@ -183,14 +183,14 @@ fn each_field(
     act: &mut impl FnMut(&mut FieldDescriptorProto, Features),
 ) {
     for (message, said) in file.message_type.iter_mut().zip(&said.messages) {
-        each_field_of(message, said, of_file, act);
+        for_each_message_field(message, said, of_file, act);
     }
     for (field, said) in file.extension.iter_mut().zip(&said.extensions) {
         act(field, of_file.override_with(said.options.and_then(|options| options.features)));
     }
 }
 
-fn each_field_of(
+fn for_each_message_field(
     message: &mut DescriptorProto,
     said: &MessageFeatures,
     around: Features,
@@ -218,7 +218,7 @@ fn each_field_of(
         act(field, here.override_with(said.options.and_then(|options| options.features)));
     }
     for (nested, said) in message.nested_type.iter_mut().zip(&said.messages) {
-        each_field_of(nested, said, here, act);
+        for_each_message_field(nested, said, here, act);
     }
 }
 
@@ -226,8 +226,8 @@ fn last_part(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or(name)
 }
 
-/// Whether a field has implicit presence: the wire format does not distinguish its zero value from
-/// absence.
+/// Returns whether a field has implicit presence: the wire format does not distinguish its zero
+/// value from absence.
 fn has_implicit_presence(field: &FieldDescriptorProto, features: Features) -> bool {
     let is_message = matches!(field.r#type, Some(kind) if kind == Type::Message as i32 || kind == Type::Group as i32);
     features.presence == IMPLICIT && field.label() != Label::Repeated && field.oneof_index.is_none() && !is_message
@@ -258,14 +258,14 @@ fn set(field: &mut FieldDescriptorProto, features: Features, is_proto3: bool) {
     }
 }
 
-fn begin_enums_with_0(message: &mut DescriptorProto) {
-    message.enum_type.iter_mut().for_each(put_zero_first);
-    message.nested_type.iter_mut().for_each(begin_enums_with_0);
+fn begin_enums_with_zero(message: &mut DescriptorProto) {
+    message.enum_type.iter_mut().for_each(move_zero_value_first);
+    message.nested_type.iter_mut().for_each(begin_enums_with_zero);
 }
 
 /// Moves the zero value of an enum to the front, or adds one. The descriptor library demands it in
 /// proto3, and closed enums of an edition may lack it.
-fn put_zero_first(found: &mut EnumDescriptorProto) {
+fn move_zero_value_first(found: &mut EnumDescriptorProto) {
     match found.value.iter().position(|value| value.number() == 0) {
         Some(at) => found.value[..=at].rotate_right(1),
         None => {
@@ -275,7 +275,7 @@ fn put_zero_first(found: &mut EnumDescriptorProto) {
     }
 }
 
-/// Whether an enum value is a zero value that [`put_zero_first`] added.
+/// Returns whether an enum value is a zero value that [`move_zero_value_first`] added.
 pub(super) fn is_added_zero(value: &str) -> bool {
     value.starts_with(NO_ZERO)
 }
@@ -292,7 +292,7 @@ fn take_features(options: &mut Vec<UninterpretedOption>) -> Option<Features> {
         let value = option.identifier_value.as_deref().unwrap_or_default();
         match (name.next(), &option.aggregate_value) {
             (Some(part), _) if !part.is_extension => features.note(&part.name_part, value),
-            // All features in one option: `features = { field_presence: IMPLICIT }`.
+            // One option can set all features: `features = { field_presence: IMPLICIT }`.
             (None, Some(all)) => {
                 let words: Vec<&str> =
                     all.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|w| !w.is_empty()).collect();
@@ -312,7 +312,7 @@ fn remove_feature_options(options: &mut Vec<UninterpretedOption>) {
 
 /// Removes all feature options from a parsed file and returns their values.
 fn take_file_features(file: &mut FileDescriptorProto) -> FileFeatures {
-    file.enum_type.iter_mut().for_each(forget_of_enum);
+    file.enum_type.iter_mut().for_each(remove_enum_names);
     for service in &mut file.service {
         service.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
         let methods = service.method.iter_mut().filter_map(|method| method.options.as_mut());
@@ -329,7 +329,7 @@ fn take_file_features(file: &mut FileDescriptorProto) -> FileFeatures {
 }
 
 fn take_message_features(message: &mut DescriptorProto) -> MessageFeatures {
-    message.enum_type.iter_mut().for_each(forget_of_enum);
+    message.enum_type.iter_mut().for_each(remove_enum_names);
     for range in &mut message.extension_range {
         range.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     }
@@ -362,7 +362,7 @@ fn take_field_features(field: &mut FieldDescriptorProto) -> FieldFeatures {
     FieldFeatures { options }
 }
 
-/// The value of a default option, spelt as in descriptors.
+/// Returns the value of a default option, spelt as in descriptors.
 fn default_value_text(option: &UninterpretedOption, is_bytes: bool) -> Option<String> {
     let UninterpretedOption {
         identifier_value,
@@ -384,7 +384,7 @@ fn default_value_text(option: &UninterpretedOption, is_bytes: bool) -> Option<St
         .or(string_value.as_ref().map(text))
 }
 
-fn forget_of_enum(found: &mut EnumDescriptorProto) {
+fn remove_enum_names(found: &mut EnumDescriptorProto) {
     found.options.iter_mut().for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
     let values = found.value.iter_mut().filter_map(|value| value.options.as_mut());
     values.for_each(|options| remove_feature_options(&mut options.uninterpreted_option));
@@ -397,8 +397,8 @@ fn forget_of_enum(found: &mut EnumDescriptorProto) {
 /// field defaults.
 pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String> {
     let mut out = String::with_capacity(text.len() + 64);
-    // The first two words of the current statement, whether an edition was declared, and whether
-    // its name was read.
+    // These variables are the first two words of the current statement, and whether the edition and
+    // its name were read.
     let (mut statement, mut is_edition, mut is_named): (Vec<&str>, bool, bool) = (Vec::new(), false, false);
     let (mut rest, mut before) = (text, ' ');
     while let Some(first) = rest.chars().next() {
@@ -455,13 +455,13 @@ pub(super) fn as_proto3(name: &str, text: &str) -> Result<Option<String>, String
     Ok(is_edition.then_some(out))
 }
 
-/// Whether a declaration follows, so that the word before `rest` controls its visibility.
+/// Returns whether a declaration follows, so that the word before `rest` controls its visibility.
 fn is_declaration(rest: &str) -> bool {
     let next = rest.trim_start();
     ["message ", "enum ", "extend ", "message\t", "enum\t"].iter().any(|word| next.starts_with(word))
 }
 
-/// Length of a quoted string including its quotes, bytes.
+/// Returns the length of a quoted string including its quotes, bytes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -1,5 +1,5 @@
-//! Shows message types to people: an example body in JSON, and the list of fields of a type. Not
-//! here: the encoding of bodies.
+//! Formats message types for users: an example body in JSON, and the list of fields of a type. Not
+//! here: encoding bodies.
 
 use super::editions::is_added_zero;
 use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
@@ -7,8 +7,8 @@ use prost_reflect::{Cardinality, FieldDescriptor, Kind, MessageDescriptor};
 /// The deepest nesting of messages in an example. A limit is needed because types may contain
 /// themselves.
 const DEPTH_MAX: usize = 3;
-/// The size at which an example gets no further fields, bytes. Types may contain very many other
-/// types.
+/// The size in bytes at which an example gets no further fields. A limit is needed because types
+/// may contain very many other types.
 const EXAMPLE_BYTES_MAX: usize = 16 << 10;
 
 /// Returns an example body in JSON with every field of the type. Only the first field of a oneof
@@ -20,7 +20,7 @@ pub(super) fn example(message: &MessageDescriptor) -> String {
 }
 
 fn write_message(message: &MessageDescriptor, depth: usize, out: &mut String) {
-    if let Some(text) = well_known(message.full_name()) {
+    if let Some(text) = well_known_type_example(message.full_name()) {
         out.push_str(text);
         return;
     }
@@ -82,8 +82,8 @@ fn write_value(kind: &Kind, depth: usize, out: &mut String) {
     }
 }
 
-/// The JSON example of a well-known type; `None` for any other type.
-fn well_known(name: &str) -> Option<&'static str> {
+/// Returns the JSON example of a well-known type; `None` for any other type.
+fn well_known_type_example(name: &str) -> Option<&'static str> {
     Some(match name {
         "google.protobuf.Timestamp" => "\"2026-01-01T00:00:00Z\"",
         "google.protobuf.Duration" => "\"1s\"",
@@ -103,7 +103,7 @@ fn well_known(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The definition of a message type as text, one line for each field.
+/// Returns the definition of a message type as text, one line for each field.
 pub(super) fn shape(message: &MessageDescriptor) -> String {
     let mut out = format!("message {} {{\n", message.full_name());
     for field in message.fields() {

@@ -21,14 +21,15 @@ struct HealthResponse {
     status: i32,
 }
 
-/// The health request for `service`, encoded as the content of a gRPC call.
+/// Returns the health request for `service`, encoded as the content of a gRPC call.
 pub fn encode_request(service: &str) -> Vec<u8> {
     let mut content = Vec::new();
     write_message(&HealthRequest { service: service.to_owned() }.encode_to_vec(), false, &mut content);
     content
 }
 
-/// Whether a health response says that the service is not serving. An invalid response gives false.
+/// Returns whether a health response says that the service is not serving. An invalid response
+/// gives false.
 pub fn is_not_serving(content: &[u8]) -> bool {
     const NOT_SERVING: i32 = 2;
     let answer = Messages::new(content).next().and_then(|message| HealthResponse::decode(message.ok()?).ok());
@@ -40,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn health_is_read_as_servers_write_it() {
+    fn grpc_health_responses_are_parsed() {
         assert_eq!(encode_request("a.B"), b"\0\0\0\0\x05\x0a\x03a.B");
         for (content, no) in [
             (&b"\0\0\0\0\x02\x08\x02"[..], true),

@@ -18,9 +18,9 @@ pub const PATHS: [&str; 2] = [
     "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo",
     "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
 ];
-/// The largest accepted number of descriptor files from one server, and their largest total size in
-/// bytes.
+/// The largest accepted number of descriptor files from one server.
 const FILES_MAX: usize = 4_096;
+/// The largest accepted total size of the descriptor files from one server, bytes (64 MiB).
 const BYTES_MAX: usize = 64 << 20;
 /// The largest accepted number of services of one server.
 const SERVICES_MAX: usize = 4_096;
@@ -91,7 +91,7 @@ pub enum ReflectionError {
     #[error(transparent)]
     Message(#[from] MessageError),
     /// The type of the response does not match the request.
-    #[error("the server's reflection does not answer what it was asked")]
+    #[error("the server's reflection sent a response that does not match the request")]
     Other,
     /// The server does not know the requested symbol or file (status `NOT_FOUND`).
     #[error("the server's reflection says: {0}")]
@@ -103,7 +103,7 @@ pub enum ReflectionError {
     #[error("the server's reflection describes more than 4 096 files or 64 MiB")]
     TooMuch,
     /// The server lists more services than [`SERVICES_MAX`].
-    #[error("the server's reflection lists {0} services, and at most 4 096 are asked about")]
+    #[error("the server's reflection lists {0} services, more than the maximum of 4 096")]
     TooMany(usize),
     /// The descriptors are invalid or contradict each other.
     #[error(transparent)]
@@ -113,16 +113,17 @@ pub enum ReflectionError {
 /// Collects the descriptors of a server, request by request: first the list of services, then the
 /// files that define them, then imported files.
 #[derive(Debug, Default)]
-pub struct Learner {
-    /// Encoded descriptors by file name.
+pub struct DescriptorCollector {
+    /// The encoded descriptors by file name.
     files: BTreeMap<String, Vec<u8>>,
     bytes: usize,
     /// The remaining memory budget of all descriptors.
     budget: LearnerBudget,
-    /// Symbols and imported files still to request. `asked` has the imports that were ever queued,
-    /// so none is requested twice.
+    /// The symbols that are still to be requested.
     symbols: BTreeSet<String>,
+    /// The imported files that are still to be requested.
     imports: BTreeSet<String>,
+    /// The imported files that were ever queued, so that no file is requested twice.
     asked: BTreeSet<String>,
     /// The request that waits for its response.
     last: Option<ReflectionRequestKind>,
@@ -138,20 +139,23 @@ impl Default for LearnerBudget {
     }
 }
 
-impl Learner {
-    /// A learner that requests the descriptors of these services only.
-    pub fn for_services<'a>(names: impl Iterator<Item = &'a str>) -> Learner {
-        Learner { symbols: names.map(str::to_owned).collect(), ..Learner::default() }
+impl DescriptorCollector {
+    /// Returns a learner that requests the descriptors of these services only.
+    pub fn for_services<'a>(names: impl Iterator<Item = &'a str>) -> DescriptorCollector {
+        DescriptorCollector { symbols: names.map(str::to_owned).collect(), ..DescriptorCollector::default() }
     }
 
-    /// A learner that first requests the list of services, and then the descriptors of all
+    /// Returns a learner that first requests the list of services, and then the descriptors of all
     /// services.
-    pub fn for_all_services() -> Learner {
-        Learner { last: Some(ReflectionRequestKind::ListServices(String::new())), ..Learner::default() }
+    pub fn for_all_services() -> DescriptorCollector {
+        DescriptorCollector {
+            last: Some(ReflectionRequestKind::ListServices(String::new())),
+            ..DescriptorCollector::default()
+        }
     }
 
-    /// The next request, encoded as the content of a call. `None` means that all descriptors are
-    /// known.
+    /// Returns the next request, encoded as the content of a call. `None` means that all
+    /// descriptors are known.
     pub fn next_request(&mut self) -> Option<Vec<u8>> {
         let asked = match self.last.take() {
             // The list of services is requested once, before the first response.
@@ -255,8 +259,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_imported_is_asked_for_once() {
-        let mut learner = Learner::for_services(["a.A"].into_iter());
+    fn each_imported_file_is_requested_once() {
+        let mut learner = DescriptorCollector::for_services(["a.A"].into_iter());
         assert!(learner.next_request().is_some());
         learner
             .take_response(&content(ReflectionResponseKind::ReflectedFiles(ReflectedFiles {
@@ -280,8 +284,8 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_imports_without_end_is_left() {
-        let mut learner = Learner::for_all_services();
+    fn endless_imports_end_reflection() {
+        let mut learner = DescriptorCollector::for_all_services();
         assert!(learner.next_request().is_some());
         let services = vec![ReflectedService { name: "x.X".into() }];
         learner
@@ -303,34 +307,37 @@ mod tests {
     }
 
     #[test]
-    fn what_a_server_describes_is_bounded_and_no_panic() {
-        let ask = |learner: &mut Learner, answered| {
+    fn server_descriptions_are_bounded_and_never_panic() {
+        let ask = |learner: &mut DescriptorCollector, answered| {
             assert!(learner.next_request().is_some());
             learner.take_response(&content(answered))
         };
         let services = vec![ReflectedService { name: String::new() }; SERVICES_MAX + 1];
         let listed = ReflectionResponseKind::ReflectedServices(ReflectedServices { services });
-        assert_eq!(ask(&mut Learner::for_all_services(), listed), Err(ReflectionError::TooMany(SERVICES_MAX + 1)));
-        // Each empty message takes two bytes encoded and more than a thousand in memory.
+        assert_eq!(
+            ask(&mut DescriptorCollector::for_all_services(), listed),
+            Err(ReflectionError::TooMany(SERVICES_MAX + 1))
+        );
+        // An encoded empty message takes two bytes, but more than a thousand bytes in memory.
         let mut many = file("a", &[], "a", "A");
         many.extend(b"\x22\0".repeat(2 << 20));
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![many] });
-        let error = ask(&mut Learner::for_services(["a.A"].into_iter()), described).expect_err("refused");
+        let error = ask(&mut DescriptorCollector::for_services(["a.A"].into_iter()), described).expect_err("refused");
         assert!(matches!(error, ReflectionError::Schema(SchemaError::TooLarge(_))), "{error}");
         // The descriptor library itself would panic on an unknown syntax.
         let mut unknown = FileDescriptorProto::decode(&*file("a", &[], "a", "A")).expect("a file");
         unknown.syntax = Some("proto4".into());
         let described = ReflectionResponseKind::ReflectedFiles(ReflectedFiles { files: vec![unknown.encode_to_vec()] });
-        let mut learner = Learner::for_services(["a.A"].into_iter());
+        let mut learner = DescriptorCollector::for_services(["a.A"].into_iter());
         assert_eq!(ask(&mut learner, described), Ok(()));
         let error = learner.schema().expect_err("refused").to_string();
         assert!(error.contains("'proto4'"), "{error}");
     }
 
     #[test]
-    fn what_is_no_answer_is_said() {
+    fn invalid_reflection_responses_are_reported() {
         let check = |content: &[u8], error: ReflectionError| {
-            let mut learner = Learner::for_services(["a.A"].into_iter());
+            let mut learner = DescriptorCollector::for_services(["a.A"].into_iter());
             learner.next_request();
             assert_eq!(learner.take_response(content), Err(error));
         };

@@ -1,4 +1,4 @@
-//! Services, methods and message types of gRPC, built from any source of descriptors.
+//! Builds the services, methods and message types of gRPC from any source of descriptors.
 
 use super::any;
 use super::editions::{self, is_added_zero};
@@ -26,9 +26,9 @@ use std::io::Write;
 const MESSAGE_BYTES_MAX: usize = 64 << 20;
 /// The largest number of suggestions for an unknown name.
 const NEAR_MAX: usize = 3;
-/// The longest name that is compared for suggestions, bytes. The next constant limits the number of
-/// names.
+/// The length in bytes of the longest name that is compared for suggestions.
 const NEAR_BYTES_MAX: usize = 200;
+/// The largest number of names that are compared for suggestions.
 const NEAR_NAMES_MAX: usize = 10_000;
 /// The largest accepted number of files in one schema. Imports are looked up by name repeatedly.
 const FILES_MAX: usize = 20_000;
@@ -37,8 +37,9 @@ const IMPORTS: i32 = 3;
 /// The field numbers of key and value in a map entry (descriptor.proto, `map_entry`).
 const MAP_KEY: u32 = 1;
 const MAP_VALUE: u32 = 2;
-/// The kinds of input that libraries parse here, as named in error messages.
+/// The name in error messages of the input that the descriptor library parses.
 const DESCRIPTORS: &str = "descriptions of gRPC services";
+/// The name of gRPC messages as parsed input, for error messages.
 const MESSAGES: &str = "messages of gRPC";
 /// The longest JSON text of a response, bytes. The limit is four times the searched content,
 /// because the JSON of a message shows all fields.
@@ -54,10 +55,10 @@ pub enum SchemaError {
     #[error("{0}")]
     Proto(String),
     /// The compiled descriptor set is invalid or incomplete.
-    #[error("these are no usable descriptors: {0}")]
+    #[error("these descriptors are not usable: {0}")]
     Descriptors(String),
     /// The path does not name a method.
-    #[error("'{0}' is no method: write /package.Service/Method")]
+    #[error("'{0}' is not a method: write /package.Service/Method")]
     Path(String),
     /// The schema has no service of this name.
     #[error("there is no service '{name}'; {near}")]
@@ -89,7 +90,7 @@ pub enum SchemaError {
         why: String,
     },
     /// The body has a number of messages other than one, and the method takes one.
-    #[error("{method} takes one message, the body has {count}")]
+    #[error("{method} takes one message, and the body has {count}")]
     Count {
         /// The full name of the method.
         method: String,
@@ -100,7 +101,7 @@ pub enum SchemaError {
     #[error("the message has {0} bytes, more than 64 MiB")]
     TooLong(usize),
     /// The descriptors exceed the memory budget.
-    #[error("these descriptors are larger than those of any service: {0}")]
+    #[error("these descriptors exceed the maximum size: {0}")]
     TooLarge(#[from] BudgetError),
     /// A library panicked while it parsed the input.
     #[error(transparent)]
@@ -127,7 +128,7 @@ struct ProtoFiles<F> {
     budget: Budget,
     work: DescriptorWork,
     pool: DescriptorPool,
-    /// Names of the files under compilation, outermost first. The list detects import cycles.
+    /// The names of the files under compilation, outermost first. The list detects import cycles.
     open: Vec<String>,
 }
 
@@ -139,7 +140,8 @@ impl ProtoPlaces {
         ProtoPlaces(file.source_code_info.take().map(|info| info.location).unwrap_or_default())
     }
 
-    /// The position of an element as `name:line:column:`, or `name:` if the position is unknown.
+    /// Returns the position of an element as `name:line:column:`, or `name:` if the position is
+    /// unknown.
     fn begin(&self, name: &str, path: &[i32]) -> String {
         let found = self.0.binary_search_by(|location| location.path.as_slice().cmp(path));
         match found.ok().and_then(|found| self.0.get(found)).map(|location| location.span.as_slice()) {
@@ -183,7 +185,7 @@ impl<F: Fn(&str) -> Option<Result<String, String>>> ProtoFiles<F> {
             return Err(SchemaError::Proto(cycle));
         }
         if self.open.len() == IMPORTS_DEPTH_MAX {
-            let text = format!("{name}: more than {IMPORTS_DEPTH_MAX} files import each other in a row");
+            let text = format!("{name}: a chain of imports has more than {IMPORTS_DEPTH_MAX} files");
             return Err(SchemaError::Proto(text));
         }
         if self.pool.files().len() + self.open.len() >= FILES_MAX {
@@ -286,15 +288,15 @@ impl Schema {
         self.0.encode_to_vec()
     }
 
-    /// The full names of all services, sorted. gRPC's own services, such as reflection and health,
-    /// come last.
+    /// Returns the full names of all services, sorted. gRPC's own services, such as reflection and
+    /// health, come last.
     pub fn services(&self) -> Vec<String> {
         let mut names: Vec<String> = self.0.services().map(|service| service.full_name().to_owned()).collect();
         names.sort_by_key(|name| (name.starts_with("grpc."), name.clone()));
         names
     }
 
-    /// The methods of a service, each as one line with its message types.
+    /// Returns the methods of a service, each as one line with its message types.
     pub fn methods(&self, service: &str) -> Result<Vec<String>, SchemaError> {
         let stream = |is_stream: bool| if is_stream { "stream " } else { "" };
         Ok(self
@@ -319,7 +321,7 @@ impl Schema {
             .ok_or_else(|| SchemaError::Service { name: name.to_owned(), near: similar_names(name, self.services()) })
     }
 
-    /// The method at a path of the form `/package.Service/Method`.
+    /// Returns the method at a path of the form `/package.Service/Method`.
     pub fn method(&self, path: &str) -> Result<Method, SchemaError> {
         let named = path.strip_prefix('/').and_then(|path| path.split_once('/'));
         let (service, name) = named
@@ -335,14 +337,14 @@ impl Schema {
     }
 }
 
-/// The compiler's error message with file, line and column. Only the debug form of the error has
-/// these.
+/// Returns the compiler's error message with file, line and column. Only the debug form of the
+/// error has these.
 fn error_text(error: &protox::Error) -> String {
     let (said, placed) = (error.to_string(), format!("{error:?}"));
     if placed.ends_with(&said) { placed } else { said }
 }
 
-/// A phrase that lists the existing names, most similar to `name` first.
+/// Returns a phrase that lists the existing names, most similar to `name` first.
 fn similar_names(name: &str, mut names: Vec<String>) -> String {
     // A name becomes pairs of neighbouring letters, with marks for its begin and end.
     let parts = |text: &str| -> Vec<[u8; 2]> {
@@ -360,12 +362,12 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
         let common = wanted.iter().filter(|pair| have.contains(pair)).count();
         std::cmp::Reverse(1_000 * common / (wanted.len() + have.len()))
     });
-    // One more name is no longer than the words "and 1 more".
+    // A further name is shown instead of the words "and 1 more", because it needs no more space.
     let shown = if names.len() == NEAR_MAX + 1 { NEAR_MAX + 1 } else { NEAR_MAX };
     let left = names.len().saturating_sub(shown);
     names.truncate(shown);
     match (names.as_slice(), left) {
-        ([], _) => "there is none at all".into(),
+        ([], _) => "the server has no such names".into(),
         (names, 0) => format!("there is {}", names.join(", ")),
         (names, left) => format!("there is {} and {left} more", names.join(", ")),
     }
@@ -376,12 +378,12 @@ fn similar_names(name: &str, mut names: Vec<String>) -> String {
 pub struct Method(MethodDescriptor);
 
 impl Method {
-    /// Whether the client sends a stream of messages.
+    /// Returns whether the client sends a stream of messages.
     pub fn has_client_stream(&self) -> bool {
         self.0.is_client_streaming()
     }
 
-    /// Whether the server returns a stream of messages.
+    /// Returns whether the server returns a stream of messages.
     pub fn has_server_stream(&self) -> bool {
         self.0.is_server_streaming()
     }
@@ -400,7 +402,7 @@ impl Method {
         };
         let input = self.0.input();
         let unfit = |why: String| SchemaError::Body { message: input.full_name().to_owned(), why };
-        let text = std::str::from_utf8(body).map_err(|_| unfit("it is not text".into()))?;
+        let text = std::str::from_utf8(body).map_err(|_| unfit("the body is not text".into()))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         let mut content = Vec::new();
         if !text.trim_start().starts_with('[') {
@@ -441,13 +443,13 @@ impl Method {
         foreign::call(MESSAGES, write)?
     }
 
-    /// An example request body in JSON with every field of the type.
+    /// Returns an example request body in JSON with every field of the type.
     pub fn example(&self) -> String {
         let one = foreign::call(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
         if self.has_client_stream() { format!("[{one}]") } else { one }
     }
 
-    /// The fields of the request and response types, as text for people.
+    /// Returns the fields of the request and response types, as readable text.
     pub fn shape(&self) -> String {
         let text = || {
             let (input, output) = (self.0.input(), self.0.output());
@@ -464,7 +466,7 @@ struct BoundedText<'a>(&'a mut Vec<u8>);
 impl Write for BoundedText<'_> {
     fn write(&mut self, piece: &[u8]) -> std::io::Result<usize> {
         if self.0.len() + piece.len() > TEXT_BYTES_MAX {
-            return Err(std::io::Error::other("its text exceeds the size limit"));
+            return Err(std::io::Error::other("the text of the file exceeds the size limit"));
         }
         self.0.extend_from_slice(piece);
         Ok(piece.len())
@@ -493,7 +495,7 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
     // separately.
     let empty = read.as_ref().err().filter(|error| error.to_string().contains("@type"));
     if let Some(read) = empty.and_then(|_| any::parse_with_empty_any(message, text)) {
-        return within_bounds(read.encode_to_vec());
+        return check_weight_bounds(read.encode_to_vec());
     }
     let read = match read {
         Ok(read) => json.end().map(|()| read).map_err(|error| SchemaError::NoJson(error.to_string())),
@@ -502,7 +504,8 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
             let (path, said) = (track.path(), error.to_string());
             let place = path.to_string();
             let place = if place == "." { String::new() } else { place };
-            // Lines and columns count from the start of this one message, so the index is added.
+            // The error's line and column count from the start of this message, so the index of the
+            // message is added.
             let place = match (number, place.as_str()) {
                 (None, "") => String::new(),
                 (None, place) => format!("at {place}: "),
@@ -514,10 +517,10 @@ fn encoded(message: &MessageDescriptor, text: &str, number: Option<usize>) -> Re
             Err(SchemaError::Body { message: message.full_name().to_owned(), why: format!("{place}{said}{wanted}") })
         }
     };
-    within_bounds(read?.encode_to_vec())
+    check_weight_bounds(read?.encode_to_vec())
 }
 
-fn within_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
+fn check_weight_bounds(bytes: Vec<u8>) -> Result<Vec<u8>, SchemaError> {
     if bytes.len() > MESSAGE_BYTES_MAX { Err(SchemaError::TooLong(bytes.len())) } else { Ok(bytes) }
 }
 

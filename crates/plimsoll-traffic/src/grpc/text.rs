@@ -1,5 +1,5 @@
-//! Converts gRPC responses to JSON, and rendered template bodies to messages, for routes whose
-//! expectations, captures or templates need it.
+//! Converts gRPC responses to JSON, and rendered template bodies to messages. Only routes with
+//! expectations, captures or templates need this.
 
 use super::schema::{Method, Schema, SchemaError};
 use flate2::read::GzDecoder;
@@ -20,7 +20,7 @@ struct CallText {
 /// Builds a converter for each route of a load plan; `None` for routes without message types.
 ///
 /// # Errors
-/// Invalid message types, or message types without the called method.
+/// Returns an error if the message types are invalid or do not contain the called method.
 pub fn texts(traffic: &Traffic) -> Result<MessageTexts, SchemaError> {
     // Neighbouring routes share their types, so each schema is parsed once.
     let mut last: Option<(*const u8, Schema)> = None;

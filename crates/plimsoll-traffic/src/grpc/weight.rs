@@ -13,7 +13,7 @@ pub(super) const WEIGHT_MAX: usize = 256 << 20;
 pub(super) const DEPTH_MAX: usize = 90;
 /// The memory of a name or number, as a multiple of its bytes. The file, the descriptor pool and
 /// its name tables each have a copy.
-const TEXT_TIMES: usize = 4;
+const TEXT_MEMORY_FACTOR: usize = 4;
 /// The field number of source positions in a file descriptor. Source positions are not used, and
 /// make up half of compiled files.
 const SOURCE_INFO: u64 = 9;
@@ -45,7 +45,7 @@ impl DescriptorPart {
         }
     }
 
-    /// The kind of the nested element in field `number` (google/protobuf/descriptor.proto).
+    /// Returns the kind of the nested element in field `number` (google/protobuf/descriptor.proto).
     fn nested_part(self, number: u64) -> DescriptorPart {
         use DescriptorPart::{Enum, EnumValue, Field, File, Message, Method, Options, Other, Range, Service};
         match (self, number) {
@@ -100,7 +100,7 @@ fn take(part: DescriptorPart, content: Option<&[u8]>, depth: usize, budget: &mut
     let Some(content) = content else { return Ok(()) };
     budget.take(part.bytes())?;
     if part == DescriptorPart::Other || depth > DEPTH_MAX {
-        return budget.take(content.len().saturating_mul(TEXT_TIMES));
+        return budget.take(content.len().saturating_mul(TEXT_MEMORY_FACTOR));
     }
     let mut rest = content;
     while let Some((number, content, after)) = field(rest) {
@@ -150,9 +150,9 @@ pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), S
     let mut rest = text.as_bytes();
     while let [byte, after @ ..] = rest {
         rest = match byte {
-            b'/' if after.starts_with(b"/") => after_first(after, b"\n"),
-            b'/' if after.starts_with(b"*") => after_first(after, b"*/"),
-            b'"' | b'\'' => after_quotation(after, *byte),
+            b'/' if after.starts_with(b"/") => bytes_after_marker(after, b"\n"),
+            b'/' if after.starts_with(b"*") => bytes_after_marker(after, b"*/"),
+            b'"' | b'\'' => bytes_after_quote(after, *byte),
             _ => after,
         };
         match byte {
@@ -169,17 +169,17 @@ pub(super) fn charge_proto_text(text: &str, budget: &mut Budget) -> Result<(), S
     if deepest > DEPTH_MAX {
         return Err(format!("blocks are nested more than {DEPTH_MAX} deep"));
     }
-    let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_TIMES);
+    let bytes = parts.saturating_mul(DescriptorPart::Field.bytes()) + text.len().saturating_mul(TEXT_MEMORY_FACTOR);
     budget.take(bytes).map_err(|error| error.to_string())
 }
 
-/// The bytes after the first occurrence of `end`; empty if `end` does not occur.
-fn after_first<'a>(bytes: &'a [u8], end: &[u8]) -> &'a [u8] {
+/// Returns the bytes after the first occurrence of `end`; empty if `end` does not occur.
+fn bytes_after_marker<'a>(bytes: &'a [u8], end: &[u8]) -> &'a [u8] {
     memchr::memmem::find(bytes, end).map_or(&[], |at| &bytes[at + end.len()..])
 }
 
-/// The bytes after the closing quote. A backslash escapes the next byte.
-fn after_quotation(bytes: &[u8], quote: u8) -> &[u8] {
+/// Returns the bytes after the closing quote. A backslash escapes the next byte.
+fn bytes_after_quote(bytes: &[u8], quote: u8) -> &[u8] {
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
         at += if *byte == b'\\' { 2 } else { 1 };
@@ -198,7 +198,7 @@ mod tests {
     use prost_types::{DescriptorProto, FileDescriptorProto, SourceCodeInfo};
 
     #[test]
-    fn parts_weigh_what_they_take() {
+    fn descriptor_weights_match_their_memory() {
         let message = |nested: Vec<DescriptorProto>| DescriptorProto { nested_type: nested, ..Default::default() };
         let file = |messages| FileDescriptorProto { message_type: messages, ..Default::default() }.encode_to_vec();
         for (bytes, weight) in [
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn source_info_is_left_out() {
+    fn descriptor_source_info_is_omitted() {
         let mut file = FileDescriptorProto { name: Some("a".into()), ..Default::default() };
         let without = file.encode_to_vec();
         file.source_code_info = Some(SourceCodeInfo { location: vec![Location::default(); 100_000] });
@@ -225,13 +225,13 @@ mod tests {
     }
 
     #[test]
-    fn entries_are_counted() {
+    fn descriptor_entries_are_counted() {
         assert_eq!(entries(&[0x32, 4, 0x0a, 0, 0x0a, 0, 0x32, 2, 0x0a, 0], &[6, 1]), 3);
         assert_eq!(entries(&[0xff], &[6, 1]), 0);
     }
 
     #[test]
-    fn texts_are_weighed_before_they_are_compiled() {
+    fn proto_texts_are_weighed_before_compilation() {
         for (text, expect) in [
             ("message A { string a = 1; }".to_owned(), true),
             ("message A {}".repeat(1_000_000), false),

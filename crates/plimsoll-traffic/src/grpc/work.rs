@@ -23,10 +23,11 @@ const NAME_COPIES: usize = 2;
 pub(super) struct DescriptorWork {
     work: Budget,
     names: Budget,
-    /// The largest number of ranges of one message, of values of one enum, and the longest full
-    /// name, so far. Other files may refer to these elements.
+    /// The largest number of ranges of one message so far. Other files may refer to this message.
     ranges_max: usize,
+    /// The largest number of values of one enum so far.
     values_max: usize,
+    /// The longest full name so far, bytes.
     name_max: usize,
     /// By file name: the cost of following the file's public imports, and their depth.
     public_imports: HashMap<String, (usize, usize)>,
@@ -77,7 +78,7 @@ impl DescriptorWork {
     fn name(&mut self, scope: NameScope) -> Result<(), String> {
         self.names
             .take(scope.bytes * NAME_COPIES)
-            .map_err(|_| "its names, with the packages and messages around them, are too long: shorten them".to_owned())
+            .map_err(|_| "the names, with their packages and messages, are too long: shorten the names".to_owned())
     }
 
     /// Returns the cost of following a file's public imports, and their depth.
@@ -91,7 +92,7 @@ impl DescriptorWork {
             return Ok(*known);
         }
         if depth > IMPORTS_DEPTH_MAX {
-            return Err(format!("its public imports are more than {IMPORTS_DEPTH_MAX} deep, or import themselves"));
+            return Err(format!("the public imports are more than {IMPORTS_DEPTH_MAX} deep, or import themselves"));
         }
         let mut cost = file.dependency.len().saturating_mul(1 + file.public_dependency.len());
         let mut height = 0;
@@ -105,7 +106,7 @@ impl DescriptorWork {
             height = height.max(known.1 + 1);
         }
         if height > IMPORTS_DEPTH_MAX {
-            return Err(format!("its public imports are more than {IMPORTS_DEPTH_MAX} deep"));
+            return Err(format!("the public imports are more than {IMPORTS_DEPTH_MAX} deep"));
         }
         self.public_imports.insert(file.name().to_owned(), (cost, height));
         Ok((cost, height))
@@ -134,7 +135,7 @@ impl DescriptorWork {
     fn file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
         for import in &file.dependency {
             let cost = self.public_imports.get(import).map_or(0, |known| known.0);
-            self.work(cost.saturating_add(1), "its public imports lead to the same files over and over")?;
+            self.work(cost.saturating_add(1), "the public imports lead to the same files too often")?;
         }
         // The library stores a name for each enclosing package, too.
         let package = file.package();
@@ -191,7 +192,7 @@ impl DescriptorWork {
         const RANGE_BYTES: usize = 8;
         let scope = scope.within(field.name());
         self.name(scope)?;
-        self.work(ranges * RANGE_BYTES, "its messages have too many fields and reserved or extension ranges")?;
+        self.work(ranges * RANGE_BYTES, "the messages have too many fields and reserved or extension ranges")?;
         self.reference(scope, field.extendee())?;
         self.reference(scope, field.type_name())?;
         if field.default_value.is_some() && !field.type_name().is_empty() {
@@ -208,7 +209,8 @@ impl DescriptorWork {
         let moved = if is_sorted { 0 } else { values.saturating_mul(values) };
         let cost = moved.saturating_add(values.saturating_mul(ranges).saturating_mul(8));
         self.work(cost, "an enum has too many values and reserved ranges")?;
-        // The names of enum values are in the scope that contains the enum, not in the enum itself.
+        // The names of enum values belong to the scope that contains the enum, not to the enum
+        // itself.
         for value in &found.value {
             self.name(scope.within(value.name()))?;
             self.options(scope, value.options.as_ref().map_or(0, |options| options.uninterpreted_option.len()))?;
@@ -225,7 +227,7 @@ impl DescriptorWork {
         let scopes = if name.starts_with('.') { 1 } else { scope.parts + 1 };
         self.work(
             scopes.saturating_mul(scope.bytes + name.len()),
-            "its types are searched in too many packages and messages around them",
+            "the types are nested in too many packages and messages",
         )
     }
 
@@ -233,7 +235,7 @@ impl DescriptorWork {
     fn options(&mut self, scope: NameScope, count: usize) -> Result<(), String> {
         self.work(
             count.saturating_mul(scope.parts + 1).saturating_mul(scope.bytes + 1),
-            "its options are searched in too many packages and messages around them",
+            "the options are nested in too many packages and messages",
         )
     }
 }

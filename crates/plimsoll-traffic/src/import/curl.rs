@@ -14,7 +14,7 @@ pub use words::words;
 /// The source of one piece of a request body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CurlData {
-    /// Literal text from the command line.
+    /// The literal text on the command line.
     Text(String),
     /// The content of a file; the path `-` means standard input.
     File {
@@ -71,7 +71,7 @@ pub struct CurlRequest {
     pub upload: bool,
     /// Whether `data` is JSON (`--json`), whose pieces are joined without `&`.
     pub json: bool,
-    /// User and password (`-u`), as `name:password`.
+    /// The user and password (`-u`), as `name:password`.
     pub user: Option<String>,
     /// Whether the server's certificate is not verified (`-k`).
     pub insecure: bool,
@@ -100,9 +100,9 @@ pub struct CurlRequest {
     pub left_out: Vec<String>,
 }
 
-/// An unknown option as an error message shows it. A value joined with `=` is removed, since it may
-/// be a secret.
-fn option_shown(option: &str) -> String {
+/// Returns an unknown option for an error message, without a value joined by `=`, which may be a
+/// secret.
+fn unknown_option_text(option: &str) -> String {
     let name = option.split('=').next().unwrap_or_default();
     let is_like_one = name.len() <= 24 && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
     if is_like_one { plain(name) } else { format!("of {} characters", option.chars().count()) }
@@ -153,8 +153,8 @@ const SHORT: &[(char, &str)] = &[
     ('6', "ipv6"),
     ('#', "progress-bar"),
 ];
-/// Options for curl's output or behaviour, which do not change the request and are ignored. The
-/// next constant has such options with a value.
+/// Options for curl's output or behaviour that take no value. They do not change the request and
+/// are ignored.
 const IGNORED_OPTIONS: &[&str] = &[
     "fail",
     "fail-early",
@@ -179,7 +179,9 @@ const IGNORED_OPTIONS: &[&str] = &[
     "junk-session-cookies",
     "basic",
 ];
-const PASSED_OVER_WITH_VALUE: &[&str] = &[
+/// Options with a value for curl's output or behaviour. They do not change the request and are
+/// ignored.
+const IGNORED_OPTIONS_WITH_VALUE: &[&str] = &[
     "output",
     "output-dir",
     "write-out",
@@ -193,8 +195,8 @@ const PASSED_OVER_WITH_VALUE: &[&str] = &[
     "noproxy",
     "expect100-timeout",
 ];
-/// Options that change the request and cannot be imported, so each is reported. The next constant
-/// has such options with a value.
+/// Options without a value that change the request and cannot be imported. Each such option is
+/// reported.
 const UNSUPPORTED_OPTIONS: &[&str] = &[
     "post301",
     "post302",
@@ -222,7 +224,9 @@ const UNSUPPORTED_OPTIONS: &[&str] = &[
     "tlsv1.2",
     "tlsv1.3",
 ];
-const LEFT_OUT_WITH_VALUE: &[&str] = &[
+/// Options with a value that change the request and cannot be imported. Each such option is
+/// reported.
+const OMITTED_OPTIONS_WITH_VALUE: &[&str] = &[
     "proxy",
     "proxy-header",
     "proxy-user",
@@ -318,12 +322,12 @@ impl CurlRequest {
         }
         request.name_upload();
         if !request.keeps_dots {
-            request.url = without_dots(&request.url);
+            request.url = resolve_dot_segments(&request.url);
         }
         Ok(request)
     }
 
-    /// Whether an explicit header option sets or removes the field `name`.
+    /// Returns whether an explicit header option sets or removes the field `name`.
     pub fn has_explicit_header(&self, name: &str) -> bool {
         let given = self.headers.iter().map(|(own, _)| own).chain(&self.removed);
         given.into_iter().any(|own| own.eq_ignore_ascii_case(name))
@@ -356,13 +360,18 @@ impl CurlRequest {
                 Some(verbatim) => verbatim.to_owned(),
                 None => match url_encoded(&value) {
                     CurlData::Text(text) => text,
-                    _ => return Err(CurlError::Value(shown.to_owned(), "the text itself: files are not read for it")),
+                    _ => {
+                        return Err(CurlError::Value(
+                            shown.to_owned(),
+                            "the text itself: this option does not read files",
+                        ));
+                    }
                 },
             }),
             "request" => self.method = Some(value),
             "header" => self.push_header(&value, shown)?,
             "user-agent" => say("User-Agent", value),
-            // `;auto` only concerns redirects.
+            // The suffix `;auto` affects only redirects, so it is removed.
             "referer" => say("Referer", value.strip_suffix(";auto").unwrap_or(&value).to_owned()),
             "cookie" if value.contains('=') => say("Cookie", value),
             // A value without `=` is the path of a file with cookies.
@@ -386,14 +395,14 @@ impl CurlRequest {
             "compressed" => say("Accept-Encoding", "gzip, deflate, br, zstd".to_owned()),
             "range" => say("Range", format!("bytes={value}")),
             "http1.1" => self.http = Some("1.1"),
-            // HTTP/2 negotiated over TLS is the default here too.
+            // Plimsoll also negotiates HTTP/2 over TLS by default.
             "http2" => self.http = None,
             "http2-prior-knowledge" => self.http = Some("2"),
             "unix-socket" => self.unix = Some(value),
             "abstract-unix-socket" => self.unix = Some(format!("@{value}")),
             "max-time" => self.timeout_s = Some(value),
             "location" => self.follows = true,
-            // plimsoll never sends credentials to another host.
+            // This option has no effect, because plimsoll never sends credentials to another host.
             "location-trusted" => {
                 self.follows = true;
                 self.left_out.push(shown.to_owned());
@@ -405,11 +414,11 @@ impl CurlRequest {
             "cacert" => self.issuers = Some(value),
             "cert" => self.certificate = Some(value),
             "key" => self.key = Some(value),
-            option if UNSUPPORTED_OPTIONS.contains(&option) || LEFT_OUT_WITH_VALUE.contains(&option) => {
+            option if UNSUPPORTED_OPTIONS.contains(&option) || OMITTED_OPTIONS_WITH_VALUE.contains(&option) => {
                 self.left_out.push(shown.to_owned());
             }
-            option if IGNORED_OPTIONS.contains(&option) || PASSED_OVER_WITH_VALUE.contains(&option) => {}
-            _ => return Err(CurlError::Unknown(option_shown(shown))),
+            option if IGNORED_OPTIONS.contains(&option) || IGNORED_OPTIONS_WITH_VALUE.contains(&option) => {}
+            _ => return Err(CurlError::Unknown(unknown_option_text(shown))),
         }
         Ok(())
     }
@@ -422,7 +431,10 @@ impl CurlRequest {
             return Ok(());
         }
         if text.starts_with('@') {
-            return Err(CurlError::Value(shown.to_owned(), "the fields themselves: files of them are not read"));
+            return Err(CurlError::Value(
+                shown.to_owned(),
+                "the fields themselves: this option does not read files of fields",
+            ));
         }
         let (name, value) = text.split_once(':').ok_or_else(wrong)?;
         if name.trim().is_empty() {
@@ -439,7 +451,7 @@ impl CurlRequest {
         Ok(())
     }
 
-    /// The method of the request, derived from the body if the command line names none.
+    /// Returns the method of the request, derived from the body if the command line names none.
     pub fn method(&self) -> &str {
         let has_body = !self.form.is_empty() || (!self.data.is_empty() && !self.in_query);
         self.method.as_deref().unwrap_or(match has_body {
@@ -462,14 +474,14 @@ impl CurlRequest {
     }
 }
 
-/// Whether a word is the name of the program curl, with or without a path.
+/// Returns whether a word is the name of the program curl, with or without a path.
 fn is_curl(word: &str) -> bool {
     let name = word.rsplit(['/', '\\']).next().unwrap_or(word);
     name == "curl" || name == "curl.exe"
 }
 
 /// Resolves `.` and `..` in the path of a URL (RFC 3986, 5.2.4).
-fn without_dots(url: &str) -> String {
+fn resolve_dot_segments(url: &str) -> String {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let end = url.find(['?', '#']).unwrap_or(url.len());
     let Some(begin) = url.get(after_scheme..end).and_then(|text| text.find('/')).map(|at| after_scheme + at) else {
@@ -484,15 +496,15 @@ fn without_dots(url: &str) -> String {
             part => parts.push(part),
         }
     }
-    // A folder keeps its final slash.
+    // A path that ends with a dot segment keeps its final slash.
     if path.ends_with("/.") || path.ends_with("/..") {
         parts.push("");
     }
     format!("{}/{}{}", &url[..begin], parts.join("/"), &url[end..])
 }
 
-/// The first character of a URL that curl reads as a pattern for several URLs. The brackets of an
-/// IPv6 address do not count.
+/// Returns the first character of a URL that curl reads as a pattern for several URLs. The brackets
+/// of an IPv6 address do not count.
 fn glob_sign(url: &str) -> Option<char> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
@@ -529,10 +541,10 @@ fn has_value(option: &str) -> bool {
         "cert",
         "key",
     ];
-    [WITH_VALUE, PASSED_OVER_WITH_VALUE, LEFT_OUT_WITH_VALUE].iter().any(|list| list.contains(&option))
+    [WITH_VALUE, IGNORED_OPTIONS_WITH_VALUE, OMITTED_OPTIONS_WITH_VALUE].iter().any(|list| list.contains(&option))
 }
 
-/// The name of an option for error messages, without a joined value, which may be a secret.
+/// Returns the name of an option for error messages, without a joined value, which may be a secret.
 fn plain(shown: &str) -> String {
     let name: String =
         shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();
@@ -581,9 +593,9 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
         return Err(wrong("name=value or name=@FILE, without nested parts"));
     }
     let mut rest = &value[usize::from(kind.is_some())..];
-    let content = form_word(&mut rest, kind == Some('@'));
+    let content = parse_form_value(&mut rest, kind == Some('@'));
     if kind == Some('@') && rest.starts_with(',') {
-        return Err(wrong("one file a part: give -F once for each"));
+        return Err(wrong("one file for each part: give -F once for each file"));
     }
     while let Some(after) = rest.strip_prefix(';') {
         let after = after.trim_start();
@@ -592,9 +604,9 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
         match key.trim() {
             // A media type may have parameters after `;`.
             "type" => part.content_type = Some(form_type(&mut rest)),
-            "filename" => part.file_name = Some(form_word(&mut rest, false)),
+            "filename" => part.file_name = Some(parse_form_value(&mut rest, false)),
             key @ ("encoder" | "headers") => {
-                form_word(&mut rest, false);
+                parse_form_value(&mut rest, false);
                 left_out.push(format!("{shown} ...;{key}="));
             }
             // curl ignores other attributes with a warning.
@@ -609,7 +621,7 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
             if kind == '@' {
                 let name = content.rsplit('/').next().unwrap_or(&content).to_owned();
                 let file_name = part.file_name.get_or_insert(name);
-                let kind = type_of_file(file_name);
+                let kind = media_type_for_file(file_name);
                 part.content_type.get_or_insert_with(|| kind.to_owned());
             }
             CurlData::File { path: content, stripped: false }
@@ -621,7 +633,7 @@ fn part(text: &str, is_plain: bool, shown: &str, left_out: &mut Vec<String>) -> 
 
 /// Parses a value in a form part and advances `rest` to the text after it. With `listed`, a comma
 /// ends the value too.
-fn form_word(rest: &mut &str, listed: bool) -> String {
+fn parse_form_value(rest: &mut &str, listed: bool) -> String {
     let text = *rest;
     if let Some(inner) = text.trim_start().strip_prefix('"') {
         let (mut word, mut chars) = (String::new(), inner.char_indices());
@@ -645,21 +657,21 @@ fn form_word(rest: &mut &str, listed: bool) -> String {
 
 /// Parses a media type with its parameters and advances `rest` to the text after it.
 fn form_type(rest: &mut &str) -> String {
-    let mut kind = form_word(rest, false);
+    let mut kind = parse_form_value(rest, false);
     while let Some(after) = rest.strip_prefix(';') {
         let key = after.trim_start().split('=').next().unwrap_or_default().trim();
         if ["filename", "encoder", "headers", "type"].contains(&key) || !after.contains('=') {
             break;
         }
         let mut more = after;
-        kind = format!("{kind};{}", form_word(&mut more, false));
+        kind = format!("{kind};{}", parse_form_value(&mut more, false));
         *rest = more;
     }
     kind
 }
 
-/// The media type that curl derives from a file extension (`Curl_mime_contenttype`).
-fn type_of_file(name: &str) -> &'static str {
+/// Returns the media type that curl derives from a file extension (`Curl_mime_contenttype`).
+fn media_type_for_file(name: &str) -> &'static str {
     const TYPES: [(&str, &str); 9] = [
         (".gif", "image/gif"),
         (".jpg", "image/jpeg"),
@@ -686,7 +698,7 @@ mod tests {
     }
 
     #[test]
-    fn what_browsers_copy_is_understood() {
+    fn curl_lines_copied_from_browsers_are_parsed() {
         let request = read(
             "curl 'https://api.test/items?page=2' \\\n  -X PUT \\\n  -H 'accept: application/json' \\\n  \
              -H ':authority: api.test' -H 'x-empty;' -H 'x-none:' -b 'sid=1; theme=dark' \\\n  \
@@ -706,7 +718,7 @@ mod tests {
     }
 
     #[test]
-    fn options_mean_what_they_mean_to_curl() {
+    fn options_mean_the_same_as_in_curl() {
         let text = |text: &str| CurlData::Text(text.to_owned());
         let file = |path: &str, stripped| CurlData::File { path: path.to_owned(), stripped };
         for (line, method, data) in [
@@ -757,7 +769,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_of_forms_are_taken_apart_as_curl_does() {
+    fn form_parts_are_split_as_in_curl() {
         for (line, data, file_name, kind) in [
             ("f=@\"a.txt\"", Ok("a.txt"), Some("a.txt"), Some("text/plain")),
             ("f=@\"a;b, c.xml\";type=x/y", Ok("a;b, c.xml"), Some("a;b, c.xml"), Some("x/y")),
@@ -796,7 +808,7 @@ mod tests {
     }
 
     #[test]
-    fn headers_decide_before_other_options() {
+    fn explicit_headers_override_other_options() {
         let said = |line: &str| {
             let request = read(line).expect("understood");
             let headers: Vec<String> = request.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
@@ -820,7 +832,7 @@ mod tests {
     }
 
     #[test]
-    fn urls_are_what_curl_makes_of_them() {
+    fn urls_are_normalised_as_in_curl() {
         for (line, url, query) in [
             ("curl -g 'http://h/a[1]{b}'", "http://h/a[1]{b}", ""),
             ("curl 'http://[::1]:8080/a'", "http://[::1]:8080/a", ""),
@@ -838,25 +850,25 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_understood_is_said_without_values() {
+    fn unsupported_options_are_reported_without_values() {
         for (line, part) in [
             ("curl", "no URL"),
-            ("", "no command line of curl"),
-            ("wget http://s3cret/", "no command line of curl"),
+            ("", "the text is not a curl command"),
+            ("wget http://s3cret/", "the text is not a curl command"),
             ("curl a b", "2 URLs"),
-            ("curl --frob=s3cret h", "the option --frob is not understood"),
-            ("curl -Z h", "the option -Z is not understood"),
+            ("curl --frob=s3cret h", "the option --frob is not supported"),
+            ("curl -Z h", "the option -Z is not supported"),
             ("curl h -H", "-H needs a value"),
             ("curl h -H s3cret", "with a colon"),
             ("curl h -F s3cret", "name=value"),
             ("curl h -d a -F b=c", "both -F and -d"),
-            ("curl h -H @s3cret", "-H is not understood: write the fields themselves"),
-            ("curl 'http://h/[1-3]'", "its URL has [, by which curl asks several URLs"),
-            ("curl 'http://{a,b}/'", "its URL has {"),
-            ("curl 'http://h/?q={\"s3cret\":1}'", "its URL has {"),
-            ("curl h; curl i", "another command follows"),
-            ("curl -u \"$USER\" h", "a shell would fill in the variable $USER"),
-            ("curl h -L --max-redirs s3cret", "--max-redirs is not understood: write a number of redirects"),
+            ("curl h -H @s3cret", "-H is not supported: write the fields themselves"),
+            ("curl 'http://h/[1-3]'", "the URL has [, which curl expands to several URLs"),
+            ("curl 'http://{a,b}/'", "the URL has {"),
+            ("curl 'http://h/?q={\"s3cret\":1}'", "the URL has {"),
+            ("curl h; curl i", "a second command follows"),
+            ("curl -u \"$USER\" h", "a shell would replace the variable $USER"),
+            ("curl h -L --max-redirs s3cret", "--max-redirs is not supported: write a number of redirects"),
             ("curl h -L --max-redirs -2", "a number of redirects"),
             ("curl 'h", "quotation"),
         ] {
@@ -867,7 +879,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in "[-a-zA-Z@='\"\\\\$<;: \n{}äx0-9]{0,80}") {
+        fn any_line_parses_without_a_panic(line in "[-a-zA-Z@='\"\\\\$<;: \n{}äx0-9]{0,80}") {
             let _ = read(&line);
             let _ = read(&format!("curl {line}"));
         }

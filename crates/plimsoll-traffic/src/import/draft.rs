@@ -1,8 +1,8 @@
 //! The draft of a traffic file that an importer builds. The draft has requests of a mix or steps of
 //! scenarios, and a note for every part that could not be imported.
 //!
-//! The draft has only content of the original file. Each omission has a position and a sentence.
-//! Not here: any foreign format.
+//! The draft contains only content of the original file. Each omission has a position and a
+//! sentence. Not here: parsing the formats of other tools.
 
 use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
@@ -24,7 +24,7 @@ pub struct ImportOmission {
 pub struct ImportResult {
     /// The text of the traffic file, in TOML.
     pub text: String,
-    /// Number of imported requests, including those in steps.
+    /// The number of imported requests, including those in steps.
     pub requests: usize,
     /// The omitted parts, in order of position.
     pub left_out: Vec<ImportOmission>,
@@ -103,7 +103,7 @@ impl DraftText {
 
     /// Returns a copy in which `change` replaces every template value: by another value (`Ok`), or
     /// by literal text (`Err`).
-    pub fn with_values(&self, mut change: impl FnMut(&str) -> Result<String, String>) -> DraftText {
+    pub fn replace_template_values(&self, mut change: impl FnMut(&str) -> Result<String, String>) -> DraftText {
         let mut out = DraftText::default();
         for piece in &self.0 {
             match piece {
@@ -129,8 +129,8 @@ impl DraftText {
         self.0.iter().map(of_piece).sum()
     }
 
-    /// The text, if it has no template values.
-    pub fn as_fixed(&self) -> Option<&str> {
+    /// Returns the text, if it has no template values.
+    pub fn as_literal(&self) -> Option<&str> {
         match self.0.as_slice() {
             [] => Some(""),
             [DraftPiece::Text(text)] => Some(text),
@@ -138,7 +138,7 @@ impl DraftText {
         }
     }
 
-    /// The literal text before the first template value.
+    /// Returns the literal text before the first template value.
     pub fn beginning(&self) -> &str {
         match self.0.first() {
             Some(DraftPiece::Text(text)) => text,
@@ -146,7 +146,7 @@ impl DraftText {
         }
     }
 
-    /// The text without its first `bytes` bytes, which must be literal.
+    /// Returns the text without its first `bytes` bytes, which must be literal.
     pub fn after(&self, bytes: usize) -> DraftText {
         let mut out = DraftText::default();
         for (number, piece) in self.0.iter().enumerate() {
@@ -159,25 +159,25 @@ impl DraftText {
         out
     }
 
-    /// The template value at the beginning, and the rest. `None` if the text begins with literal
-    /// text.
+    /// Returns the template value at the beginning, and the rest. `None` if the text begins with
+    /// literal text.
     pub fn first_value(&self) -> Option<(&str, DraftText)> {
         let (DraftPiece::Value(value), rest) = self.0.split_first()? else { return None };
         Some((value, DraftText(rest.to_vec())))
     }
 
-    /// Whether the literal text contains the character `c`.
+    /// Returns whether the literal text contains the character `c`.
     pub fn contains(&self, c: char) -> bool {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains(c)))
     }
 
-    /// The text as it appears in a traffic file.
+    /// Returns the text as it appears in a traffic file.
     #[cfg(test)]
     pub fn display_text(&self) -> String {
         self.written(false)
     }
 
-    /// The template values in order.
+    /// Returns the template values in order.
     pub fn values(&self) -> impl Iterator<Item = &str> {
         self.0.iter().filter_map(|piece| match piece {
             DraftPiece::Value(value) => Some(value.as_str()),
@@ -193,14 +193,15 @@ impl DraftText {
         self.0.iter().any(|piece| matches!(piece, DraftPiece::Text(text) if text.contains("{{")))
     }
 
-    /// The text as it appears in a traffic file. `raw` requests have no templates, so their text is
-    /// not escaped.
+    /// Returns the text as it appears in a traffic file. `raw` requests have no templates, so their
+    /// text is not escaped.
     pub fn written(&self, raw: bool) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
                 DraftPiece::Text(text) if raw => out.push_str(text),
-                // A template value between two braces prevents that they form `{{`.
+                // Two literal braces are written as a template value, because `{{` would begin a
+                // template value.
                 DraftPiece::Text(text) => out.push_str(&text.replace("{{", "{{ '{{' }}")),
                 DraftPiece::Value(value) => _ = write!(out, "{{{{ {value} }}}}"),
             }
@@ -209,7 +210,7 @@ impl DraftText {
     }
 }
 
-/// Whether a template value is a function whose output needs no escape, such as a number or
+/// Returns whether a template value is a function whose output needs no escape, such as a number or
 /// letters.
 fn is_plain(value: &str) -> bool {
     ["int(", "float(", "uuid(", "seq(", "hex(", "text("].iter().any(|function| value.starts_with(function))
@@ -300,7 +301,7 @@ pub struct DraftRequest {
     /// The largest number of redirects to follow. `None` follows no redirects.
     pub follow: Option<u32>,
     /// Whether the session continues after the request fails.
-    pub goes_on: bool,
+    pub may_continue: bool,
 }
 
 impl DraftRequest {
@@ -319,15 +320,15 @@ impl DraftRequest {
         self.target.bytes() + headers.sum::<usize>() + body
     }
 
-    /// Whether the request has no template values and no form or file, so that it may be marked
-    /// `raw`.
+    /// Returns whether the request has no template values and no form or file, so that it may be
+    /// marked `raw`.
     pub fn may_be_raw(&self) -> bool {
         let body = if let DraftBody::Text(text) = &self.body { Some(text) } else { None };
         let texts = || std::iter::once(&self.target).chain(self.headers.iter().map(|(_, text)| text)).chain(body);
         !texts().any(DraftText::has_values) && (body.is_some() || self.body == DraftBody::None)
     }
 
-    /// Whether an expectation contains `{{`, which only a `raw` request allows.
+    /// Returns whether an expectation contains `{{`, which only a `raw` request allows.
     pub fn expects_braces(&self) -> bool {
         self.expect.body.iter().any(|text| text.contains("{{"))
             || self.expect.headers.iter().chain(&self.expect.json).any(|(_, text)| text.contains("{{"))
@@ -390,29 +391,30 @@ pub struct DraftData {
 /// The load of the original file, in the syntax of a traffic file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct DraftLoad {
-    /// Number of users of a closed loop. With `users` there is no `rate`.
+    /// The number of users of a closed loop. With `users` there is no `rate`.
     pub users: Option<String>,
-    /// Rate of sessions of an open loop, 1/s.
+    /// The rate of sessions of an open loop, 1/s.
     pub rate: Option<String>,
-    /// Spacing of the arrivals that belong to `rate`.
+    /// The spacing of the arrivals that belong to `rate`.
     pub arrivals: Option<Arrivals>,
     pub sessions: Option<u64>,
-    /// Duration of the load. `None` if stages in `users` or `rate` define it.
+    /// The duration of the load. `None` if stages in `users` or `rate` define it.
     pub duration: Option<String>,
 }
 
 /// A traffic file while an importer builds it.
 #[derive(Debug, Clone, Default)]
 pub struct Draft {
-    /// Comment lines for the beginning of the file.
+    /// The comment lines for the beginning of the file.
     pub about: Vec<String>,
     pub base: Option<String>,
     pub data: Vec<DraftData>,
     /// The requests of a mix. Empty if the file has scenarios.
     pub requests: Vec<DraftStep>,
     pub scenarios: Vec<DraftScenario>,
-    /// Setup requests, and next to them cleanup requests. Both are flat lists without groups.
+    /// The setup requests, as a flat list without groups.
     pub setup: Vec<DraftStep>,
+    /// The cleanup requests, as a flat list without groups.
     pub cleanup: Vec<DraftStep>,
     pub load: DraftLoad,
     pub left_out: Vec<ImportOmission>,
@@ -473,8 +475,8 @@ impl Draft {
         }
     }
 
-    /// Number of requests, including those in steps. Setup and cleanup do not count.
-    pub fn requests_in_all(&self) -> usize {
+    /// Returns the number of requests, including those in steps. Setup and cleanup do not count.
+    pub fn total_requests(&self) -> usize {
         count(&self.requests) + self.scenarios.iter().map(|scenario| count(&scenario.steps)).sum::<usize>()
     }
 
@@ -547,7 +549,7 @@ impl Draft {
     }
 }
 
-/// Number of requests in steps and nested steps.
+/// Returns the number of requests in steps and nested steps.
 fn count(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| match &step.what {
         DraftAction::Ask(_) => 1,
@@ -697,7 +699,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
         DraftBody::Text(text) => keys.line("body", &text_of(text)),
         DraftBody::File(path) => keys.line("body", &toml_text(&format!("@{path}"))),
         DraftBody::Parts(parts) => {
-            let parts = parts.iter().map(|part| (part.name.clone(), part_written(part, raw))).collect();
+            let parts = parts.iter().map(|part| (part.name.clone(), render_form_part(part, raw))).collect();
             keys.table("multipart", &listed(parts));
         }
     }
@@ -731,7 +733,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
     if let Some(hops) = request.follow {
         keys.line("follow", &hops.to_string());
     }
-    if request.goes_on {
+    if request.may_continue {
         keys.line("on_fail", &toml_text("continue"));
     }
     out.push_str(&keys.lines);
@@ -739,7 +741,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
 }
 
 /// Renders a form part as a text, `@FILE`, or a table.
-fn part_written(part: &DraftPart, raw: bool) -> String {
+fn render_form_part(part: &DraftPart, raw: bool) -> String {
     let (key, text) = match &part.content {
         DraftPartContent::Text(text) => ("text", text.written(raw)),
         DraftPartContent::File(path) => ("file", path.clone()),
@@ -861,7 +863,7 @@ mod tests {
     }
 
     #[test]
-    fn literal_braces_and_at_signs_are_themselves() {
+    fn literal_braces_and_at_signs_are_escaped() {
         let step = |target: DraftText, body: DraftText| DraftStep {
             what: DraftAction::Ask(Box::new(DraftRequest {
                 method: "POST".into(),
@@ -883,7 +885,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_each_given_once() {
+    fn draft_names_are_unique() {
         let mut names = DraftNames::default();
         let given: Vec<_> = ["a", "a (2)", "a", "a", " \n", "a"].iter().map(|name| names.own(name)).collect();
         let expect = [Some("a"), Some("a (2)"), Some("a (3)"), Some("a (4)"), None, Some("a (5)")];
@@ -892,7 +894,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_text_is_read_back(text in "(\\PC|[\\x00-\\x1f\\x7f'\"\\\\]){0,40}") {
+        fn any_draft_text_parses_back(text in "(\\PC|[\\x00-\\x1f\\x7f'\"\\\\]){0,40}") {
             let toml = format!("a = {}\n", toml_text(&text));
             let tree = crate::file::toml::tree(&toml).expect("TOML");
             prop_assert_eq!(tree.open_table("a table").unwrap().get("a").unwrap().text("a").unwrap(), text);

@@ -9,7 +9,7 @@ use super::draft::{
 };
 use super::nodes::{is_valid_origin, is_word, variable_name};
 use crate::file::{CAPTURED_MAX, FileContext, TextPlace, TrafficFile, TrafficFileError, TrafficFormat};
-use plimsoll_model::expect::{CaptureFrom, TextExpectation};
+use plimsoll_model::expect::{CaptureSource, TextExpectation};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::pattern_budget::PatternBudget;
 use plimsoll_model::session::{LOOPS_MAX, OPS_MAX, TIMES_MAX, Think};
@@ -51,15 +51,15 @@ impl Patterns {
     }
 }
 
-/// Notes about removed parts: those with a position, and those without.
+/// The notes about removed parts, with or without a position.
 #[derive(Default)]
-struct SettleNotes {
+struct CleanupNotes {
     patterns: Patterns,
     placed: Vec<(TextPlace, String)>,
     unplaced: BTreeSet<String>,
 }
 
-impl SettleNotes {
+impl CleanupNotes {
     fn say(&mut self, at: Option<TextPlace>, text: String) {
         match at {
             Some(at) => self.placed.push((at, text)),
@@ -74,8 +74,8 @@ impl Draft {
         self.finish_at(nothing, |at| at)
     }
 
-    /// The same as [`Draft::finish`] for provisional positions, which `place` converts. The
-    /// function `place` is called in order of position.
+    /// Cleans and renders a draft with provisional positions, as [`Draft::finish`] does. `place`
+    /// converts the positions and is called in order of position.
     pub fn finish_at(
         mut self,
         nothing: &str,
@@ -92,7 +92,7 @@ impl Draft {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
             return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
         }
-        let (text, requests) = (self.written(), self.requests_in_all());
+        let (text, requests) = (self.written(), self.total_requests());
         match check_parses(&text, &self, patterns) {
             Ok(()) => Ok(ImportResult { text, requests, left_out: self.left_out }),
             Err(why) => Err(TrafficFileError::new(
@@ -106,7 +106,7 @@ impl Draft {
 /// Removes invalid parts from a draft. Returns the notes without a position, and the checked
 /// patterns.
 fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
-    let mut notes = SettleNotes::default();
+    let mut notes = CleanupNotes::default();
     if let Some(base) = draft.base.take_if(|base| !is_valid_origin(base)) {
         notes.say(None, format!("'{}' is not a valid host: name the target", plain(&base)));
     }
@@ -119,7 +119,7 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
         left.keep(&mut scenario.steps, &mut notes);
     }
     let mut before = HashSet::new();
-    settle_in_order(&mut draft.setup, &data, &mut before, &mut notes);
+    clean_in_order(&mut draft.setup, &data, &mut before, &mut notes);
     for scenario in &mut draft.scenarios {
         // Every step can use every capture of its scenario.
         let mut names = before.clone();
@@ -128,7 +128,7 @@ fn settle(draft: &mut Draft) -> (BTreeSet<String>, Patterns) {
     }
     settle_values(&mut draft.requests, &data, &before, &mut notes);
     let mut names = before;
-    settle_in_order(&mut draft.cleanup, &data, &mut names, &mut notes);
+    clean_in_order(&mut draft.cleanup, &data, &mut names, &mut notes);
     for (at, text) in notes.placed {
         draft.note_repeated_omission(at, text);
     }
@@ -140,7 +140,7 @@ fn plain(text: &str) -> String {
 }
 
 /// Cleans steps and removes invalid ones. `depth` is the number of enclosing repetitions.
-fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleNotes) {
+fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut CleanupNotes) {
     steps.retain_mut(|step| {
         let (at, named) = (step.at, step.name.as_deref().map(plain).unwrap_or_default());
         if let Some(times) = step.times.as_mut() {
@@ -148,7 +148,7 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
         }
         if step.times.is_some_and(|times| times > 1) && depth >= LOOPS_MAX {
             step.times = None;
-            notes.say(at, format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: it runs once"));
+            notes.say(at, format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: this loop runs once"));
         }
         if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
             notes.say(at, format!("'{named}': a pause of {} is not valid", plain(&think)));
@@ -173,8 +173,8 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut SettleN
     });
 }
 
-fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str, notes: &mut SettleNotes) {
-    let SettleNotes { patterns, placed, unplaced } = notes;
+fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str, notes: &mut CleanupNotes) {
+    let CleanupNotes { patterns, placed, unplaced } = notes;
     let is_pattern = |pattern: &str| patterns.is_sound(pattern);
     let mut say = |text: String| {
         let text = format!("'{named}': {text}");
@@ -187,7 +187,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     let begins = request.target.beginning();
     if !begins.starts_with('/')
         && request.target.first_value().is_none()
-        && !(is_options && request.target.as_fixed() == Some("*"))
+        && !(is_options && request.target.as_literal() == Some("*"))
     {
         let mut target = DraftText::fixed("/");
         target.append(&request.target);
@@ -196,7 +196,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     let mut has_host = false;
     request.headers.retain(|(name, value)| {
         if name.eq_ignore_ascii_case("host") && std::mem::replace(&mut has_host, true) {
-            say("a second header Host: one can be sent".to_owned());
+            say("a second header Host: a request can have only one".to_owned());
             return false;
         }
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
@@ -235,12 +235,14 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     // If names are equal, the last capture counts, as in the original tools.
     request.captures.reverse();
     request.captures.retain(|capture| {
-        let why = match CaptureFrom::parse(&capture.from) {
+        let why = match CaptureSource::parse(&capture.from) {
             _ if !is_name(&capture.name) => "the variable's name is not a word",
-            Err(_) => "its source is not supported",
-            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => "its pattern is not supported",
-            Ok(from) if is_head && from.is_of_content() => "the response to a HEAD has no content",
-            Ok(_) if !names.insert(capture.name.clone()) => "it is captured twice, and the last value counts",
+            Err(_) => "the source of the variable is not supported",
+            Ok(from) if from.pattern().is_some_and(|pattern| !is_pattern(pattern)) => {
+                "the pattern of the variable is not supported"
+            }
+            Ok(from) if is_head && from.reads_content() => "the response to a HEAD has no content",
+            Ok(_) if !names.insert(capture.name.clone()) => "the variable is captured twice, and the last value counts",
             Ok(_) => return true,
         };
         say(format!("'{}' is not captured: {why}", plain(&capture.name)));
@@ -260,7 +262,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.headers.retain(|(name, text)| {
         let is_kept = is_word(name) && fits(text);
         if !is_kept {
-            say(format!("its expectation of the header '{}' is not supported", plain(name)));
+            say(format!("the expectation of the header '{}' is not supported", plain(name)));
         }
         is_kept
     });
@@ -268,24 +270,24 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.json.retain(|(path, value)| {
         let is_kept = !is_head && JsonPath::parse(path).is_ok() && !has_braces(value) && paths.insert(path.clone());
         if !is_kept {
-            say(format!("its expectation at '{}' is not supported", plain(path)));
+            say(format!("the expectation at '{}' is not supported", plain(path)));
         }
         is_kept
     });
     if expect.body.take_if(|body| is_head || !fits(body)).is_some() {
-        say("its expectation of the content is not supported".to_owned());
+        say("the expectation of the content is not supported".to_owned());
     }
     let mut names: HashSet<String> = HashSet::new();
     expect.headers.retain(|(name, _)| {
         let is_kept = names.insert(name.clone());
         if !is_kept {
-            say(format!("a second text that it expects in the header '{}'", plain(name)));
+            say(format!("a second expected text in the header '{}'", plain(name)));
         }
         is_kept
     });
 }
 
-/// How many operations a scenario may still have, and the names it captures so far.
+/// The number of operations that a scenario may still have, and the names that it captures so far.
 struct ScenarioLimits {
     ops: usize,
     captured: HashSet<String>,
@@ -293,7 +295,7 @@ struct ScenarioLimits {
 
 impl ScenarioLimits {
     /// Removes steps and captures beyond the limits of a scenario.
-    fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut SettleNotes) {
+    fn keep(&mut self, steps: &mut Vec<DraftStep>, notes: &mut CleanupNotes) {
         steps.retain_mut(|step| {
             let around = usize::from(step.once)
                 + usize::from(step.condition.is_some())
@@ -341,11 +343,11 @@ fn captured_names(steps: &[DraftStep], names: &mut HashSet<String>) {
 }
 
 /// Cleans requests that run in sequence. Each can use the values that earlier requests capture.
-fn settle_in_order(
+fn clean_in_order(
     steps: &mut [DraftStep],
     data: &HashSet<String>,
     names: &mut HashSet<String>,
-    notes: &mut SettleNotes,
+    notes: &mut CleanupNotes,
 ) {
     for step in steps {
         settle_values(std::slice::from_mut(step), data, names, notes);
@@ -354,7 +356,7 @@ fn settle_in_order(
 }
 
 /// Replaces template values that nothing defines by environment variables.
-fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut SettleNotes) {
+fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSet<String>, notes: &mut CleanupNotes) {
     let is_known = |value: &str| match Template::parse(&format!("{{{{ {value} }}}}")) {
         Err(_) => false,
         Ok(template) => template.values().all(|value| match value {
@@ -375,13 +377,14 @@ fn settle_values(steps: &mut [DraftStep], data: &HashSet<String>, names: &HashSe
             if text.values().all(is_known) {
                 return;
             }
-            *text = text.with_values(|value| {
+            *text = text.replace_template_values(|value| {
                 if is_known(value) {
                     return Ok(value.to_owned());
                 }
                 let name = value.split(" | ").next().unwrap_or(value);
                 let variable = variable_name(name.strip_prefix("env.").unwrap_or(name));
-                notes.say(at, format!("nothing sets '{}': it becomes {variable} of the environment", plain(name)));
+                notes
+                    .say(at, format!("nothing sets '{}': it becomes the environment variable {variable}", plain(name)));
                 Ok(format!("env.{variable}{}", if value.ends_with(" | url") { " | url" } else { "" }))
             });
         };
@@ -438,7 +441,7 @@ impl FileContext for PermissiveFileContext {
     }
 }
 
-/// The first `bytes` bytes of a text, or fewer to end at a character boundary.
+/// Returns the first `bytes` bytes of a text, or fewer to end at a character boundary.
 fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -450,7 +453,7 @@ fn beginning(text: &str, bytes: usize) -> &str {
 /// Checks that the rendered draft parses as a traffic file.
 fn check_parses(text: &str, draft: &Draft, patterns: Patterns) -> Result<(), TrafficFileError> {
     let mut columns: HashMap<String, BTreeSet<String>> = HashMap::new();
-    // The file of each data table; several tables may share a file.
+    // This map contains the file of each data table. Several tables may share a file.
     let files: HashMap<&str, &str> = draft.data.iter().map(|data| (data.name.as_str(), data.file.as_str())).collect();
     for (at, _) in text.match_indices("{{ ").take_while(|_| !files.is_empty()) {
         let value = beginning(&text[at..], VALUE_BYTES_MAX);

@@ -1,9 +1,9 @@
 //! Imports browser recordings (HAR 1.2). The result is one scenario with the requests to the page's
 //! host, in order of time and with pauses.
 //!
-//! Recorded cookies are omitted, because each session gets its own cookies. Values that came from
-//! the server (identifiers, tokens) stay as recorded, and a note names those that look like
-//! secrets. Not here: the browser's cache, and concurrent requests.
+//! Recorded cookies are omitted, because each session gets new cookies from the server. Values that
+//! came from the server (identifiers, tokens) stay as recorded. A note names the values that look
+//! like secrets. Not here: the browser's cache, and concurrent requests.
 
 mod as_recorded;
 
@@ -28,7 +28,8 @@ const ENTRIES_MAX: usize = 10_000;
 /// The largest number of header fields of a request. Typical servers accept a hundred.
 const HEADERS_MAX: usize = 1_000;
 
-/// Header fields that are not imported, because the connection or the session sets them anew.
+/// Header fields that are not imported, because the connection or the session sets these fields
+/// itself.
 const OWN_FIELDS: [&str; 13] = [
     "host",
     "connection",
@@ -109,8 +110,8 @@ fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     (stamped.into_iter().map(|(_, node)| node).collect(), is_sorted)
 }
 
-/// The most frequent origin of the wanted host. Without a wanted host, the first host counts,
-/// because a recording begins with its page.
+/// Returns the most frequent origin of the wanted host. Without a wanted host, the first host
+/// counts, because a recording begins with its page.
 fn origin(list: &[&TreeNode], wanted: Option<&str>) -> Option<String> {
     let urls: Vec<_> = list.iter().filter_map(|node| url(text(field(node, "request")?, "url")?)).collect();
     let host = |authority: &str| match authority.rsplit_once(':') {
@@ -158,12 +159,14 @@ impl<'a> HarReader<'a> {
         let shown = draft::short_name(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
-            return self.draft.note_omission(node.at, format!("{shown}: it came from the browser's cache ({cache})"));
+            return self
+                .draft
+                .note_omission(node.at, format!("{shown}: the response came from the browser's cache ({cache})"));
         }
         if status == 101 || text(node, "_resourceType") == Some("websocket") {
             return self.draft.note_omission(node.at, format!("{shown}: a WebSocket"));
         }
-        if text(node, "_resourceType") == Some("eventsource") || is_of_events(response) {
+        if text(node, "_resourceType") == Some("eventsource") || is_event_stream(response) {
             return self.draft.note_omission(node.at, format!("{shown}: a stream of events without an end"));
         }
         if !is_word(&method) || method == "CONNECT" {
@@ -208,7 +211,7 @@ impl<'a> HarReader<'a> {
         });
     }
 
-    /// The pause between the last response and this request, in the syntax of a think time.
+    /// Returns the pause between the last response and this request, in the syntax of a think time.
     fn pause(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
         let start_ns = moment_ns(text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
@@ -217,7 +220,7 @@ impl<'a> HarReader<'a> {
         let Some(pause_ns) = start_ns.checked_sub(ended_ns?) else {
             self.draft.note_repeated_omission(
                 node.at,
-                "a request in parallel with another: requests are sent one after the other",
+                "a request in parallel with another request: plimsoll sends the requests one at a time",
             );
             return None;
         };
@@ -225,7 +228,7 @@ impl<'a> HarReader<'a> {
             ms if ms < PAUSE_MS_MIN => None,
             ms if ms <= PAUSE_MS_MAX => Some(format!("{ms}ms")),
             _ => {
-                self.draft.note_omission(node.at, format!("{shown}: a pause of more than an hour before it"));
+                self.draft.note_omission(node.at, format!("{shown}: a pause of more than an hour before the request"));
                 None
             }
         }
@@ -261,8 +264,9 @@ impl<'a> HarReader<'a> {
                 }
                 // HTTP joins repeated header fields with commas, except cookies.
                 match out.headers.iter_mut().find(|(own, _)| *own == lower) {
-                    // Some tools record a field twice: as the page set it, and as it was sent.
-                    Some((_, own)) if own.as_fixed() == Some(value) => {}
+                    // Some tools record a field twice: as the page set the field, and as the
+                    // browser sent it.
+                    Some((_, own)) if own.as_literal() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
                     None => out.headers.push((lower, DraftText::fixed(value))),
                 }
@@ -298,8 +302,10 @@ impl<'a> HarReader<'a> {
         let is_encoded = field(data, "encoding").is_some() && decoded.is_none();
         let content = decoded.as_deref().or(content);
         if is_encoded || content.is_some_and(|content| content.contains('\u{fffd}')) {
-            self.draft
-                .note_omission(data.at, format!("{shown}: its body is not text: put it into a file, body = \"@FILE\""));
+            self.draft.note_omission(
+                data.at,
+                format!("{shown}: its body is not text: put the body into a file, body = \"@FILE\""),
+            );
         } else if let Some(content) = content {
             out.body = DraftBody::Text(DraftText::fixed(content));
         } else if kind.starts_with("multipart/") && !parameters.is_empty() {
@@ -310,7 +316,7 @@ impl<'a> HarReader<'a> {
                 let file = text(parameter, "fileName").map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
                 let mut part = match file {
                     None => DraftPart::text(name, DraftText::fixed(value)),
-                    // The recording has the content of the file (HAR 1.2, `params`).
+                    // The recording contains the content of the uploaded file (HAR 1.2, `params`).
                     Some(file) if is_text(value) => {
                         DraftPart { file_name: Some(file.to_owned()), ..DraftPart::text(name, DraftText::fixed(value)) }
                     }
@@ -349,7 +355,7 @@ impl<'a> HarReader<'a> {
     }
 }
 
-/// Whether a value is the content of a file and not only a placeholder.
+/// Returns whether a value is the content of a file and not only a placeholder.
 fn is_text(value: &str) -> bool {
     !["", "(binary)"].contains(&value) && !value.contains('\u{fffd}')
 }
@@ -361,8 +367,8 @@ fn base64_text(content: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// Whether a response is a stream of events (`EventSource`), which has no end.
-fn is_of_events(response: Option<&TreeNode>) -> bool {
+/// Returns whether a response is a stream of events (`EventSource`), which has no end.
+fn is_event_stream(response: Option<&TreeNode>) -> bool {
     let content = response.and_then(|response| field(response, "content"));
     content.and_then(|content| text(content, "mimeType")).is_some_and(|kind| kind.starts_with("text/event-stream"))
 }

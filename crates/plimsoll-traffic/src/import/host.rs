@@ -5,9 +5,9 @@ use std::net::Ipv6Addr;
 /// Converts a host name to ASCII by IDNA, and an IP address to the form without brackets. An error
 /// is a phrase with the reason.
 pub fn host_to_ascii(host: &str) -> Result<String, &'static str> {
-    let no_host = "its host is neither a name nor an address";
+    let no_host = "the host is neither a name nor an address";
     if host.is_empty() || host == "[]" {
-        return Err("it names no host");
+        return Err("the URL names no host");
     }
     if let Some(inner) = host.strip_prefix('[') {
         let inner = inner.strip_suffix(']').ok_or(no_host)?;

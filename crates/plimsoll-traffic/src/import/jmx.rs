@@ -33,8 +33,8 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let source = source.strip_prefix('\u{feff}').unwrap_or(source);
     let options = ParsingOptions { nodes_limit: NODES_MAX, ..ParsingOptions::default() };
     let beginning = TextPlace { line: 1, column: 1 };
-    if let Some(byte) = xml::beyond_attributes(source) {
-        let text = format!("an element has more than {} attributes here: no test plan has", xml::ATTRIBUTES_MAX);
+    if let Some(byte) = xml::excess_attributes_offset(source) {
+        let text = format!("an element has more than {} attributes: no test plan has so many", xml::ATTRIBUTES_MAX);
         return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
     }
     let parsed = foreign::call("XML", || Document::parse_with_options(source, options));
@@ -54,16 +54,16 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let root = document.root_element();
     if root.tag_name().name() != "jmeterTestPlan" {
         let text =
-            format!("this is not a test plan of JMeter: it begins with <{}>", short_text(root.tag_name().name()));
+            format!("this is not a test plan of JMeter: the file begins with <{}>", short_text(root.tag_name().name()));
         return Err(TrafficFileError::new(TextPlace::from_byte(source, root.range().start), text));
     }
     let mut reader = JmxReader::default();
-    reader.values.budget = Budget::of_input(source.len()).into();
+    reader.values.budget = Budget::proportional_to_input(source.len()).into();
     let top: Vec<Element> = root.children().filter(|node| node.has_tag_name("hashTree")).flat_map(elements).collect();
     reader.learn(&top, 0);
     captured_in_load(&top, 0, &mut reader.values.captured_in_load);
     let mut seen_by_all = HashSet::new();
-    captured_for_all(&top, 0, true, &mut seen_by_all);
+    names_for_all_thread_groups(&top, 0, true, &mut seen_by_all);
     reader.values.seen = ExtractorNames::new(&reader.values.captured, seen_by_all);
     reader.draft.data = std::mem::take(&mut reader.values.data);
     let mut levels = Vec::new();
@@ -210,7 +210,7 @@ impl JmxReader {
         let threads = self.load.begin(element, &name, &self.values, &mut left_out);
         left_out.into_iter().for_each(|text| self.draft.note_omission(at, text));
         let on_error = element.property("ThreadGroup.on_sample_error").unwrap_or("continue");
-        self.goes_on = on_error == "continue";
+        self.may_continue = on_error == "continue";
         if on_error.starts_with("stop") {
             self.draft.note_omission(at, format!("'{name}': a failure ends the session, not the load"));
         }
@@ -239,7 +239,7 @@ impl JmxReader {
         let name = short_text(if element.name().is_empty() { around } else { element.name() });
         self.values.around = Some(around);
         self.enter_group(element);
-        self.goes_on = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
+        self.may_continue = element.property("ThreadGroup.on_sample_error").unwrap_or("continue") == "continue";
         let steps = self.steps(&element.below(), levels, depth + 1);
         (self.values.around, self.pause_ms) = (None, 0.0);
         let number = |property: Option<&str>| property.and_then(|text| self.values.number(text));
@@ -252,7 +252,7 @@ impl JmxReader {
         // A loop over several requests cannot become repetitions of single requests.
         let times = if loops > 1.0 && flat.steps.len() == 1 { loops.min(1e6) as u32 } else { 1 };
         if threads > 1.0 || loops > 1.0 && times == 1 {
-            say(format!("'{name}' ({around}): it runs once, for one user"));
+            say(format!("'{name}' ({around}): this part runs once, for one user"));
         }
         if flat.depends {
             say(format!("'{name}' ({around}): its conditions are ignored here"));
@@ -312,7 +312,7 @@ impl FlatSteps {
     }
 }
 
-/// Whether a cookie manager is anywhere below an element.
+/// Returns whether a cookie manager is anywhere below an element.
 fn has_cookie_manager(element: &Element, depth: usize) -> bool {
     element
         .below()
@@ -333,7 +333,7 @@ fn captured_in_load(elements: &[Element], depth: usize, names: &mut HashSet<Stri
 
 /// Collects the names that are visible in every thread group: those of extractors above all groups,
 /// and of setup groups.
-fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
+fn names_for_all_thread_groups(elements: &[Element], depth: usize, is_seen: bool, names: &mut HashSet<String>) {
     for element in elements {
         let is_group = element.kind().ends_with("ThreadGroup");
         let is_seen = if is_group { element.kind() == "SetupThreadGroup" } else { is_seen };
@@ -341,7 +341,7 @@ fn captured_for_all(elements: &[Element], depth: usize, is_seen: bool, names: &m
             names.extend(checks::names(element));
         }
         if depth < DEPTH_MAX {
-            captured_for_all(&element.below(), depth + 1, is_seen, names);
+            names_for_all_thread_groups(&element.below(), depth + 1, is_seen, names);
         }
     }
 }
@@ -356,7 +356,7 @@ fn captured_below(element: &Element, depth: usize, names: &mut HashSet<String>) 
     }
 }
 
-/// Number of requests in steps, including repetitions.
+/// Returns the number of requests in steps, including repetitions.
 fn requests_of(steps: &[DraftStep]) -> usize {
     let of_one = |step: &DraftStep| {
         let once = match &step.what {

@@ -1,30 +1,30 @@
-//! Lenient access to the trees of imported documents: a value of an unexpected type counts as
-//! absent. Also parses the URLs in such documents.
+//! Reads values from the trees of imported documents, and parses the URLs in them. A value of an
+//! unexpected type counts as absent.
 
 use super::host::host_to_ascii;
 use crate::file::tree::{TreeKey, TreeNode, TreeValue};
 use plimsoll_model::redact::percent_decoded;
 use std::fmt::Write;
 
-/// The value of a key; null counts as absent.
+/// Returns the value of a key; null counts as absent.
 pub fn field<'a>(node: &'a TreeNode, key: &str) -> Option<&'a TreeNode> {
     let TreeValue::Table(entries) = &node.value else { return None };
     let value = entries.get(key)?;
     (value.value != TreeValue::Null).then_some(value)
 }
 
-/// The value at the end of a path of keys.
+/// Returns the value at the end of a path of keys.
 pub fn node_at<'a>(node: &'a TreeNode, keys: &[&str]) -> Option<&'a TreeNode> {
     keys.iter().try_fold(node, |node, key| field(node, key))
 }
 
-/// The value of a key as text, if it is a text, number or boolean.
+/// Returns the value of a key as text, if it is a text, number or boolean.
 pub fn text<'a>(node: &'a TreeNode, key: &str) -> Option<&'a str> {
-    field(node, key).and_then(own_text)
+    field(node, key).and_then(scalar_text)
 }
 
-/// The value as text, if it is a text, number or boolean.
-pub fn own_text(node: &TreeNode) -> Option<&str> {
+/// Returns the value as text, if it is a text, number or boolean.
+pub fn scalar_text(node: &TreeNode) -> Option<&str> {
     node.text("").ok()
 }
 
@@ -36,7 +36,7 @@ pub fn number(node: &TreeNode, key: &str) -> Option<f64> {
     text(node, key)?.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-/// The items of the list at a key; empty if there is no list.
+/// Returns the items of the list at a key; empty if there is no list.
 pub fn items<'a>(node: &'a TreeNode, key: &str) -> &'a [TreeNode] {
     match field(node, key).map(|node| &node.value) {
         Some(TreeValue::List(items)) => items,
@@ -44,7 +44,7 @@ pub fn items<'a>(node: &'a TreeNode, key: &str) -> &'a [TreeNode] {
     }
 }
 
-/// The entries of a table; empty if the value is not a table.
+/// Returns the entries of a table; empty if the value is not a table.
 pub fn entries(node: &TreeNode) -> &[(TreeKey, TreeNode)] {
     match &node.value {
         TreeValue::Table(entries) => entries,
@@ -57,11 +57,11 @@ pub fn entries(node: &TreeNode) -> &[(TreeKey, TreeNode)] {
 pub struct UrlParts<'a> {
     /// The scheme, `http` or `https`.
     pub scheme: String,
-    /// Host and optional port, in lower case and without the default port.
+    /// The host and optional port, in lower case and without the default port.
     pub authority: String,
-    /// Path and query; it begins with `/`.
+    /// The path and query; it begins with `/`.
     pub target: std::borrow::Cow<'a, str>,
-    /// User and password as written in the URL.
+    /// The user and password as written in the URL.
     pub user: Option<&'a str>,
 }
 
@@ -70,8 +70,8 @@ impl UrlParts<'_> {
         format!("{}://{}", self.scheme, self.authority)
     }
 
-    /// The `Authorization` value for the user info in the URL. A missing password becomes empty,
-    /// because RFC 7617 requires the colon.
+    /// Returns the `Authorization` value for the user info in the URL. A missing password becomes
+    /// empty, because RFC 7617 requires the colon.
     pub fn authorization(&self) -> Option<String> {
         let mut pair = percent_decoded(self.user.filter(|user| !user.is_empty())?);
         if !pair.contains(&b':') {
@@ -81,7 +81,7 @@ impl UrlParts<'_> {
     }
 }
 
-/// Whether a URL is a valid HTTP URL with a valid host and port.
+/// Returns whether a URL is a valid HTTP URL with a valid host and port.
 pub fn is_valid_origin(url: &str) -> bool {
     // Browsers read a backslash as a slash, and no host contains one.
     let is_written = !url.contains(|c: char| c.is_whitespace() || c.is_control() || c == '\\');
@@ -123,7 +123,8 @@ pub fn url(text: &str) -> Option<UrlParts<'_>> {
     Some(UrlParts { scheme, authority, target, user })
 }
 
-/// Whether a text is a valid token, as methods and names of header fields must be (RFC 9110,
+/// Returns whether a text is a valid token, as methods and names of header fields must be (RFC
+/// 9110,
 /// 5.6.2).
 pub fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
@@ -146,8 +147,8 @@ pub fn percent_encoded(bytes: &[u8]) -> String {
     out
 }
 
-/// The environment variable for a name of an imported document: `base_url` for `base url`. The case
-/// stays, so that `user` does not become the shell's `USER`.
+/// Returns the environment variable for a name of an imported document: `base_url` for `base url`.
+/// The case stays, so that `user` does not become the shell's `USER`.
 pub fn variable_name(name: &str) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).take(64).collect();
     let plain = plain.trim_matches('_');
@@ -184,7 +185,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn urls_are_taken_apart() {
+    fn imported_urls_are_split() {
         for (text, origin, target) in [
             ("http://h/a?b=c#d", "http://h", "/a?b=c"),
             ("HTTPS://u:p@H:443", "https://h", "/"),
@@ -204,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn users_of_urls_are_told() {
+    fn users_of_urls_become_authorization_headers() {
         for (text, expect) in [
             ("http://h/", None),
             ("http://@h/", None),
@@ -231,14 +232,14 @@ mod tests {
     }
 
     #[test]
-    fn words_become_names() {
+    fn words_become_variable_names() {
         for (name, variable) in [("base Url", "base_Url"), ("2fa", "v2fa"), ("", "value"), ("-", "value")] {
             assert_eq!(variable_name(name), variable, "{name}");
         }
     }
 
     #[test]
-    fn base64_is_that_of_the_rfc() {
+    fn base64_matches_the_rfc() {
         for (bytes, expect) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
             assert_eq!(base64(bytes.as_bytes()), expect);
         }

@@ -1,9 +1,9 @@
 //! Imports Postman collections (formats 2.0 and 2.1). The result is one scenario with the requests
 //! in order, and folders as groups of steps.
 //!
-//! Collection variables are replaced by their values. Other variables come from the environment, or
-//! from a response if a script captures them. From scripts ([`script`]), only captures and expected
-//! statuses are imported. Not here: running a script.
+//! Collection variables are replaced by their values. The value of another variable comes from the
+//! environment, or from a response if a script captures the variable. From scripts ([`script`]),
+//! only captures and expected statuses are imported. Not here: running a script.
 
 mod script;
 
@@ -12,7 +12,7 @@ use super::draft::{
     ImportResult,
 };
 use super::nodes::{
-    self, base64, encoded, entries, field, flag, items, node_at, number, own_text, plain_name, text, variable_name,
+    self, base64, encoded, entries, field, flag, items, node_at, number, plain_name, scalar_text, text, variable_name,
 };
 use crate::file::json;
 use crate::file::quoted;
@@ -50,10 +50,10 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
             false => tree.error("this is not a Postman collection: it has no 'item'"),
         };
     }
-    let name = node_at(collection, &["info", "name"]).and_then(own_text).unwrap_or("collection").to_owned();
+    let name = node_at(collection, &["info", "name"]).and_then(scalar_text).unwrap_or("collection").to_owned();
     let mut captured = HashSet::new();
-    names_set(collection, &mut captured);
-    let budget = Budget::of_input(source.len());
+    names_set_by_scripts(collection, &mut captured);
+    let budget = Budget::proportional_to_input(source.len());
     let mut reader = PostmanReader {
         draft: Draft::default(),
         origin: None,
@@ -81,8 +81,8 @@ pub fn postman(source: &str) -> Result<ImportResult, TrafficFileError> {
     draft.finish("no request of this collection can be sent")
 }
 
-/// The number of redirects to follow: Postman's default, or the number in the collection. `None`
-/// follows no redirects.
+/// Returns the number of redirects to follow: Postman's default, or the number in the collection.
+/// `None` follows no redirects.
 fn follow(scope: &Scope) -> Option<u32> {
     /// The number of redirects that Postman follows by default.
     const HOPS: u32 = 10;
@@ -100,20 +100,20 @@ fn follow(scope: &Scope) -> Option<u32> {
 }
 
 /// Collects the names of variables that scripts set anywhere in the collection.
-fn names_set(node: &TreeNode, names: &mut HashSet<String>) {
+fn names_set_by_scripts(node: &TreeNode, names: &mut HashSet<String>) {
     for event in items(node, "event") {
-        names.extend(PostmanScript::read(&source_of(event)).captures.into_iter().map(|(name, _)| name));
+        names.extend(PostmanScript::read(&script_source(event)).captures.into_iter().map(|(name, _)| name));
     }
-    items(node, "item").iter().for_each(|item| names_set(item, names));
+    items(node, "item").iter().for_each(|item| names_set_by_scripts(item, names));
 }
 
-/// The source text of the script of an event.
-fn source_of(event: &TreeNode) -> String {
+/// Returns the source text of the script of an event.
+fn script_source(event: &TreeNode) -> String {
     let Some(script) = field(event, "script") else { return String::new() };
     match field(script, "exec") {
         Some(exec) => match &exec.value {
-            TreeValue::List(lines) => lines.iter().filter_map(own_text).collect::<Vec<_>>().join("\n"),
-            _ => own_text(exec).unwrap_or_default().to_owned(),
+            TreeValue::List(lines) => lines.iter().filter_map(scalar_text).collect::<Vec<_>>().join("\n"),
+            _ => scalar_text(exec).unwrap_or_default().to_owned(),
         },
         None => String::new(),
     }
@@ -138,7 +138,7 @@ impl<'a> Scope<'a> {
         Scope { parent, node, variables }
     }
 
-    /// The first result of `find`, searched from the innermost scope outwards.
+    /// Returns the first result of `find`, searched from the innermost scope outwards.
     fn find<'s, T>(&'s self, find: impl Fn(&'s TreeNode) -> Option<T>) -> Option<T> {
         let mut scope = Some(self);
         while let Some(here) = scope {
@@ -209,11 +209,11 @@ impl PostmanReader {
             self.draft.note_omission(scope.node.at, format!("'{name}' has no request"));
             return None;
         };
-        let plain_url = own_text(node);
+        let plain_url = scalar_text(node);
         let url = field(node, "url");
         let whole = match (plain_url, url) {
             (Some(plain), _) => plain.to_owned(),
-            (None, Some(url)) => own_text(url).map_or_else(|| joined(url), str::to_owned),
+            (None, Some(url)) => scalar_text(url).map_or_else(|| joined(url), str::to_owned),
             (None, None) => {
                 self.draft.note_omission(node.at, format!("'{name}' has no URL"));
                 return None;
@@ -245,7 +245,7 @@ impl PostmanReader {
             _ => {}
         }
         self.auth(&mut request, scope, name);
-        self.user_of_url(&mut request);
+        self.url_user_as_authorization(&mut request);
         let keeps_body = scope
             .find(|node| node_at(node, &["protocolProfileBehavior", "disableBodyPruning"]))
             .is_some_and(|node| node.value == TreeValue::Flag(true));
@@ -261,14 +261,16 @@ impl PostmanReader {
         }
         for (key, changes) in BEHAVIOURS {
             let said = scope.find(|node| node_at(node, &["protocolProfileBehavior", key]));
-            if let Some(node) = said.filter(|node| own_text(node) == Some(changes)) {
+            if let Some(node) = said.filter(|node| scalar_text(node) == Some(changes)) {
                 self.draft.note_repeated_omission(node.at, format!("{key} = {changes}"));
             }
         }
         for key in ["proxy", "certificate"] {
             if let Some(node) = field(node, key).filter(|node| !entries(node).is_empty()) {
-                self.draft
-                    .note_repeated_omission(node.at, format!("a {key} of a request: set it with flags of the load"));
+                self.draft.note_repeated_omission(
+                    node.at,
+                    format!("a {key} of a request: set the {key} with flags of the load"),
+                );
             }
         }
         self.events(scope.node, name, Some(&mut request));
@@ -278,7 +280,7 @@ impl PostmanReader {
 
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
         let key = self.filled(key.trim(), scope, at);
-        let Some(key) = key.as_fixed() else {
+        let Some(key) = key.as_literal() else {
             return self.draft.note_omission(at, "a header whose name has a placeholder");
         };
         // The connection sets these fields itself.
@@ -293,8 +295,8 @@ impl PostmanReader {
         request.headers.push((key.to_owned(), value));
     }
 
-    /// The path and query of a request. `None` with a note if the request goes to another origin
-    /// than the first one.
+    /// Returns the path and query of a request. `None` with a note if the request goes to another
+    /// origin than the first one.
     fn target(&mut self, whole: &DraftText, name: &str, at: TextPlace) -> Option<DraftText> {
         let beginning = whole.beginning();
         let (origin, rest) = if beginning.is_empty() {
@@ -307,7 +309,7 @@ impl PostmanReader {
             };
             let authority = with_scheme.split_once("://").map_or("", |(_, rest)| rest);
             let parts =
-                nodes::url(&with_scheme).filter(|_| whole.as_fixed().is_some() || authority.contains(['/', '?']));
+                nodes::url(&with_scheme).filter(|_| whole.as_literal().is_some() || authority.contains(['/', '?']));
             let Some(parts) = parts else {
                 self.draft.note_omission(
                     at,
@@ -329,7 +331,7 @@ impl PostmanReader {
         }
         if origin.starts_with('{') && self.requests == 0 {
             let variable = origin.trim_matches(['{', '}']).trim_start_matches("env.");
-            let text = format!("the variable {variable} names the host: give it as the target");
+            let text = format!("the variable {variable} names the host: give the host as the target");
             self.draft.note_repeated_omission(at, text);
         }
         let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
@@ -369,8 +371,7 @@ impl PostmanReader {
             } else {
                 let variable = variable_name(name);
                 let text = format!(
-                    "the variable '{name}' is not in the collection: it becomes {variable} of the \
-                         environment"
+                    "the variable '{name}' is not in the collection: it becomes the environment variable {variable}"
                 );
                 self.draft.note_repeated_omission(at, text);
                 out.push_value(&format!("env.{variable}"));
@@ -429,7 +430,7 @@ impl PostmanReader {
         match kind {
             "noauth" => {}
             "bearer" | "oauth2" => match part(if kind == "bearer" { "token" } else { "accessToken" }) {
-                Some(token) if part("addTokenTo").is_some_and(|to| to.as_fixed() == Some("queryParams")) => {
+                Some(token) if part("addTokenTo").is_some_and(|to| to.as_literal() == Some("queryParams")) => {
                     let mark = if request.target.contains('?') { "&" } else { "?" };
                     request.target.push(&format!("{mark}access_token="));
                     request.target.append(&token.mapped(encoded, "url"));
@@ -446,7 +447,7 @@ impl PostmanReader {
             "basic" => {
                 let (user, password) = (part("username").unwrap_or_default(), part("password").unwrap_or_default());
                 authorization.push("Basic ");
-                match (user.as_fixed(), password.as_fixed()) {
+                match (user.as_literal(), password.as_literal()) {
                     (Some(user), Some(password)) => {
                         authorization.push(&base64(format!("{user}:{password}").as_bytes()));
                     }
@@ -459,9 +460,9 @@ impl PostmanReader {
             }
             "apikey" => {
                 let key =
-                    part("key").and_then(|key| key.as_fixed().map(str::to_owned)).unwrap_or_else(|| "key".to_owned());
+                    part("key").and_then(|key| key.as_literal().map(str::to_owned)).unwrap_or_else(|| "key".to_owned());
                 let value = part("value").unwrap_or_default();
-                if part("in").is_some_and(|place| place.as_fixed() == Some("query")) {
+                if part("in").is_some_and(|place| place.as_literal() == Some("query")) {
                     let has_query = request.target.contains('?');
                     request.target.push(&format!("{}{}=", if has_query { "&" } else { "?" }, encoded(&key)));
                     request.target.append(&value.mapped(encoded, "url"));
@@ -480,7 +481,7 @@ impl PostmanReader {
     }
 
     /// Adds the user info of the URL as authorization, unless the request has one already.
-    fn user_of_url(&mut self, request: &mut DraftRequest) {
+    fn url_user_as_authorization(&mut self, request: &mut DraftRequest) {
         if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
             request.headers.push(("Authorization".to_owned(), DraftText::fixed(&user)));
         }
@@ -495,7 +496,7 @@ impl PostmanReader {
                     return;
                 }
                 request.body = DraftBody::Text(self.filled(content, scope, body.at));
-                match node_at(body, &["options", "raw", "language"]).and_then(own_text) {
+                match node_at(body, &["options", "raw", "language"]).and_then(scalar_text) {
                     Some("json") => Some("application/json"),
                     Some("xml") => Some("application/xml"),
                     Some("html") => Some("text/html"),
@@ -523,7 +524,7 @@ impl PostmanReader {
                 let mut parts = Vec::new();
                 for node in enabled("formdata") {
                     let key = self.filled(text(node, "key").unwrap_or_default(), scope, node.at);
-                    let Some(key) = key.as_fixed() else {
+                    let Some(key) = key.as_literal() else {
                         self.draft.note_omission(
                             node.at,
                             format!("'{name}': a part of its form whose name has a placeholder"),
@@ -539,8 +540,8 @@ impl PostmanReader {
                         continue;
                     }
                     let files = field(node, "src").map_or(Vec::new(), |source| match &source.value {
-                        TreeValue::List(files) => files.iter().filter_map(own_text).collect(),
-                        _ => own_text(source).into_iter().collect(),
+                        TreeValue::List(files) => files.iter().filter_map(scalar_text).collect(),
+                        _ => scalar_text(source).into_iter().collect(),
                     });
                     for file in &files {
                         let text = format!("'{name}': the path of {file} is relative to this file");
@@ -560,7 +561,7 @@ impl PostmanReader {
                 request.body = DraftBody::Parts(parts);
                 None
             }
-            Some("file") => match node_at(body, &["file", "src"]).and_then(own_text) {
+            Some("file") => match node_at(body, &["file", "src"]).and_then(scalar_text) {
                 Some(file) => {
                     let text = format!("'{name}': the path of {file} is relative to this file");
                     self.draft.note_repeated_omission(body.at, text);
@@ -573,7 +574,7 @@ impl PostmanReader {
                 }
             },
             Some("graphql") => {
-                let part = |key: &str| node_at(body, &["graphql", key]).and_then(own_text).unwrap_or_default();
+                let part = |key: &str| node_at(body, &["graphql", key]).and_then(scalar_text).unwrap_or_default();
                 let mut query = String::new();
                 quoted(part("query"), &mut query);
                 let variables = if part("variables").trim().is_empty() { "{}" } else { part("variables") };
@@ -594,7 +595,7 @@ impl PostmanReader {
     /// note.
     fn events(&mut self, node: &TreeNode, name: &str, mut request: Option<&mut DraftRequest>) {
         for event in items(node, "event").iter().filter(|event| !flag(event, "disabled")) {
-            let source = source_of(event);
+            let source = script_source(event);
             let script = PostmanScript::read(&source);
             if script.is_empty {
                 continue;
@@ -618,18 +619,20 @@ impl PostmanReader {
     }
 }
 
-/// Whether a body has any content.
+/// Returns whether a body has any content.
 fn has_content(body: &TreeNode) -> bool {
     match text(body, "mode") {
         Some("raw") => !text(body, "raw").unwrap_or_default().is_empty(),
         Some(mode @ ("urlencoded" | "formdata")) => items(body, mode).iter().any(|part| !flag(part, "disabled")),
-        Some("graphql") => node_at(body, &["graphql", "query"]).and_then(own_text).is_some_and(|text| !text.is_empty()),
+        Some("graphql") => {
+            node_at(body, &["graphql", "query"]).and_then(scalar_text).is_some_and(|text| !text.is_empty())
+        }
         Some("file") => node_at(body, &["file", "src"]).is_some(),
         _ => false,
     }
 }
 
-/// The URL of a request, joined from its parts.
+/// Returns the URL of a request, joined from its parts.
 fn joined(url: &TreeNode) -> String {
     if let Some(raw) = text(url, "raw").filter(|raw| !raw.is_empty()) {
         if items(url, "query").is_empty() {
@@ -642,7 +645,7 @@ fn joined(url: &TreeNode) -> String {
     let part = |key: &str, between: &str| match field(url, key).map(|node| &node.value) {
         Some(TreeValue::List(parts)) => {
             let of_one =
-                |part: &TreeNode| own_text(part).or_else(|| text(part, "value")).unwrap_or_default().to_owned();
+                |part: &TreeNode| scalar_text(part).or_else(|| text(part, "value")).unwrap_or_default().to_owned();
             parts.iter().map(of_one).collect::<Vec<_>>().join(between)
         }
         _ => text(url, key).unwrap_or_default().to_owned(),
@@ -658,7 +661,7 @@ fn joined(url: &TreeNode) -> String {
     whole
 }
 
-/// The query of a URL, made from its list of parameters. Empty if no parameter is enabled.
+/// Returns the query of a URL, made from its list of parameters. Empty if no parameter is enabled.
 fn query_text(url: &TreeNode) -> String {
     let mut query = String::new();
     for (number, pair) in items(url, "query").iter().filter(|pair| !flag(pair, "disabled")).enumerate() {

@@ -2,7 +2,7 @@
 //! (`%x`), and Envoy's format strings (`%NAME%`). Each parser yields the pieces of a
 //! [`super::pattern::Pattern`].
 
-use super::entry::{LinePlace, Stamp};
+use super::entry::{FieldMeaning, Stamp};
 use super::pattern::FormatPiece;
 use super::stamp::{StampFormat, Token, tokens};
 use plimsoll_model::units::{MS, SECOND};
@@ -20,7 +20,7 @@ pub(super) struct ParsedFormat {
 /// Parses a format in any of the three languages. `session` is the directive that identifies
 /// sessions. An error is a phrase that completes "--log-format ...".
 pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, String> {
-    let format = without_config_syntax(format);
+    let format = strip_config_syntax(format);
     let is_envoy = format.split('%').skip(1).step_by(2).any(|name| {
         let word = name.split(['(', ':']).next().unwrap_or_default();
         word.len() > 2 && word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_' || b.is_ascii_digit())
@@ -37,16 +37,16 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
                 .into(),
         );
     };
-    let place = |wanted: fn(&LinePlace) -> bool| {
+    let place = |wanted: fn(&FieldMeaning) -> bool| {
         said.pieces.iter().any(|piece| matches!(piece, FormatPiece::Place(place) if wanted(place)))
     };
-    if !place(|p| matches!(p, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))) {
+    if !place(|p| matches!(p, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_))) {
         return Err("has no time, such as $msec, $time_iso8601, %t or %START_TIME%".into());
     }
-    if !place(|p| matches!(p, LinePlace::Target | LinePlace::Request)) {
+    if !place(|p| matches!(p, FieldMeaning::Target | FieldMeaning::Request)) {
         return Err("has no request, such as $request, $request_uri, %r or %REQ(:PATH)%".into());
     }
-    if let Some(session) = session.filter(|_| !place(|p| *p == LinePlace::Session)) {
+    if let Some(session) = session.filter(|_| !place(|p| *p == FieldMeaning::Session)) {
         return Err(format!("has no '{session}', the field that identifies a session"));
     }
     Ok(said)
@@ -54,7 +54,7 @@ pub(super) fn read(format: &str, session: Option<&str>) -> Result<ParsedFormat, 
 
 /// Returns the format without the syntax of a configuration file, for a pasted line such as
 /// `log_format main '...' '...';` or `LogFormat "..." name`.
-fn without_config_syntax(given: &str) -> String {
+fn strip_config_syntax(given: &str) -> String {
     let text = given.trim();
     let (is_nginx, rest) = match (text.strip_prefix("log_format "), text.strip_prefix("LogFormat ")) {
         (Some(rest), _) => (true, rest),
@@ -95,8 +95,8 @@ fn text(pieces: &mut Vec<FormatPiece>, more: &str) {
 }
 
 /// Appends a field. Consecutive unused fields become one field.
-fn place(pieces: &mut Vec<FormatPiece>, place: LinePlace) {
-    let is_other = |place: &LinePlace| matches!(place, LinePlace::Other | LinePlace::List);
+fn place(pieces: &mut Vec<FormatPiece>, place: FieldMeaning) {
+    let is_other = |place: &FieldMeaning| matches!(place, FieldMeaning::Other | FieldMeaning::List);
     if is_other(&place) && matches!(pieces.last(), Some(FormatPiece::Place(last)) if is_other(last)) {
         return;
     }
@@ -105,9 +105,9 @@ fn place(pieces: &mut Vec<FormatPiece>, place: LinePlace) {
 
 fn query(pieces: &mut Vec<FormatPiece>) {
     match pieces.as_slice() {
-        [.., FormatPiece::Place(LinePlace::Target)] => {}
-        [.., FormatPiece::Place(LinePlace::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
-        _ => place(pieces, LinePlace::Other),
+        [.., FormatPiece::Place(FieldMeaning::Target)] => {}
+        [.., FormatPiece::Place(FieldMeaning::Target), FormatPiece::Text(mark)] if mark == b"?" => _ = pieces.pop(),
+        _ => place(pieces, FieldMeaning::Other),
     }
 }
 
@@ -131,37 +131,38 @@ fn nginx(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
         let auto = || StampFormat::Auto;
         match name {
             _ if session.is_some_and(|session| session.trim_start_matches('$') == name) => {
-                place(&mut pieces, LinePlace::Session);
+                place(&mut pieces, FieldMeaning::Session);
             }
             "time_local" if !ends_with_bracket(&pieces) => {
                 let writing = tokens("%d/%b/%Y:%T %z").map_or_else(auto, StampFormat::Pattern);
-                place(&mut pieces, LinePlace::End(writing));
+                place(&mut pieces, FieldMeaning::End(writing));
             }
-            "time_local" | "time_iso8601" | "msec" => place(&mut pieces, LinePlace::End(auto())),
-            "request" => place(&mut pieces, LinePlace::Request),
-            "request_method" => place(&mut pieces, LinePlace::Method),
-            "request_uri" | "uri" | "document_uri" => place(&mut pieces, LinePlace::Target),
+            "time_local" | "time_iso8601" | "msec" => place(&mut pieces, FieldMeaning::End(auto())),
+            "request" => place(&mut pieces, FieldMeaning::Request),
+            "request_method" => place(&mut pieces, FieldMeaning::Method),
+            "request_uri" | "uri" | "document_uri" => place(&mut pieces, FieldMeaning::Target),
             "is_args" | "args" | "query_string" => query(&mut pieces),
-            "status" => place(&mut pieces, LinePlace::Status),
-            "body_bytes_sent" => place(&mut pieces, LinePlace::Bytes),
-            "bytes_sent" if !format.contains("$body_bytes_sent") => place(&mut pieces, LinePlace::Bytes),
-            "request_time" => place(&mut pieces, LinePlace::Duration(SECOND)),
-            "remote_addr" => place(&mut pieces, LinePlace::Client),
+            "status" => place(&mut pieces, FieldMeaning::Status),
+            "body_bytes_sent" => place(&mut pieces, FieldMeaning::Bytes),
+            "bytes_sent" if !format.contains("$body_bytes_sent") => place(&mut pieces, FieldMeaning::Bytes),
+            "request_time" => place(&mut pieces, FieldMeaning::Duration(SECOND)),
+            "remote_addr" => place(&mut pieces, FieldMeaning::Client),
             "http_x_forwarded_for" | "http_x_real_ip" | "realip_remote_addr" if !format.contains("$remote_addr") => {
-                place(&mut pieces, LinePlace::Client);
+                place(&mut pieces, FieldMeaning::Client);
             }
-            "http_user_agent" => place(&mut pieces, LinePlace::UserAgent),
+            "http_user_agent" => place(&mut pieces, FieldMeaning::UserAgent),
             name if name.starts_with("upstream_") || name == "http_x_forwarded_for" => {
-                place(&mut pieces, LinePlace::List);
+                place(&mut pieces, FieldMeaning::List);
             }
-            _ => place(&mut pieces, LinePlace::Other),
+            _ => place(&mut pieces, FieldMeaning::Other),
         }
     }
     text(&mut pieces, rest);
     Ok(pieces)
 }
 
-/// Whether the last text ends in an opening bracket, so that a closing bracket ends the next field.
+/// Returns whether the last text ends in an opening bracket, so that a closing bracket ends the
+/// next field.
 fn ends_with_bracket(pieces: &[FormatPiece]) -> bool {
     matches!(pieces.last(), Some(FormatPiece::Text(text)) if text.last() == Some(&b'['))
 }
@@ -218,37 +219,37 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
         text(&mut pieces, before);
         let header = argument.map(str::to_ascii_lowercase);
         if session.is_some_and(|session| session.trim_start_matches('%') == written) {
-            place(&mut pieces, LinePlace::Session);
+            place(&mut pieces, FieldMeaning::Session);
             continue;
         }
         match (name, header.as_deref()) {
             ('%', None) => text(&mut pieces, "%"),
             ('t', _) => {
                 text(&mut pieces, "[");
-                place(&mut pieces, LinePlace::Start(StampFormat::Auto));
+                place(&mut pieces, FieldMeaning::Start(StampFormat::Auto));
                 text(&mut pieces, "]");
             }
-            ('h' | 'a', _) => place(&mut pieces, LinePlace::Client),
-            ('r', _) => place(&mut pieces, LinePlace::Request),
-            ('m', _) => place(&mut pieces, LinePlace::Method),
-            ('U', _) => place(&mut pieces, LinePlace::Target),
+            ('h' | 'a', _) => place(&mut pieces, FieldMeaning::Client),
+            ('r', _) => place(&mut pieces, FieldMeaning::Request),
+            ('m', _) => place(&mut pieces, FieldMeaning::Method),
+            ('U', _) => place(&mut pieces, FieldMeaning::Target),
             ('q', _) => query(&mut pieces),
-            ('s', _) => place(&mut pieces, LinePlace::Status),
-            ('b' | 'B', _) => place(&mut pieces, LinePlace::Bytes),
+            ('s', _) => place(&mut pieces, FieldMeaning::Status),
+            ('b' | 'B', _) => place(&mut pieces, FieldMeaning::Bytes),
             // If the format also has the size of the content, that size is used.
-            ('O', _) if !pieces.contains(&FormatPiece::Place(LinePlace::Bytes)) => {
-                place(&mut pieces, LinePlace::Bytes);
+            ('O', _) if !pieces.contains(&FormatPiece::Place(FieldMeaning::Bytes)) => {
+                place(&mut pieces, FieldMeaning::Bytes);
             }
-            ('D', _) => place(&mut pieces, LinePlace::Duration(1_000)),
-            ('T', Some("ms")) => place(&mut pieces, LinePlace::Duration(MS)),
-            ('T', Some("us")) => place(&mut pieces, LinePlace::Duration(1_000)),
+            ('D', _) => place(&mut pieces, FieldMeaning::Duration(1_000)),
+            ('T', Some("ms")) => place(&mut pieces, FieldMeaning::Duration(MS)),
+            ('T', Some("us")) => place(&mut pieces, FieldMeaning::Duration(1_000)),
             // If the format also has microseconds (`%D`), the duration in whole seconds is ignored.
-            ('T', _) if !format.contains("%D") => place(&mut pieces, LinePlace::Duration(SECOND)),
-            ('i', Some("user-agent")) => place(&mut pieces, LinePlace::UserAgent),
+            ('T', _) if !format.contains("%D") => place(&mut pieces, FieldMeaning::Duration(SECOND)),
+            ('i', Some("user-agent")) => place(&mut pieces, FieldMeaning::UserAgent),
             ('i', Some("x-forwarded-for")) if !format.contains("%h") && !format.contains("%a") => {
-                place(&mut pieces, LinePlace::Client);
+                place(&mut pieces, FieldMeaning::Client);
             }
-            _ => place(&mut pieces, LinePlace::Other),
+            _ => place(&mut pieces, FieldMeaning::Other),
         }
     }
 }
@@ -257,11 +258,11 @@ fn apache(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, Strin
 fn close(pieces: &mut Vec<FormatPiece>, stamp: &mut Option<(Vec<Token>, Stamp)>) {
     if let Some((tokens, meaning)) = stamp.take() {
         let writing = StampFormat::Pattern(tokens);
-        place(pieces, if meaning == Stamp::Start { LinePlace::Start(writing) } else { LinePlace::End(writing) });
+        place(pieces, if meaning == Stamp::Start { FieldMeaning::Start(writing) } else { FieldMeaning::End(writing) });
     }
 }
 
-/// The tokens of an Apache time format: one of Apache's own words, or a `strftime` format.
+/// Returns the tokens of an Apache time format: one of Apache's own words, or a `strftime` format.
 fn stamp_tokens(format: &str) -> Option<Vec<Token>> {
     Some(match format {
         "" => tokens("[%d/%b/%Y:%T %z]")?,
@@ -285,7 +286,7 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
             rest = after;
             continue;
         }
-        let cannot = || "has a '%' without its end; Envoy's operators are written %NAME%".to_owned();
+        let cannot = || "has a '%' without a closing '%'; Envoy's operators are written %NAME%".to_owned();
         // A time format in parentheses may contain percent signs.
         let opened = rest.find('(').filter(|open| rest.find('%').is_none_or(|end| *open < end));
         let end = match opened {
@@ -305,30 +306,30 @@ fn envoy(format: &str, session: Option<&str>) -> Result<Vec<FormatPiece>, String
         let header = header.split(':').next().filter(|h| !h.is_empty()).unwrap_or(&header);
         match (name, header) {
             _ if session.is_some_and(|session| session.trim_matches('%') == operator) => {
-                place(&mut pieces, LinePlace::Session);
+                place(&mut pieces, FieldMeaning::Session);
             }
-            ("START_TIME", "") => place(&mut pieces, LinePlace::Start(StampFormat::Auto)),
+            ("START_TIME", "") => place(&mut pieces, FieldMeaning::Start(StampFormat::Auto)),
             ("START_TIME", _) => {
                 let cannot = || format!("has '%{operator}%', a time format that plimsoll does not support");
-                place(&mut pieces, LinePlace::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)));
+                place(&mut pieces, FieldMeaning::Start(StampFormat::Pattern(tokens(argument).ok_or_else(cannot)?)));
             }
-            ("REQ", _) if argument.eq_ignore_ascii_case(":method") => place(&mut pieces, LinePlace::Method),
-            ("REQ", _) if argument.to_ascii_lowercase().ends_with(":path") => place(&mut pieces, LinePlace::Target),
-            ("PATH", _) => place(&mut pieces, LinePlace::Target),
-            ("RESPONSE_CODE", _) => place(&mut pieces, LinePlace::Status),
-            ("BYTES_SENT", _) => place(&mut pieces, LinePlace::Bytes),
-            ("DURATION", _) => place(&mut pieces, LinePlace::Duration(MS)),
+            ("REQ", _) if argument.eq_ignore_ascii_case(":method") => place(&mut pieces, FieldMeaning::Method),
+            ("REQ", _) if argument.to_ascii_lowercase().ends_with(":path") => place(&mut pieces, FieldMeaning::Target),
+            ("PATH", _) => place(&mut pieces, FieldMeaning::Target),
+            ("RESPONSE_CODE", _) => place(&mut pieces, FieldMeaning::Status),
+            ("BYTES_SENT", _) => place(&mut pieces, FieldMeaning::Bytes),
+            ("DURATION", _) => place(&mut pieces, FieldMeaning::Duration(MS)),
             ("DOWNSTREAM_REMOTE_ADDRESS_WITHOUT_PORT" | "DOWNSTREAM_DIRECT_REMOTE_ADDRESS_WITHOUT_PORT", _)
                 if !format.contains("%REQ(X-FORWARDED-FOR)%") =>
             {
-                place(&mut pieces, LinePlace::Client);
+                place(&mut pieces, FieldMeaning::Client);
             }
             ("DOWNSTREAM_REMOTE_ADDRESS", _) if !format.contains("%REQ(X-FORWARDED-FOR)%") => {
-                place(&mut pieces, LinePlace::ClientPort);
+                place(&mut pieces, FieldMeaning::ClientPort);
             }
-            ("REQ", "x-forwarded-for") => place(&mut pieces, LinePlace::Client),
-            ("REQ", "user-agent") => place(&mut pieces, LinePlace::UserAgent),
-            _ => place(&mut pieces, LinePlace::Other),
+            ("REQ", "x-forwarded-for") => place(&mut pieces, FieldMeaning::Client),
+            ("REQ", "user-agent") => place(&mut pieces, FieldMeaning::UserAgent),
+            _ => place(&mut pieces, FieldMeaning::Other),
         }
     }
     text(&mut pieces, rest);
@@ -340,7 +341,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn formats_that_say_too_little_are_refused() {
+    fn log_formats_without_required_fields_are_refused() {
         for (format, session, expect) in [
             ("hello", None, "has no fields"),
             ("$remote_addr $request", None, "no time"),
@@ -349,7 +350,7 @@ mod tests {
             ("${msec $request", None, "without its '}'"),
             ("%h %{%Q}t %r", None, "does not support"),
             ("%h %t %r %", None, "ends with a '%'"),
-            ("%START_TIME% %REQ(:PATH", None, "without its end"),
+            ("%START_TIME% %REQ(:PATH", None, "without a closing '%'"),
             ("$msec $request", Some("$cookie_sid"), "no '$cookie_sid'"),
         ] {
             let error = read(format, session).expect_err(format);
@@ -358,13 +359,13 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_configuration_is_a_format_too() {
+    fn a_server_configuration_line_is_a_log_format() {
         for (given, expect) in [
             ("log_format main '$msec ' '\"$request\"';", "$msec \"$request\""),
             ("LogFormat \"%h %t \\\"%r\\\"\" common", "%h %t \"%r\""),
             ("$msec $request", "$msec $request"),
         ] {
-            assert_eq!(without_config_syntax(given), expect);
+            assert_eq!(strip_config_syntax(given), expect);
         }
     }
 }

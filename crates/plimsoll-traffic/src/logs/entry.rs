@@ -22,16 +22,16 @@ pub struct Entry<'a> {
     /// The arrival of the request, ns since the Unix epoch. If only the end is logged and no
     /// duration, it is the end.
     pub start_ns: u64,
-    /// Time from the first byte of the request to the end of the response, ns; `None` if not
+    /// The time from the first byte of the request to the end of the response, ns; `None` if not
     /// logged.
     pub duration_ns: Option<u64>,
     /// The HTTP method, such as `GET`; empty if the request was invalid.
     pub method: &'a [u8],
-    /// Path and query as logged; empty if the request was invalid.
+    /// The path and query as logged; empty if the request was invalid.
     pub target: &'a [u8],
     /// The status of the response.
     pub status: Option<u16>,
-    /// Size of the response, bytes.
+    /// The size of the response, bytes.
     pub bytes: Option<u64>,
     /// The client, usually an IP address.
     pub client: &'a [u8],
@@ -42,20 +42,20 @@ pub struct Entry<'a> {
 }
 
 impl Entry<'_> {
-    /// The path without its query.
+    /// Returns the path without its query.
     pub fn path(&self) -> &[u8] {
         memchr::memchr2(b'?', b'#', self.target).map_or(self.target, |at| &self.target[..at])
     }
 
-    /// The end of the response, ns since the Unix epoch; without a duration, the start.
+    /// Returns the end of the response, ns since the Unix epoch; without a duration, the start.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(self.duration_ns.unwrap_or(0))
     }
 }
 
-/// The meaning of one field of a log line.
+/// The meaning of one field of a log line, such as the status or the client.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum LinePlace {
+pub(super) enum FieldMeaning {
     /// A timestamp that is a start or an end, depending on the format.
     Time(StampFormat),
     /// A timestamp of the arrival of the request.
@@ -67,7 +67,7 @@ pub(super) enum LinePlace {
     /// A method in capital letters only. Formats without other distinctive fields use it, so that
     /// other lines do not match.
     Verb,
-    /// Path and query, or a whole URL.
+    /// The path and query, or a whole URL.
     Target,
     /// A path or URL that must begin with a slash or scheme. Formats without other distinctive
     /// fields use it, so that other lines do not match.
@@ -76,7 +76,7 @@ pub(super) enum LinePlace {
     Request,
     /// The status of the response.
     Status,
-    /// Size of the response, bytes.
+    /// The size of the response, bytes.
     Bytes,
     /// A duration; the value is its unit in ns. Several durations of one line are added.
     Duration(u64),
@@ -102,10 +102,10 @@ pub(super) enum LinePlace {
     Other,
 }
 
-impl LinePlace {
-    /// Whether the field is a timestamp of any kind.
+impl FieldMeaning {
+    /// Returns whether the field is a timestamp of any kind.
     pub fn is_moment(&self) -> bool {
-        matches!(self, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))
+        matches!(self, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_))
     }
 }
 
@@ -130,56 +130,57 @@ impl<'a> Raw<'a> {
     /// Parses and stores the text of a field. `None` means that the text does not fit the field, so
     /// the line has another format. A dash stands for a missing value.
     #[inline]
-    pub fn put(&mut self, place: &LinePlace, text: &'a [u8]) -> Option<()> {
+    pub fn put(&mut self, place: &FieldMeaning, text: &'a [u8]) -> Option<()> {
         // Some formats pad columns with blanks.
         let text = match place {
-            LinePlace::Other | LinePlace::List | LinePlace::Word => text,
-            LinePlace::Request | LinePlace::UserAgent | LinePlace::Session => text,
+            FieldMeaning::Other | FieldMeaning::List | FieldMeaning::Word => text,
+            FieldMeaning::Request | FieldMeaning::UserAgent | FieldMeaning::Session => text,
             _ => text.trim_ascii(),
         };
         let missing = text.is_empty() || text == b"-";
         match place {
-            LinePlace::Other | LinePlace::List => {}
-            LinePlace::Word => {
+            FieldMeaning::Other | FieldMeaning::List => {}
+            FieldMeaning::Word => {
                 (!text.is_empty() && !text.iter().any(|b| b" :".contains(b)) && !is_ip(text)).then_some(())?
             }
-            LinePlace::Time(writing) => self.stamp = Some(writing.read(text)?),
-            LinePlace::Start(writing) if !missing => self.start = Some(writing.read(text)?),
-            LinePlace::End(writing) if !missing => self.end = Some(writing.read(text)?),
-            LinePlace::Request => self.request = Some(text),
-            LinePlace::Verb => self.method = Some(text).filter(|text| is_verb(text))?,
-            LinePlace::Path => self.target = Some(text).filter(|text| is_path(text))?,
+            FieldMeaning::Time(writing) => self.stamp = Some(writing.read(text)?),
+            FieldMeaning::Start(writing) if !missing => self.start = Some(writing.read(text)?),
+            FieldMeaning::End(writing) if !missing => self.end = Some(writing.read(text)?),
+            FieldMeaning::Request => self.request = Some(text),
+            FieldMeaning::Verb => self.method = Some(text).filter(|text| is_verb(text))?,
+            FieldMeaning::Path => self.target = Some(text).filter(|text| is_path(text))?,
             // Servers log a missing client as a dash, never as an empty text.
-            LinePlace::Address | LinePlace::AddressPort if text.is_empty() => return None,
+            FieldMeaning::Address | FieldMeaning::AddressPort if text.is_empty() => return None,
             _ if missing => {}
-            LinePlace::Method => self.method = text,
-            LinePlace::Target => self.target = text,
-            LinePlace::Bytes => self.bytes = Some(whole(text)?),
-            LinePlace::Duration(unit_ns) => {
+            FieldMeaning::Method => self.method = text,
+            FieldMeaning::Target => self.target = text,
+            FieldMeaning::Bytes => self.bytes = Some(whole(text)?),
+            FieldMeaning::Duration(unit_ns) => {
                 if let Some(ns) = duration_ns(text, *unit_ns)? {
                     self.duration_ns = Some(self.duration_ns.unwrap_or(0).saturating_add(ns));
                 }
             }
             // Each proxy appends an address to a list of clients; the first address is the client.
-            LinePlace::Address => {
-                // With the port, each connection would count as a separate client.
+            FieldMeaning::Address => {
+                // The port is removed, because otherwise each connection would count as a separate
+                // client.
                 let bare = Some(without_port(text)).filter(|bare| is_ip(bare));
                 self.client = bare.or(Some(text).filter(|text| is_address(text)))?;
             }
-            LinePlace::AddressPort => self.client = Some(without_port(text)).filter(|text| is_address(text))?,
-            LinePlace::ProxyTimes => {
+            FieldMeaning::AddressPort => self.client = Some(without_port(text)).filter(|text| is_address(text))?,
+            FieldMeaning::ProxyTimes => {
                 let whole = text.rsplit(|b| *b == b'/').next().unwrap_or(text);
                 let whole = whole.strip_prefix(b"+").unwrap_or(whole);
                 self.duration_ns = duration_ns(whole, plimsoll_model::units::MS)?;
             }
             // Status -1 means that there was no response.
-            LinePlace::Status if text == b"-1" => {}
-            LinePlace::Status => self.status = Some(status(text)?),
-            LinePlace::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
-            LinePlace::ClientPort => self.client = without_port(text),
-            LinePlace::UserAgent => self.user_agent = text,
-            LinePlace::Session => self.session = text,
-            LinePlace::Start(_) | LinePlace::End(_) => {}
+            FieldMeaning::Status if text == b"-1" => {}
+            FieldMeaning::Status => self.status = Some(status(text)?),
+            FieldMeaning::Client => self.client = text.split(|b| *b == b',').next().unwrap_or(text),
+            FieldMeaning::ClientPort => self.client = without_port(text),
+            FieldMeaning::UserAgent => self.user_agent = text,
+            FieldMeaning::Session => self.session = text,
+            FieldMeaning::Start(_) | FieldMeaning::End(_) => {}
         }
         Some(())
     }
@@ -222,12 +223,12 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// Whether a word is a method: 3 to 20 capital letters.
+/// Returns whether a word is a method: 3 to 20 capital letters.
 fn is_verb(word: &[u8]) -> bool {
     (3..=20).contains(&word.len()) && word.iter().all(u8::is_ascii_uppercase)
 }
 
-/// Whether a word is a path, a URL, or `*`.
+/// Returns whether a word is a path, a URL, or `*`.
 fn is_path(word: &[u8]) -> bool {
     word.starts_with(b"/") || word.starts_with(b"http://") || word.starts_with(b"https://") || word == b"*"
 }
@@ -249,7 +250,7 @@ fn request_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
     (is_method && !target.is_empty()).then_some((method, target))
 }
 
-/// The path and query of a URL, without scheme and host.
+/// Returns the path and query of a URL, without scheme and host.
 fn without_origin(target: &[u8]) -> &[u8] {
     if target.first() == Some(&b'/') || target == b"*" {
         return target;
@@ -299,25 +300,25 @@ fn status(text: &[u8]) -> Option<u16> {
 }
 
 fn is_ip(text: &[u8]) -> bool {
-    // A quick check first, because most words are not addresses.
+    // The first byte is checked first, because most words are not addresses.
     text.first().is_some_and(|b| b.is_ascii_hexdigit() || *b == b':')
         && std::str::from_utf8(text).is_ok_and(|text| text.parse::<IpAddr>().is_ok())
 }
 
-/// Whether a text can be a client: an IP address, a host name, or a placeholder for a hidden
-/// address.
+/// Returns whether a text can be a client: an IP address, a host name, or a placeholder for a
+/// hidden address.
 fn is_address(text: &[u8]) -> bool {
     const HASH_DIGITS_MIN: usize = 8;
     let is_of_host = |b: &u8| b.is_ascii_alphanumeric() || b"-._:%[]".contains(b);
     let has_parts = text.contains(&b'.') || text.contains(&b':');
     is_ip(text)
-        || (has_parts && text.iter().all(is_of_host) && stamp_like(text).is_none())
+        || (has_parts && text.iter().all(is_of_host) && parse_client_like_timestamp(text).is_none())
         || [&b"localhost"[..], b"unknown", b"unix:"].contains(&text)
         || (text.len() >= HASH_DIGITS_MIN && text.iter().all(u8::is_ascii_hexdigit))
 }
 
-/// The timestamp, if the text is a timestamp and therefore not a client.
-fn stamp_like(text: &[u8]) -> Option<u64> {
+/// Returns the timestamp, if the text is a timestamp and therefore not a client.
+fn parse_client_like_timestamp(text: &[u8]) -> Option<u64> {
     text.first().filter(|b| b.is_ascii_digit()).and_then(|_| super::stamp::read(text))
 }
 
@@ -396,7 +397,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_have_the_unit_of_their_place_or_their_own() {
+    fn durations_use_their_own_or_the_field_unit() {
         for (text, unit, expect) in [
             ("0.123", 1_000_000_000, Some(Some(123_000_000))),
             ("12", 1_000_000, Some(Some(12_000_000))),

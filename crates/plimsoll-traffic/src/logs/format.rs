@@ -1,10 +1,12 @@
-//! Log formats. A format is chosen by name, given as a `log_format` or a mapping of JSON fields, or
-//! detected from the first lines of a file.
+//! Log formats. The user names a format, or states a `log_format` or a mapping of JSON fields.
+//! Otherwise the format is detected from the first lines of a file.
 
 use super::directives;
-use super::entry::{Entry, LinePlace, Raw, Stamp};
-use super::json::{self, FieldsError, PathNode, PathPlace};
-use super::known::{ENDS_IN_SECONDS, JSONS, KnownPairs, LOGFMTS, NAMES, RAILS, RAILS_BEGIN, SHORT_NAMES, TEXTS};
+use super::entry::{Entry, FieldMeaning, Raw, Stamp};
+use super::json::{self, FieldsError, PathMeaning, PathNode};
+use super::known::{
+    ENDS_IN_SECONDS, JSON_FORMATS, KnownPairs, LOGFMT_FORMATS, NAMES, RAILS, RAILS_BEGIN, SHORT_NAMES, TEXTS,
+};
 use super::logfmt;
 use super::pattern::{FormatPiece, Pattern};
 use super::prefix::{LogPrefix, PREFIXES_MAX, without_colours};
@@ -18,9 +20,9 @@ pub const KNOWN_FORMATS: &str = "common, combined, ingress-nginx, Nginx Proxy Ma
      W3C. Clouds: AWS, Google Cloud, Heroku. Programs: gunicorn, uvicorn, uWSGI, Django, aiohttp, PHP, Gin, chi, \
      Rails, Puma, morgan. Pairs: JSON lines, logfmt. Prefixes: syslog, Kubernetes, Docker, loggers";
 
-/// Reusable buffers that a line needs while it is parsed.
+/// Reusable buffers for parsing one line.
 #[derive(Debug, Clone, Default)]
-pub struct LineRoom {
+pub struct LineBuffers {
     /// The line without its Docker JSON wrapper.
     line: Vec<u8>,
     /// The line without terminal colours.
@@ -65,7 +67,7 @@ impl PairNotation {
         }
     }
 
-    /// Whether a line can have this notation. This check is quick, and parsing is slow.
+    /// Returns whether a line can have this notation. This check is quick, and parsing is slow.
     fn fits(self, line: &[u8]) -> bool {
         match self {
             PairNotation::Json => line.trim_ascii_start().first() == Some(&b'{'),
@@ -93,20 +95,20 @@ pub enum FormatError {
     /// The lines match no known format.
     #[error("has no known format ({KNOWN_FORMATS})")]
     Unknown,
-    /// The lines have requests but no times.
+    /// The lines contain requests but no times.
     #[error(
-        "has no times. Configure the server to log them (uvicorn: %(asctime)s, morgan: combined), or read the log of its \
-         container, which has them (docker logs -t)"
+        "has no times. Configure the server to log times (uvicorn: %(asctime)s, morgan: combined), or read the log \
+         of its container, which has times (docker logs -t)"
     )]
     NoTimes,
     /// The detected format lacks the session field that the user requested. The values are the
     /// field and the name of the format; the text completes "--session ...".
-    #[error("'{0}' is not in the format that was found ({1})")]
+    #[error("'{0}' is not a field of the detected format ({1})")]
     Session(String, String),
 }
 
 /// Detection accepts a format that parses at least one of this many lines among the first lines.
-const PARSED_ONE_IN: usize = 5;
+const PARSED_LINES_DIVISOR: usize = 5;
 
 impl Format {
     fn new(name: String, stamp: Stamp, lines: LogLines) -> Format {
@@ -141,12 +143,12 @@ impl Format {
         Ok(Format { by_client, ..Format::new("JSON, fields as given".into(), stamp, lines) })
     }
 
-    /// The name of the format, for messages.
+    /// Returns the name of the format, for messages.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Whether the timestamp is the start or the end of a request.
+    /// Returns whether the timestamp is the start or the end of a request.
     pub fn stamp(&self) -> Stamp {
         self.stamp
     }
@@ -154,8 +156,8 @@ impl Format {
     /// Parses a line without its line break. `None` if the line does not match the format. `room`
     /// provides the buffers for normalised text.
     #[inline]
-    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineRoom) -> Option<Entry<'a>> {
-        let LineRoom { line: inner, plain, texts } = room;
+    pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineBuffers) -> Option<Entry<'a>> {
+        let LineBuffers { line: inner, plain, texts } = room;
         let (mut line, mut prefixes) = (line, self.prefixes.as_slice());
         let mut moment_ns = None;
         if let [first @ LogPrefix::DockerJson, rest @ ..] = prefixes {
@@ -211,13 +213,13 @@ impl Format {
 
     /// Returns this format with prefixes added, if it parses these lines only without their
     /// prefixes.
-    pub fn with_prefixes_for(mut self, lines: &[&[u8]]) -> Format {
+    pub fn add_missing_prefixes(mut self, lines: &[&[u8]]) -> Format {
         if self.count_parsed(lines) > 0 {
             return self;
         }
         let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| Cow::Borrowed(*line)).collect();
         let plain = self.clone();
-        while let Some(prefix) = LogPrefix::of_lines(&texts).filter(|_| self.prefixes.len() < PREFIXES_MAX) {
+        while let Some(prefix) = LogPrefix::detect_in_lines(&texts).filter(|_| self.prefixes.len() < PREFIXES_MAX) {
             texts = stripped(prefix, &texts);
             self.prefixes.push(prefix);
             if self.count_parsed(lines) > 0 {
@@ -229,7 +231,7 @@ impl Format {
     }
 
     fn count_parsed(&self, lines: &[&[u8]]) -> usize {
-        let mut room = LineRoom::default();
+        let mut room = LineBuffers::default();
         lines.iter().filter(|line| self.parse(line, &mut room).is_some()).count()
     }
 
@@ -237,12 +239,12 @@ impl Format {
         self.name.starts_with(RAILS) && matches!(self.lines, LogLines::Text(_))
     }
 
-    fn of_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
+    fn from_known_text((name, stamp, places, open_end): (&str, Stamp, &str, bool)) -> Format {
         let pattern = Pattern::new(pieces(places), open_end).unwrap_or_else(|| unreachable!("a constant: {places}"));
         Format::new(name.to_owned(), stamp, LogLines::Text(pattern))
     }
 
-    fn of_pairs(notation: PairNotation, name: &str, stamp: Stamp, wanted: &[PathPlace]) -> Format {
+    fn from_pairs(notation: PairNotation, name: &str, stamp: Stamp, wanted: &[PathMeaning]) -> Format {
         Format::new(name.to_owned(), stamp, LogLines::Pairs(notation, PathNode::new(wanted)))
     }
 
@@ -254,7 +256,7 @@ impl Format {
         let Some(field) = field else { return Ok(()) };
         match (&mut self.lines, json::keys(field)) {
             (LogLines::Pairs(_, root), Some(keys)) => {
-                root.also(&keys, LinePlace::Session);
+                root.also(&keys, FieldMeaning::Session);
                 Ok(())
             }
             _ => Err(FormatError::Session(field.to_owned(), self.name.clone())),
@@ -279,25 +281,25 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
         let (name, after) = after.split_once('>').unwrap_or((after, ""));
         rest = after;
         out.push(FormatPiece::Place(match name {
-            "client" => LinePlace::Address,
-            "client:port" => LinePlace::AddressPort,
-            "word" => LinePlace::Word,
-            "list" => LinePlace::List,
-            "proxy" => LinePlace::ProxyTimes,
-            "method" => LinePlace::Method,
-            "target" => LinePlace::Target,
-            "verb" => LinePlace::Verb,
-            "path" => LinePlace::Path,
-            "time" => LinePlace::Time(StampFormat::Auto),
-            "start" => LinePlace::Start(StampFormat::Auto),
-            "end" => LinePlace::End(StampFormat::Auto),
-            "request" => LinePlace::Request,
-            "status" => LinePlace::Status,
-            "bytes" => LinePlace::Bytes,
-            "agent" => LinePlace::UserAgent,
-            "s" => LinePlace::Duration(SECOND),
-            "ms" => LinePlace::Duration(MS),
-            _ => LinePlace::Other,
+            "client" => FieldMeaning::Address,
+            "client:port" => FieldMeaning::AddressPort,
+            "word" => FieldMeaning::Word,
+            "list" => FieldMeaning::List,
+            "proxy" => FieldMeaning::ProxyTimes,
+            "method" => FieldMeaning::Method,
+            "target" => FieldMeaning::Target,
+            "verb" => FieldMeaning::Verb,
+            "path" => FieldMeaning::Path,
+            "time" => FieldMeaning::Time(StampFormat::Auto),
+            "start" => FieldMeaning::Start(StampFormat::Auto),
+            "end" => FieldMeaning::End(StampFormat::Auto),
+            "request" => FieldMeaning::Request,
+            "status" => FieldMeaning::Status,
+            "bytes" => FieldMeaning::Bytes,
+            "agent" => FieldMeaning::UserAgent,
+            "s" => FieldMeaning::Duration(SECOND),
+            "ms" => FieldMeaning::Duration(MS),
+            _ => FieldMeaning::Other,
         }));
     }
     if !rest.is_empty() {
@@ -306,18 +308,18 @@ fn pieces(written: &str) -> Vec<FormatPiece> {
     out
 }
 
-fn wanted(paths: &[(&str, LinePlace)]) -> Vec<PathPlace> {
+fn wanted(paths: &[(&str, FieldMeaning)]) -> Vec<PathMeaning> {
     paths.iter().filter_map(|(path, place)| Some((json::keys(path)?, place.clone()))).collect()
 }
 
-/// The known format with this name on the command line.
+/// Returns the known format with this name on the command line.
 fn named(name: &str) -> Option<Format> {
     let name = name.to_ascii_lowercase();
     let (_, long) = SHORT_NAMES.into_iter().find(|(short, _)| *short == name)?;
-    let text = TEXTS.into_iter().find(|(name, ..)| *name == long).map(Format::of_text);
+    let text = TEXTS.into_iter().find(|(name, ..)| *name == long).map(Format::from_known_text);
     text.or_else(|| {
-        let known = JSONS.into_iter().find(|known| known.name == long)?;
-        Some(Format::of_pairs(PairNotation::Json, known.name, known.stamp, &wanted(known.paths)))
+        let known = JSON_FORMATS.into_iter().find(|known| known.name == long)?;
+        Some(Format::from_pairs(PairNotation::Json, known.name, known.stamp, &wanted(known.paths)))
     })
 }
 
@@ -325,7 +327,7 @@ fn named(name: &str) -> Option<Format> {
 pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, FormatError> {
     let mut prefixes = Vec::new();
     let mut has_moment = false;
-    let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| colourless(line)).collect();
+    let mut texts: Vec<Cow<[u8]>> = lines.iter().map(|line| strip_colours(line)).collect();
     loop {
         let bare: Vec<&[u8]> = texts.iter().map(AsRef::as_ref).collect();
         if let Some(mut format) = find_without_prefixes(&bare, has_moment) {
@@ -334,7 +336,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
             format.set_session_field(session)?;
             return Ok(format);
         }
-        match LogPrefix::of_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
+        match LogPrefix::detect_in_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
             Some(prefix) => {
                 has_moment |= texts.iter().any(|line| prefix.moment_ns(line).is_some());
                 texts = stripped(prefix, &texts);
@@ -350,7 +352,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
 }
 
 /// Returns a line without terminal colours.
-fn colourless(line: &[u8]) -> Cow<'_, [u8]> {
+fn strip_colours(line: &[u8]) -> Cow<'_, [u8]> {
     let mut room = Vec::new();
     match without_colours(line, &mut room).len() == line.len() {
         true => Cow::Borrowed(line),
@@ -363,7 +365,7 @@ fn stripped(prefix: LogPrefix, lines: &[Cow<[u8]>]) -> Vec<Cow<'static, [u8]>> {
     let mut room = Vec::new();
     let strip = |line: &Cow<[u8]>| {
         let bare = prefix.strip(line, &mut room)?;
-        Some(Cow::Owned(colourless(bare).into_owned()))
+        Some(Cow::Owned(strip_colours(bare).into_owned()))
     };
     lines.iter().filter_map(strip).collect()
 }
@@ -373,7 +375,7 @@ fn behind(prefixes: &[LogPrefix]) -> String {
     if names.is_empty() { String::new() } else { format!(", behind {}", names.join(" and ")) }
 }
 
-/// Whether a line has a request such as `"GET / HTTP/1.1"` but no time of day.
+/// Returns whether a line has a request such as `"GET / HTTP/1.1"` but no time of day.
 fn is_request_without_time(line: &[u8]) -> bool {
     let digit = |at: usize| line.get(at).is_some_and(u8::is_ascii_digit);
     let is_time = |at: usize| [0, 1, 3, 4, 6, 7].iter().all(|place| digit(at + place)) && line[at + 2] == b':';
@@ -383,7 +385,7 @@ fn is_request_without_time(line: &[u8]) -> bool {
 /// Detects the format of lines whose prefixes were removed. `has_moment` says whether a prefix had
 /// the time.
 fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
-    let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::of_text).collect();
+    let mut candidates: Vec<Format> = TEXTS.into_iter().map(Format::from_known_text).collect();
     for (name, digits) in ENDS_IN_SECONDS {
         if !lines.iter().all(|line| ends_in_seconds(line, digits)) {
             candidates.retain(|format| format.name != name);
@@ -394,21 +396,21 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
         let name = if fields.is_cloudfront { "AWS CloudFront" } else { "W3C, as its #Fields say" };
         candidates.push(Format::new(name.to_owned(), Stamp::End, LogLines::W3c(fields.clone())));
     }
-    let known = JSONS.into_iter().map(|known| (PairNotation::Json, known));
-    for (notation, known) in known.chain(LOGFMTS.into_iter().map(|known| (PairNotation::Logfmt, known))) {
+    let known = JSON_FORMATS.into_iter().map(|known| (PairNotation::Json, known));
+    for (notation, known) in known.chain(LOGFMT_FORMATS.into_iter().map(|known| (PairNotation::Logfmt, known))) {
         let KnownPairs { name, stamp, marker_paths: telling, paths } = known;
-        let keys: Vec<PathPlace> = wanted(paths);
+        let keys: Vec<PathMeaning> = wanted(paths);
         let tells = |line: &&[u8]| {
             telling
                 .iter()
-                .all(|path| json::keys(path).is_some_and(|keys| has(notation, &keys, &LinePlace::Other, line)))
+                .all(|path| json::keys(path).is_some_and(|keys| has(notation, &keys, &FieldMeaning::Other, line)))
         };
         if lines.iter().any(tells) {
-            candidates.push(Format::of_pairs(notation, name, stamp, &keys));
-            // If the lines lack times, a prefix may have them, so the format without times is a
-            // candidate too.
-            let timeless: Vec<PathPlace> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
-            candidates.push(Format::of_pairs(notation, name, stamp, &timeless));
+            candidates.push(Format::from_pairs(notation, name, stamp, &keys));
+            // If the lines have no times, a prefix may contain the times. So the format without
+            // times is also a candidate.
+            let timeless: Vec<PathMeaning> = keys.into_iter().filter(|(_, place)| !place.is_moment()).collect();
+            candidates.push(Format::from_pairs(notation, name, stamp, &timeless));
         }
     }
     candidates.extend(guess_pairs(PairNotation::Json, lines));
@@ -424,10 +426,10 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     }
     // W3C directives do not count as lines.
     let lines = lines.iter().filter(|line| named.is_none() || !w3c::is_directive(line)).count();
-    best.filter(|(count, format)| format.is_rails() || count * PARSED_ONE_IN >= lines).map(|(_, format)| format)
+    best.filter(|(count, format)| format.is_rails() || count * PARSED_LINES_DIVISOR >= lines).map(|(_, format)| format)
 }
 
-/// Whether a line ends in seconds with `fraction` decimals.
+/// Returns whether a line ends in seconds with `fraction` decimals.
 fn ends_in_seconds(line: &[u8], fraction: usize) -> bool {
     let word = line.rsplit(|b| *b == b' ').next().unwrap_or_default();
     let are_digits = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
@@ -441,59 +443,63 @@ fn guess_pairs(notation: PairNotation, lines: &[&[u8]]) -> Option<Format> {
     if !lines.iter().any(|line| notation.fits(line)) {
         return None;
     }
-    let mut found: Vec<PathPlace> = Vec::new();
+    let mut found: Vec<PathMeaning> = Vec::new();
     let mut said = Vec::new();
     for (place, names) in NAMES {
         let Some(name) = names.iter().find(|name| {
             json::keys(name).is_some_and(|keys| {
                 let holds = lines.iter().filter(|line| has(notation, &keys, &place, line)).count();
-                holds * PARSED_ONE_IN >= lines.len().max(1)
+                holds * PARSED_LINES_DIVISOR >= lines.len().max(1)
             })
         }) else {
             continue;
         };
-        let duration = |place: &LinePlace| matches!(place, LinePlace::Duration(_));
-        let moment = |place: &LinePlace| matches!(place, LinePlace::Time(_) | LinePlace::End(_));
-        let known = |kind: &dyn Fn(&LinePlace) -> bool| found.iter().any(|(_, place)| kind(place));
+        let duration = |place: &FieldMeaning| matches!(place, FieldMeaning::Duration(_));
+        let moment = |place: &FieldMeaning| matches!(place, FieldMeaning::Time(_) | FieldMeaning::End(_));
+        let known = |kind: &dyn Fn(&FieldMeaning) -> bool| found.iter().any(|(_, place)| kind(place));
         let again = (duration(&place) && known(&duration))
-            || (matches!(place, LinePlace::Time(_)) && known(&moment))
-            || (place == LinePlace::Request && known(&|place| *place == LinePlace::Target));
+            || (matches!(place, FieldMeaning::Time(_)) && known(&moment))
+            || (place == FieldMeaning::Request && known(&|place| *place == FieldMeaning::Target));
         if !again {
             said.push(*name);
             found.push((json::keys(name)?, place));
         }
     }
     let name = format!("{} ({})", notation.name(), said.join(", "));
-    (!found.is_empty()).then(|| Format::of_pairs(notation, &name, Stamp::End, &found))
+    (!found.is_empty()).then(|| Format::from_pairs(notation, &name, Stamp::End, &found))
 }
 
-/// Whether a line has a value at the path `keys` that fits the field.
-fn has(notation: PairNotation, keys: &[String], place: &LinePlace, line: &[u8]) -> bool {
+/// Returns whether a line has a value at the path `keys` that fits the field.
+fn has(notation: PairNotation, keys: &[String], place: &FieldMeaning, line: &[u8]) -> bool {
     if !notation.fits(line) {
         return false;
     }
-    // For an unused field any value is accepted, so the value is read as a text.
-    let any = *place == LinePlace::Other;
-    let node = PathNode::new(&[(keys.to_vec(), if any { LinePlace::Session } else { place.clone() })]);
+    // An unused field may have any value, so the value is read as a text.
+    let any = *place == FieldMeaning::Other;
+    let node = PathNode::new(&[(keys.to_vec(), if any { FieldMeaning::Session } else { place.clone() })]);
     let mut buffer = Vec::new();
     notation.read(&node, line, &mut buffer).is_some_and(|raw| match place {
-        LinePlace::Other => !raw.session.is_empty(),
-        LinePlace::Time(_) => raw.stamp.is_some(),
-        LinePlace::Start(_) => raw.start.is_some(),
-        LinePlace::End(_) => raw.end.is_some(),
-        LinePlace::Target | LinePlace::Path => raw.target.first().is_some_and(|b| matches!(b, b'/' | b'h' | b'*')),
-        LinePlace::Request => raw.request.is_some_and(|request| request.contains(&b' ')),
-        LinePlace::Duration(0) => raw.duration_ns.is_some_and(|ns| ns > 0),
-        LinePlace::Duration(_) => raw.duration_ns.is_some(),
-        LinePlace::Method | LinePlace::Verb => raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty(),
-        LinePlace::Status => raw.status.is_some(),
-        LinePlace::Bytes => raw.bytes.is_some(),
-        LinePlace::Client | LinePlace::ClientPort | LinePlace::Address | LinePlace::AddressPort => {
+        FieldMeaning::Other => !raw.session.is_empty(),
+        FieldMeaning::Time(_) => raw.stamp.is_some(),
+        FieldMeaning::Start(_) => raw.start.is_some(),
+        FieldMeaning::End(_) => raw.end.is_some(),
+        FieldMeaning::Target | FieldMeaning::Path => {
+            raw.target.first().is_some_and(|b| matches!(b, b'/' | b'h' | b'*'))
+        }
+        FieldMeaning::Request => raw.request.is_some_and(|request| request.contains(&b' ')),
+        FieldMeaning::Duration(0) => raw.duration_ns.is_some_and(|ns| ns > 0),
+        FieldMeaning::Duration(_) => raw.duration_ns.is_some(),
+        FieldMeaning::Method | FieldMeaning::Verb => {
+            raw.method.iter().all(u8::is_ascii_alphabetic) && !raw.method.is_empty()
+        }
+        FieldMeaning::Status => raw.status.is_some(),
+        FieldMeaning::Bytes => raw.bytes.is_some(),
+        FieldMeaning::Client | FieldMeaning::ClientPort | FieldMeaning::Address | FieldMeaning::AddressPort => {
             !raw.client.is_empty()
         }
-        LinePlace::ProxyTimes => raw.duration_ns.is_some(),
-        LinePlace::Word | LinePlace::List => false,
-        LinePlace::UserAgent => !raw.user_agent.is_empty(),
-        LinePlace::Session => !raw.session.is_empty(),
+        FieldMeaning::ProxyTimes => raw.duration_ns.is_some(),
+        FieldMeaning::Word | FieldMeaning::List => false,
+        FieldMeaning::UserAgent => !raw.user_agent.is_empty(),
+        FieldMeaning::Session => !raw.session.is_empty(),
     })
 }

@@ -2,7 +2,7 @@
 //! Results are slices of the line. Escaped texts are unescaped into a buffer of the caller. Not
 //! here: the paths of each log format ([`super::format`]).
 
-use super::entry::{LinePlace, Raw, Stamp};
+use super::entry::{FieldMeaning, Raw, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
@@ -16,19 +16,19 @@ pub const FIELDS: &str =
 pub struct FieldsError(String);
 
 /// A path of names in a JSON line, and the meaning of the value there.
-pub(super) type PathPlace = (Vec<String>, LinePlace);
+pub(super) type PathMeaning = (Vec<String>, FieldMeaning);
 
 /// A tree of the wanted paths, with one node for each name of a path.
 #[derive(Debug, Clone, Default)]
 pub(super) struct PathNode {
     name: Vec<u8>,
-    place: Option<LinePlace>,
+    place: Option<FieldMeaning>,
     under: Vec<PathNode>,
 }
 
 impl PathNode {
     /// Builds the tree of the wanted paths. If a path occurs twice, the first meaning counts.
-    pub fn new(wanted: &[PathPlace]) -> PathNode {
+    pub fn new(wanted: &[PathMeaning]) -> PathNode {
         let mut root = PathNode::default();
         for (path, place) in wanted {
             root.add(path, place);
@@ -41,20 +41,20 @@ impl PathNode {
     }
 
     /// Adds a path, or replaces the meaning of an existing path.
-    pub fn also(&mut self, path: &[String], place: LinePlace) {
+    pub fn also(&mut self, path: &[String], place: FieldMeaning) {
         match path.split_first() {
             None => self.place = Some(place),
             Some((first, rest)) => self.child(first).also(rest, place),
         }
     }
 
-    /// Whether one of the wanted values is a timestamp.
+    /// Returns whether one of the wanted values is a timestamp.
     pub fn has_time(&self) -> bool {
-        self.place.as_ref().is_some_and(LinePlace::is_moment) || self.under.iter().any(PathNode::has_time)
+        self.place.as_ref().is_some_and(FieldMeaning::is_moment) || self.under.iter().any(PathNode::has_time)
     }
 
-    /// The meaning of the value with this top-level name.
-    pub fn place(&self, name: &[u8]) -> Option<&LinePlace> {
+    /// Returns the meaning of the value with this top-level name.
+    pub fn place(&self, name: &[u8]) -> Option<&FieldMeaning> {
         self.under.iter().find(|node| node.name == name)?.place.as_ref()
     }
 
@@ -66,7 +66,7 @@ impl PathNode {
         &mut self.under[at]
     }
 
-    fn add(&mut self, path: &[String], place: &LinePlace) {
+    fn add(&mut self, path: &[String], place: &FieldMeaning) {
         let Some((first, rest)) = path.split_first() else {
             self.place.get_or_insert_with(|| place.clone());
             return;
@@ -77,7 +77,7 @@ impl PathNode {
 
 /// Parses a mapping such as `path=.url,client=.ip`. `session` is the path of the value that
 /// identifies sessions.
-pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlace>, Stamp), FieldsError> {
+pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathMeaning>, Stamp), FieldsError> {
     let error = |text: String| Err(FieldsError(text));
     let mut wanted = Vec::new();
     for pair in text.split(',').map(str::trim).filter(|pair| !pair.is_empty()) {
@@ -85,18 +85,18 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlac
             return error(format!("'{pair}' is not NAME=PATH, such as path=.url"));
         };
         let place = match name.trim() {
-            "time" => LinePlace::Time(StampFormat::Auto),
-            "start" => LinePlace::Start(StampFormat::Auto),
-            "end" => LinePlace::End(StampFormat::Auto),
-            "method" => LinePlace::Method,
-            "path" => LinePlace::Target,
-            "status" => LinePlace::Status,
-            "bytes" => LinePlace::Bytes,
-            "duration_s" => LinePlace::Duration(SECOND),
-            "duration_ms" => LinePlace::Duration(MS),
-            "duration_us" => LinePlace::Duration(1_000),
-            "client" => LinePlace::Client,
-            "user_agent" => LinePlace::UserAgent,
+            "time" => FieldMeaning::Time(StampFormat::Auto),
+            "start" => FieldMeaning::Start(StampFormat::Auto),
+            "end" => FieldMeaning::End(StampFormat::Auto),
+            "method" => FieldMeaning::Method,
+            "path" => FieldMeaning::Target,
+            "status" => FieldMeaning::Status,
+            "bytes" => FieldMeaning::Bytes,
+            "duration_s" => FieldMeaning::Duration(SECOND),
+            "duration_ms" => FieldMeaning::Duration(MS),
+            "duration_us" => FieldMeaning::Duration(1_000),
+            "client" => FieldMeaning::Client,
+            "user_agent" => FieldMeaning::UserAgent,
             other => return error(format!("'{other}' is not a field; choose {FIELDS}")),
         };
         wanted.push((
@@ -104,15 +104,18 @@ pub(super) fn mapping(text: &str, session: Option<&str>) -> Result<(Vec<PathPlac
             place,
         ));
     }
-    if !wanted.iter().any(|(_, place)| matches!(place, LinePlace::Time(_) | LinePlace::Start(_) | LinePlace::End(_))) {
+    if !wanted
+        .iter()
+        .any(|(_, place)| matches!(place, FieldMeaning::Time(_) | FieldMeaning::Start(_) | FieldMeaning::End(_)))
+    {
         return error("has no time: add time=, start= or end=".into());
     }
-    if !wanted.iter().any(|(_, place)| *place == LinePlace::Target) {
+    if !wanted.iter().any(|(_, place)| *place == FieldMeaning::Target) {
         return error("has no path: add path=".into());
     }
     if let Some(path) = session {
         let keys = keys(path).ok_or_else(|| FieldsError(format!("'{path}' is not a path such as .user")))?;
-        wanted.push((keys, LinePlace::Session));
+        wanted.push((keys, FieldMeaning::Session));
     }
     Ok((wanted, Stamp::End))
 }
@@ -141,7 +144,7 @@ pub(super) fn keys(path: &str) -> Option<Vec<String>> {
 /// A wanted value of a line: its meaning, its byte range, and whether it has escapes.
 #[derive(Debug, Clone, Copy)]
 struct FieldSpan<'n> {
-    place: &'n LinePlace,
+    place: &'n FieldMeaning,
     from: usize,
     to: usize,
     escaped: bool,
@@ -371,13 +374,13 @@ mod tests {
     use super::*;
 
     fn targets(path: &str, line: &str) -> Option<String> {
-        let root = PathNode::new(&[(keys(path).expect(path), LinePlace::Target)]);
+        let root = PathNode::new(&[(keys(path).expect(path), FieldMeaning::Target)]);
         let mut buffer = Vec::new();
         Some(String::from_utf8_lossy(read(&root, line.as_bytes(), &mut buffer)?.target).into_owned())
     }
 
     #[test]
-    fn values_are_found_by_their_path() {
+    fn json_values_are_found_by_path() {
         for (path, line, expect) in [
             (".url", r#"{"url":"/a"}"#, Some("/a")),
             ("url", r#" { "x" : [1,{"url":"/no"},"]"], "url" : "/a" } "#, Some("/a")),
@@ -404,7 +407,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_says_what_is_wrong_with_it() {
+    fn log_mapping_errors_are_explained() {
         for (text, expect) in [
             ("path=.url", "has no time"),
             ("time=.ts", "has no path"),
@@ -419,8 +422,8 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in "[{}\\[\\]\":,\\\\a-cu0-9 ]{0,60}") {
-            let root = PathNode::new(&[(vec!["a".into(), "b".into()], LinePlace::Target), (vec!["c".into()], LinePlace::Status)]);
+        fn any_line_parses_without_a_panic(line in "[{}\\[\\]\":,\\\\a-cu0-9 ]{0,60}") {
+            let root = PathNode::new(&[(vec!["a".into(), "b".into()], FieldMeaning::Target), (vec!["c".into()], FieldMeaning::Status)]);
             let _ = read(&root, line.as_bytes(), &mut Vec::new());
         }
     }

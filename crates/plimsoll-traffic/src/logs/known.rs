@@ -1,11 +1,11 @@
 //! Tables of known log formats and field names. This file has no logic.
 
-use super::entry::{LinePlace, Stamp};
+use super::entry::{FieldMeaning, Stamp};
 use super::stamp::StampFormat;
 use plimsoll_model::units::{MS, SECOND};
 
-/// Formats whose lines end in a duration in seconds, with the number of decimals that only this
-/// format uses. Durations of other formats at this place are whole numbers in another unit.
+/// The formats whose lines end in a duration in seconds, each with its number of decimals. In other
+/// formats, a duration at this place is a whole number in another unit.
 pub(super) const ENDS_IN_SECONDS: [(&str, usize); 2] =
     [("combined log format and $request_time", 3), ("common log format and seconds, as Puma and Rack set it", 4)];
 
@@ -183,26 +183,26 @@ pub(super) struct KnownPairs {
     /// Paths that a line of this format has, for detection.
     pub marker_paths: &'static [&'static str],
     /// The wanted paths and the meaning of their values.
-    pub paths: &'static [(&'static str, LinePlace)],
+    pub paths: &'static [(&'static str, FieldMeaning)],
 }
 
-/// Known JSON formats with fixed field names.
-pub(super) const JSONS: [KnownPairs; 4] = [
+/// The known JSON formats with fixed field names.
+pub(super) const JSON_FORMATS: [KnownPairs; 4] = [
     KnownPairs {
         name: "Caddy",
         stamp: Stamp::End,
         marker_paths: &["request.uri", "request.proto"],
         paths: &[
-            ("ts", LinePlace::Time(StampFormat::Auto)),
-            ("request.method", LinePlace::Method),
-            ("request.uri", LinePlace::Target),
-            ("request.remote_addr", LinePlace::ClientPort),
-            ("request.remote_ip", LinePlace::Client),
-            ("request.client_ip", LinePlace::Client),
-            ("request.headers.User-Agent", LinePlace::UserAgent),
-            ("duration", LinePlace::Duration(SECOND)),
-            ("size", LinePlace::Bytes),
-            ("status", LinePlace::Status),
+            ("ts", FieldMeaning::Time(StampFormat::Auto)),
+            ("request.method", FieldMeaning::Method),
+            ("request.uri", FieldMeaning::Target),
+            ("request.remote_addr", FieldMeaning::ClientPort),
+            ("request.remote_ip", FieldMeaning::Client),
+            ("request.client_ip", FieldMeaning::Client),
+            ("request.headers.User-Agent", FieldMeaning::UserAgent),
+            ("duration", FieldMeaning::Duration(SECOND)),
+            ("size", FieldMeaning::Bytes),
+            ("status", FieldMeaning::Status),
         ],
     },
     KnownPairs {
@@ -210,15 +210,15 @@ pub(super) const JSONS: [KnownPairs; 4] = [
         stamp: Stamp::End,
         marker_paths: &["RequestPath", "DownstreamStatus"],
         paths: &[
-            ("StartUTC", LinePlace::Start(StampFormat::Auto)),
-            ("time", LinePlace::Time(StampFormat::Auto)),
-            ("RequestMethod", LinePlace::Method),
-            ("RequestPath", LinePlace::Target),
-            ("ClientHost", LinePlace::Client),
-            ("request_User-Agent", LinePlace::UserAgent),
-            ("Duration", LinePlace::Duration(1)),
-            ("DownstreamContentSize", LinePlace::Bytes),
-            ("DownstreamStatus", LinePlace::Status),
+            ("StartUTC", FieldMeaning::Start(StampFormat::Auto)),
+            ("time", FieldMeaning::Time(StampFormat::Auto)),
+            ("RequestMethod", FieldMeaning::Method),
+            ("RequestPath", FieldMeaning::Target),
+            ("ClientHost", FieldMeaning::Client),
+            ("request_User-Agent", FieldMeaning::UserAgent),
+            ("Duration", FieldMeaning::Duration(1)),
+            ("DownstreamContentSize", FieldMeaning::Bytes),
+            ("DownstreamStatus", FieldMeaning::Status),
         ],
     },
     KnownPairs {
@@ -226,17 +226,17 @@ pub(super) const JSONS: [KnownPairs; 4] = [
         stamp: Stamp::Start,
         marker_paths: &["start_time", "response_code"],
         paths: &[
-            ("start_time", LinePlace::Time(StampFormat::Auto)),
-            ("method", LinePlace::Method),
-            ("path", LinePlace::Target),
-            ("downstream_remote_address", LinePlace::ClientPort),
-            ("x_forwarded_for", LinePlace::Client),
-            ("x-forwarded-for", LinePlace::Client),
-            ("user_agent", LinePlace::UserAgent),
-            ("user-agent", LinePlace::UserAgent),
-            ("duration", LinePlace::Duration(MS)),
-            ("bytes_sent", LinePlace::Bytes),
-            ("response_code", LinePlace::Status),
+            ("start_time", FieldMeaning::Time(StampFormat::Auto)),
+            ("method", FieldMeaning::Method),
+            ("path", FieldMeaning::Target),
+            ("downstream_remote_address", FieldMeaning::ClientPort),
+            ("x_forwarded_for", FieldMeaning::Client),
+            ("x-forwarded-for", FieldMeaning::Client),
+            ("user_agent", FieldMeaning::UserAgent),
+            ("user-agent", FieldMeaning::UserAgent),
+            ("duration", FieldMeaning::Duration(MS)),
+            ("bytes_sent", FieldMeaning::Bytes),
+            ("response_code", FieldMeaning::Status),
         ],
     },
     KnownPairs {
@@ -244,31 +244,31 @@ pub(super) const JSONS: [KnownPairs; 4] = [
         stamp: Stamp::Start,
         marker_paths: &["httpRequest.requestUrl"],
         paths: &[
-            ("timestamp", LinePlace::Time(StampFormat::Auto)),
-            ("httpRequest.requestMethod", LinePlace::Method),
-            ("httpRequest.requestUrl", LinePlace::Target),
-            ("httpRequest.remoteIp", LinePlace::Client),
-            ("httpRequest.userAgent", LinePlace::UserAgent),
-            ("httpRequest.latency", LinePlace::Duration(SECOND)),
-            ("httpRequest.responseSize", LinePlace::Bytes),
-            ("httpRequest.status", LinePlace::Status),
+            ("timestamp", FieldMeaning::Time(StampFormat::Auto)),
+            ("httpRequest.requestMethod", FieldMeaning::Method),
+            ("httpRequest.requestUrl", FieldMeaning::Target),
+            ("httpRequest.remoteIp", FieldMeaning::Client),
+            ("httpRequest.userAgent", FieldMeaning::UserAgent),
+            ("httpRequest.latency", FieldMeaning::Duration(SECOND)),
+            ("httpRequest.responseSize", FieldMeaning::Bytes),
+            ("httpRequest.status", FieldMeaning::Status),
         ],
     },
 ];
 
-/// Known logfmt formats with fixed field names.
-pub(super) const LOGFMTS: [KnownPairs; 2] = [
+/// The known logfmt formats with fixed field names.
+pub(super) const LOGFMT_FORMATS: [KnownPairs; 2] = [
     KnownPairs {
         name: "Heroku's router",
         stamp: Stamp::End,
         marker_paths: &["dyno", "service"],
         paths: &[
-            ("method", LinePlace::Verb),
-            ("path", LinePlace::Path),
-            ("fwd", LinePlace::Client),
-            ("service", LinePlace::Duration(MS)),
-            ("bytes", LinePlace::Bytes),
-            ("status", LinePlace::Status),
+            ("method", FieldMeaning::Verb),
+            ("path", FieldMeaning::Path),
+            ("fwd", FieldMeaning::Client),
+            ("service", FieldMeaning::Duration(MS)),
+            ("bytes", FieldMeaning::Bytes),
+            ("status", FieldMeaning::Status),
         ],
     },
     KnownPairs {
@@ -276,30 +276,30 @@ pub(super) const LOGFMTS: [KnownPairs; 2] = [
         stamp: Stamp::End,
         marker_paths: &["controller", "action"],
         paths: &[
-            ("time", LinePlace::Time(StampFormat::Auto)),
-            ("timestamp", LinePlace::Time(StampFormat::Auto)),
-            ("@timestamp", LinePlace::Time(StampFormat::Auto)),
-            ("method", LinePlace::Verb),
-            ("path", LinePlace::Path),
-            ("remote_ip", LinePlace::Client),
-            ("ip", LinePlace::Client),
-            ("duration", LinePlace::Duration(MS)),
-            ("status", LinePlace::Status),
+            ("time", FieldMeaning::Time(StampFormat::Auto)),
+            ("timestamp", FieldMeaning::Time(StampFormat::Auto)),
+            ("@timestamp", FieldMeaning::Time(StampFormat::Auto)),
+            ("method", FieldMeaning::Verb),
+            ("path", FieldMeaning::Path),
+            ("remote_ip", FieldMeaning::Client),
+            ("ip", FieldMeaning::Client),
+            ("duration", FieldMeaning::Duration(MS)),
+            ("status", FieldMeaning::Status),
         ],
     },
 ];
 
 /// The usual names of fields in logs of unknown programs, by meaning. The first name that occurs is
 /// used. A duration with unit 0 needs a unit in its text.
-pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
-    (LinePlace::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
-    (LinePlace::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),
+pub(super) const NAMES: [(FieldMeaning, &[&str]); 16] = [
+    (FieldMeaning::End(StampFormat::Auto), &["msec", "time_iso8601", "time_local", "end_time", "finished_at"]),
+    (FieldMeaning::Start(StampFormat::Auto), &["start_time", "started_at", "start"]),
     (
-        LinePlace::Time(StampFormat::Auto),
+        FieldMeaning::Time(StampFormat::Auto),
         &["@timestamp", "timestamp", "time", "ts", "datetime", "date", "log_time", "request_timestamp", "time_unix"],
     ),
     (
-        LinePlace::Target,
+        FieldMeaning::Target,
         &[
             "request_uri",
             "url.original",
@@ -317,9 +317,9 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
             "endpoint",
         ],
     ),
-    (LinePlace::Request, &["request", "request_line", "http_request"]),
+    (FieldMeaning::Request, &["request", "request_line", "http_request"]),
     (
-        LinePlace::Method,
+        FieldMeaning::Method,
         &[
             "request_method",
             "http.request.method",
@@ -332,7 +332,7 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
         ],
     ),
     (
-        LinePlace::Status,
+        FieldMeaning::Status,
         &[
             "status",
             "status_code",
@@ -348,7 +348,7 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
         ],
     ),
     (
-        LinePlace::Bytes,
+        FieldMeaning::Bytes,
         &[
             "body_bytes_sent",
             "bytes_sent",
@@ -363,7 +363,7 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
         ],
     ),
     (
-        LinePlace::Client,
+        FieldMeaning::Client,
         &[
             "client_ip",
             "remote_addr",
@@ -381,7 +381,7 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
         ],
     ),
     (
-        LinePlace::UserAgent,
+        FieldMeaning::UserAgent,
         &[
             "http_user_agent",
             "user_agent",
@@ -393,11 +393,11 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
         ],
     ),
     (
-        LinePlace::Duration(SECOND),
+        FieldMeaning::Duration(SECOND),
         &["request_time", "duration_s", "duration_seconds", "latency_s", "elapsed_s", "request_time_s"],
     ),
     (
-        LinePlace::Duration(MS),
+        FieldMeaning::Duration(MS),
         &[
             "duration_ms",
             "latency_ms",
@@ -411,8 +411,8 @@ pub(super) const NAMES: [(LinePlace, &[&str]); 16] = [
             "latencyMs",
         ],
     ),
-    (LinePlace::Duration(1_000), &["duration_us", "latency_us", "elapsed_us", "response_time_us"]),
-    (LinePlace::Duration(1), &["duration_ns", "latency_ns", "event.duration", "elapsed_ns"]),
-    (LinePlace::Duration(0), &["latency_human"]),
-    (LinePlace::Duration(0), &["duration", "latency", "elapsed", "response_time", "took"]),
+    (FieldMeaning::Duration(1_000), &["duration_us", "latency_us", "elapsed_us", "response_time_us"]),
+    (FieldMeaning::Duration(1), &["duration_ns", "latency_ns", "event.duration", "elapsed_ns"]),
+    (FieldMeaning::Duration(0), &["latency_human"]),
+    (FieldMeaning::Duration(0), &["duration", "latency", "elapsed", "response_time", "took"]),
 ];

@@ -18,7 +18,7 @@ mod stamp;
 mod w3c;
 
 pub use entry::{Entry, Stamp};
-pub use format::{Format, FormatError, KNOWN_FORMATS, LineRoom, find_format};
+pub use format::{Format, FormatError, KNOWN_FORMATS, LineBuffers, find_format};
 pub use json::{FIELDS, FieldsError};
 pub(crate) use stamp::read as moment_ns;
 

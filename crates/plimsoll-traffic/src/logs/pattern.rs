@@ -1,21 +1,21 @@
 //! Parses text lines with fields between fixed texts, as `log_format` and `LogFormat` define them.
-//! A format is compiled to steps, each with a field and the rule where the field ends. Not here:
-//! the format languages ([`super::directives`]).
+//! A format is compiled to steps. Each step has a field and the rule that finds the end of the
+//! field. Not here: the format languages ([`super::directives`]).
 
-use super::entry::{LinePlace, Raw};
+use super::entry::{FieldMeaning, Raw};
 use super::stamp::{StampFormat, Token};
 use memchr::memmem::Finder;
 
-/// One field of a line, and where the field ends.
+/// One field of a line, with the rule that finds its end.
 #[derive(Debug, Clone)]
 struct LineStep {
-    place: LinePlace,
-    end: PlaceEnd,
+    place: FieldMeaning,
+    end: FieldEnd,
 }
 
-/// The rule where a field ends.
+/// The rule that finds the end of a field.
 #[derive(Debug, Clone)]
-enum PlaceEnd {
+enum FieldEnd {
     /// The field ends at this byte, which separates it from the next field.
     Byte(u8),
     /// The field ends at this byte. Blanks before the field are padding.
@@ -46,7 +46,7 @@ pub(super) struct Pattern {
 /// A piece of a format: a field or a fixed text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatPiece {
-    Place(LinePlace),
+    Place(FieldMeaning),
     Text(Vec<u8>),
 }
 
@@ -67,10 +67,12 @@ impl Pattern {
         while let Some(piece) = pieces.next() {
             let FormatPiece::Place(place) = piece else { return None };
             let end = match pieces.peek() {
-                None => PlaceEnd::Line,
+                None => FieldEnd::Line,
                 Some(FormatPiece::Text(text)) => ending(&before, &place, text),
                 // A host directly before a path ends where the path begins.
-                Some(FormatPiece::Place(LinePlace::Target)) if place == LinePlace::Other => PlaceEnd::Before(b'/'),
+                Some(FormatPiece::Place(FieldMeaning::Target)) if place == FieldMeaning::Other => {
+                    FieldEnd::Before(b'/')
+                }
                 Some(FormatPiece::Place(_)) => return None,
             };
             before = text_next(&mut pieces);
@@ -79,7 +81,7 @@ impl Pattern {
         Some(Pattern { begin, steps, open_end })
     }
 
-    /// Whether the format has a timestamp.
+    /// Returns whether the format has a timestamp.
     pub fn has_time(&self) -> bool {
         self.steps.iter().any(|step| step.place.is_moment())
     }
@@ -91,33 +93,33 @@ impl Pattern {
         let mut rest = line.strip_prefix(self.begin.as_slice())?;
         for step in &self.steps {
             let (text, after) = match &step.end {
-                PlaceEnd::Byte(byte) => {
+                FieldEnd::Byte(byte) => {
                     let at = memchr::memchr(*byte, rest)?;
                     (&rest[..at], &rest[at + 1..])
                 }
-                PlaceEnd::Padded(byte) => {
+                FieldEnd::Padded(byte) => {
                     let padded = rest.trim_ascii_start();
                     let at = memchr::memchr(*byte, padded)?;
                     (&padded[..at], &padded[at + 1..])
                 }
-                PlaceEnd::Second(byte) => {
+                FieldEnd::Second(byte) => {
                     let at = memchr::memchr_iter(*byte, rest).nth(1)?;
                     (&rest[..at], &rest[at + 1..])
                 }
-                PlaceEnd::Text(text) => {
+                FieldEnd::Text(text) => {
                     let at = text.find(rest)?;
                     (&rest[..at], &rest[at + text.needle().len()..])
                 }
-                PlaceEnd::List(text) => {
-                    let at = end_of_list(text, rest)?;
+                FieldEnd::List(text) => {
+                    let at = upstream_list_end(text, rest)?;
                     (&rest[..at], &rest[at + text.needle().len()..])
                 }
-                PlaceEnd::Quote(more) => {
+                FieldEnd::Quote(more) => {
                     let at = closing_quote(rest)?;
                     (&rest[..at], rest[at + 1..].strip_prefix(more.as_slice())?)
                 }
-                PlaceEnd::Before(byte) => rest.split_at(memchr::memchr(*byte, rest)?),
-                PlaceEnd::Line => (rest, &rest[rest.len()..]),
+                FieldEnd::Before(byte) => rest.split_at(memchr::memchr(*byte, rest)?),
+                FieldEnd::Line => (rest, &rest[rest.len()..]),
             };
             raw.put(&step.place, text)?;
             rest = after;
@@ -126,29 +128,29 @@ impl Pattern {
     }
 }
 
-/// The rule where a field between the texts `before` and `after` ends.
-fn ending(before: &[u8], place: &LinePlace, after: &[u8]) -> PlaceEnd {
+/// Returns the rule that finds the end of a field between the texts `before` and `after`.
+fn ending(before: &[u8], place: &FieldMeaning, after: &[u8]) -> FieldEnd {
     match after {
-        [b'"', more @ ..] if before.last() == Some(&b'"') => PlaceEnd::Quote(more.to_vec()),
+        [b'"', more @ ..] if before.last() == Some(&b'"') => FieldEnd::Quote(more.to_vec()),
         [b' ', rest @ ..] if has_blank(place) => {
             if rest.is_empty() {
-                PlaceEnd::Second(b' ')
+                FieldEnd::Second(b' ')
             } else {
-                PlaceEnd::Text(Box::new(Finder::new(after).into_owned()))
+                FieldEnd::Text(Box::new(Finder::new(after).into_owned()))
             }
         }
-        [b' ', ..] if matches!(place, LinePlace::List | LinePlace::Client) => {
-            PlaceEnd::List(Box::new(Finder::new(after).into_owned()))
+        [b' ', ..] if matches!(place, FieldMeaning::List | FieldMeaning::Client) => {
+            FieldEnd::List(Box::new(Finder::new(after).into_owned()))
         }
-        [b' '] if matches!(place, LinePlace::Duration(_)) => PlaceEnd::Padded(b' '),
-        [only] => PlaceEnd::Byte(*only),
-        _ => PlaceEnd::Text(Box::new(Finder::new(after).into_owned())),
+        [b' '] if matches!(place, FieldMeaning::Duration(_)) => FieldEnd::Padded(b' '),
+        [only] => FieldEnd::Byte(*only),
+        _ => FieldEnd::Text(Box::new(Finder::new(after).into_owned())),
     }
 }
 
-/// The offset where a list of upstream servers ends. nginx writes `a, b` and `a, b : c` for several
-/// upstream servers.
-fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
+/// Returns the offset where a list of upstream servers ends. nginx writes `a, b` and `a, b : c` for
+/// several upstream servers.
+fn upstream_list_end(end: &Finder, text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {
         let at = from + end.find(text.get(from..)?)?;
@@ -160,19 +162,20 @@ fn end_of_list(end: &Finder, text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether the text of a timestamp field contains a blank.
-fn has_blank(place: &LinePlace) -> bool {
+/// Returns whether the text of a timestamp field contains a blank.
+fn has_blank(place: &FieldMeaning) -> bool {
     match place {
-        LinePlace::Time(StampFormat::Pattern(tokens))
-        | LinePlace::Start(StampFormat::Pattern(tokens))
-        | LinePlace::End(StampFormat::Pattern(tokens)) => {
+        FieldMeaning::Time(StampFormat::Pattern(tokens))
+        | FieldMeaning::Start(StampFormat::Pattern(tokens))
+        | FieldMeaning::End(StampFormat::Pattern(tokens)) => {
             tokens.iter().any(|token| matches!(token, Token::Text(text) if text.contains(&b' ')))
         }
         _ => false,
     }
 }
 
-/// The offset of the closing quote of a text. A quote after a backslash (`\"`) does not close it.
+/// Returns the offset of the closing quote of a text. A quote after a backslash (`\"`) does not
+/// close it.
 fn closing_quote(text: &[u8]) -> Option<usize> {
     let mut from = 0;
     loop {

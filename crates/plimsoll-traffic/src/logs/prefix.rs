@@ -1,5 +1,5 @@
 //! Detects and removes the line prefixes of log transports and loggers: syslog, Kubernetes, Docker,
-//! docker compose, and loggers of applications. Not here: the lines themselves.
+//! docker compose, and loggers of applications. Not here: parsing the rest of a line.
 
 use super::json::unescaped;
 use super::stamp;
@@ -8,7 +8,7 @@ use std::borrow::Cow;
 /// The largest number of prefixes of a line. `docker compose logs -t` adds two, and an
 /// application's logger adds two more.
 pub(super) const PREFIXES_MAX: usize = 4;
-/// Detection accepts a prefix although one of this many lines lacks it.
+/// Detection accepts a prefix even if one of this many lines does not have the prefix.
 const WITHOUT_ONE_IN: usize = 5;
 
 /// A kind of prefix that log transports and loggers add to each line.
@@ -45,7 +45,7 @@ const ALL: [LogPrefix; 8] = [
 ];
 
 impl LogPrefix {
-    /// The name of the prefix, for messages.
+    /// Returns the name of the prefix, for messages.
     pub fn name(self) -> &'static str {
         match self {
             LogPrefix::DockerJson => "Docker's JSON",
@@ -60,7 +60,7 @@ impl LogPrefix {
     }
 
     /// Detects a prefix that most of these lines have.
-    pub fn of_lines(lines: &[Cow<[u8]>]) -> Option<LogPrefix> {
+    pub fn detect_in_lines(lines: &[Cow<[u8]>]) -> Option<LogPrefix> {
         let stands = |prefix: &LogPrefix| {
             let mut room = Vec::new();
             let without = lines.iter().filter(|line| prefix.strip(line, &mut room).is_none()).count();
@@ -102,14 +102,14 @@ impl LogPrefix {
                 (name.starts_with(b"[pod/") && name.ends_with(b"]")).then_some(rest)?
             }
             LogPrefix::Time => leading_time(line)?.1,
-            LogPrefix::Level => after_level(line)?,
-            LogPrefix::Tags => after_tags(line)?,
+            LogPrefix::Level => text_after_level(line)?,
+            LogPrefix::Tags => text_after_tags(line)?,
         };
         (!rest.is_empty()).then_some(rest)
     }
 
-    /// The time in the prefix, ns since the Unix epoch, for lines without a timestamp. `None` if
-    /// the prefix has no time or no year.
+    /// Returns the time in the prefix, ns since the Unix epoch, for lines without a timestamp.
+    /// `None` if the prefix has no time or no year.
     pub fn moment_ns(self, line: &[u8]) -> Option<u64> {
         match self {
             LogPrefix::DockerJson => {
@@ -140,7 +140,7 @@ fn word(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..blank], &text[blank + 1..]))
 }
 
-/// Whether a text is a time such as `2025-10-10T13:55:30.123Z`.
+/// Returns whether a text is a time such as `2025-10-10T13:55:30.123Z`.
 fn is_time(text: &[u8]) -> bool {
     text.len() >= 19 && text[4] == b'-' && text[10] == b'T' && stamp::read(text).is_some()
 }
@@ -175,16 +175,16 @@ fn token(text: &[u8]) -> Option<(&[u8], &[u8])> {
     Some((&text[..end], text[end..].trim_ascii_start()))
 }
 
-/// The time at the beginning of a line, ns since the Unix epoch, and the rest of the line.
+/// Returns the time at the beginning of a line, ns since the Unix epoch, and the rest of the line.
 fn leading_time(line: &[u8]) -> Option<(u64, &[u8])> {
-    let (time, rest) = time_of_ruby(line).or_else(|| time_in_brackets(line)).or_else(|| plain_time(line))?;
+    let (time, rest) = split_ruby_prefix(line).or_else(|| split_bracketed_time(line)).or_else(|| plain_time(line))?;
     let rest = rest.trim_ascii_start();
     Some((stamp::read(time)?, rest.strip_prefix(b"- ").unwrap_or(rest)))
 }
 
 /// Splits off the prefix of Ruby's logger: `I, [2025-10-10T13:55:30.123456 #1234]  INFO -- name: `.
 /// Returns the time and the rest.
-fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_ruby_prefix(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let (letter, rest) = line.split_first()?;
     let rest = rest.strip_prefix(b", [").filter(|_| letter.is_ascii_uppercase())?;
     let (time, rest) = word(rest)?;
@@ -195,7 +195,7 @@ fn time_of_ruby(line: &[u8]) -> Option<(&[u8], &[u8])> {
 
 /// Splits off a time in brackets: `[2025-10-10 13:55:30 +0000] `, or `[2025-10-10T13:55:30Z INFO
 /// name] ` of Rust's loggers. Returns the time and the rest.
-fn time_in_brackets(line: &[u8]) -> Option<(&[u8], &[u8])> {
+fn split_bracketed_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     let inner = line.strip_prefix(b"[")?;
     let end = memchr::memchr(b']', inner)?;
     let (inner, rest) = (&inner[..end], inner[end + 1..].strip_prefix(b" ")?);
@@ -224,12 +224,12 @@ fn plain_time(line: &[u8]) -> Option<(&[u8], &[u8])> {
     stamp::read(time.0).is_some().then_some(time)
 }
 
-/// The text after the level, process id, name and punctuation of a logger.
-fn after_level(line: &[u8]) -> Option<&[u8]> {
+/// Returns the text after the level, process id, name and punctuation of a logger.
+fn text_after_level(line: &[u8]) -> Option<&[u8]> {
     let (mut rest, mut has_level) = (line.trim_ascii_start(), false);
     loop {
         // Python's `INFO:name:` has no blank between level and name.
-        if let Some(after) = after_level_and_name(rest) {
+        if let Some(after) = text_after_level_and_name(rest) {
             (rest, has_level) = (after, true);
             continue;
         }
@@ -256,7 +256,7 @@ fn after_level(line: &[u8]) -> Option<&[u8]> {
 /// The longest accepted name of a logger, bytes.
 const LOGGER_BYTES_MAX: usize = 64;
 
-fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
+fn text_after_level_and_name(text: &[u8]) -> Option<&[u8]> {
     // The search ends at the longest accepted name, because a line may be very long.
     let colon = |text: &[u8]| memchr::memchr(b':', &text[..text.len().min(LOGGER_BYTES_MAX)]);
     let level = colon(text).filter(|end| is_level(&text[..*end]))?;
@@ -266,7 +266,7 @@ fn after_level_and_name(text: &[u8]) -> Option<&[u8]> {
     rest[..name].iter().all(is_name).then(|| rest[name + 1..].trim_ascii_start())
 }
 
-/// Whether a word is a log level, such as `INFO`, `[INFO]` or `info:`.
+/// Returns whether a word is a log level, such as `INFO`, `[INFO]` or `info:`.
 fn is_level(word: &[u8]) -> bool {
     const LEVELS: [&[u8]; 11] =
         [b"trace", b"debug", b"info", b"inf", b"notice", b"warn", b"warning", b"error", b"err", b"critical", b"fatal"];
@@ -276,7 +276,7 @@ fn is_level(word: &[u8]) -> bool {
     LEVELS.iter().any(|level| bare.eq_ignore_ascii_case(level))
 }
 
-/// Whether a word is the name of a logger, such as `uvicorn.access` or
+/// Returns whether a word is the name of a logger, such as `uvicorn.access` or
 /// `uvicorn.protocols:send:447`.
 fn is_logger(word: &[u8]) -> bool {
     let has_parts = word.iter().any(|b| b".:_".contains(b));
@@ -284,8 +284,8 @@ fn is_logger(word: &[u8]) -> bool {
     word.first().is_some_and(u8::is_ascii_lowercase) && has_parts && word.iter().all(fits)
 }
 
-/// The text after one or more tags in brackets, `[tag] [tag] `.
-fn after_tags(line: &[u8]) -> Option<&[u8]> {
+/// Returns the text after one or more tags in brackets, `[tag] [tag] `.
+fn text_after_tags(line: &[u8]) -> Option<&[u8]> {
     let mut rest = line;
     while let Some(inner) = rest.strip_prefix(b"[") {
         let end = memchr::memchr(b']', inner).filter(|end| *end > 0 && !inner[..*end].contains(&b' '))?;
@@ -302,7 +302,7 @@ fn without_colour(text: &[u8]) -> &[u8] {
     }
 }
 
-/// The message of a syslog line (RFC 3164 or RFC 5424).
+/// Returns the message of a syslog line (RFC 3164 or RFC 5424).
 fn syslog(line: &[u8]) -> Option<&[u8]> {
     let after_priority = line.strip_prefix(b"<").and_then(|rest| {
         let end = memchr::memchr(b'>', rest).filter(|end| (1..=3).contains(end))?;
@@ -324,7 +324,7 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     }
     let rest = match word(rest).filter(|(time, _)| is_time(time)) {
         Some((_, rest)) => rest,
-        None => after_month_time(rest)?,
+        None => text_after_month_time(rest)?,
     };
     // The host may be missing. The program name ends with a colon.
     let (first, rest) = word(rest)?;
@@ -337,8 +337,8 @@ fn syslog(line: &[u8]) -> Option<&[u8]> {
     is_program(program).then_some(rest)
 }
 
-/// The text after a syslog time, `Oct 10 13:55:30 `.
-fn after_month_time(text: &[u8]) -> Option<&[u8]> {
+/// Returns the text after a syslog time, `Oct 10 13:55:30 `.
+fn text_after_month_time(text: &[u8]) -> Option<&[u8]> {
     const MONTHS: [&[u8]; 12] =
         [b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec"];
     let (month, rest) = word(text)?;
@@ -419,7 +419,7 @@ mod tests {
             ("Oct x", None),
             ("", None),
         ] {
-            let found = LogPrefix::of_lines(&[Cow::Borrowed(line.as_bytes())]).map(|prefix| {
+            let found = LogPrefix::detect_in_lines(&[Cow::Borrowed(line.as_bytes())]).map(|prefix| {
                 let mut room = Vec::new();
                 let rest = prefix.strip(line.as_bytes(), &mut room).unwrap_or_default();
                 (prefix, String::from_utf8_lossy(rest).into_owned())
@@ -429,7 +429,7 @@ mod tests {
     }
 
     #[test]
-    fn the_moment_of_a_prefix_is_known_where_it_has_a_year() {
+    fn prefix_timestamps_need_a_year() {
         const MOMENT: u64 = 1_760_104_530;
         for (line, prefix, seconds) in [
             (
@@ -451,7 +451,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_left_out() {
+    fn colour_codes_are_removed() {
         for (line, expect) in
             [("\u{1b}[97;42m 200 \u{1b}[0m|a", " 200 |a"), ("plain", "plain"), ("a\u{1b}[1", "a"), ("a\u{1b}b", "ab")]
         {
@@ -462,7 +462,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in "(<1>|1 |Oct |10 |13:55:30 |2025-10-10T13:55:30Z |2025-10-10 |I, \\[|INFO|stdout |F |\\| |\\[pod/|\\{\"log\":\"|\"time\"|\\\\|\"|\u{1b}|[a-z:\\[\\] \t]){0,12}") {
+        fn any_line_parses_without_a_panic(line in "(<1>|1 |Oct |10 |13:55:30 |2025-10-10T13:55:30Z |2025-10-10 |I, \\[|INFO|stdout |F |\\| |\\[pod/|\\{\"log\":\"|\"time\"|\\\\|\"|\u{1b}|[a-z:\\[\\] \t]){0,12}") {
             for prefix in ALL {
                 let _ = prefix.strip(line.as_bytes(), &mut Vec::new());
                 let _ = prefix.moment_ns(line.as_bytes());

@@ -1,6 +1,6 @@
 //! Parses timestamps of logs to ns since the Unix epoch: the common log format, ISO 8601, numbers
-//! of seconds or of smaller units, and `strftime` formats. Not here: whether a timestamp is a start
-//! or an end.
+//! of seconds or smaller units, and `strftime` formats. Not here: deciding whether a timestamp is
+//! the start or the end of a request.
 
 use plimsoll_model::units::SECOND;
 
@@ -37,17 +37,17 @@ pub enum Token {
 /// A numeric part of a date and time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part {
-    /// Year, 1970 or later.
+    /// The year, 1970 or later.
     Year,
-    /// Month, 1 to 12.
+    /// The month, 1 to 12.
     Month,
-    /// Day of the month, 1 to 31.
+    /// The day of the month, 1 to 31.
     Day,
-    /// Hour, 0 to 23.
+    /// The hour, 0 to 23.
     Hour,
-    /// Minute, 0 to 59.
+    /// The minute, 0 to 59.
     Minute,
-    /// Second, 0 to 60 (leap second).
+    /// The second, 0 to 60 (60 is a leap second).
     Second,
 }
 
@@ -305,7 +305,8 @@ fn calendar(text: &[u8]) -> Option<u64> {
     moment(civil, fraction_ns, east_s)
 }
 
-/// Parses a number since the Unix epoch. Its size tells whether the unit is s, ms, us or ns.
+/// Parses a time as a number of units since the Unix epoch. The size of the number decides whether
+/// the unit is s, ms, us or ns.
 fn epoch(text: &[u8]) -> Option<u64> {
     if text.iter().any(|b| matches!(b, b'e' | b'E')) {
         // Some JSON encoders write large numbers with an exponent.
@@ -323,7 +324,7 @@ fn epoch(text: &[u8]) -> Option<u64> {
     whole.checked_mul(unit)?.checked_add(fraction)
 }
 
-/// The unit, ns, of a number since the Unix epoch with this size.
+/// Returns the unit, ns, of a number since the Unix epoch with this size.
 fn scale(whole: u64) -> u64 {
     match whole {
         0..100_000_000_000 => SECOND,
@@ -379,7 +380,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn stamps_are_read_as_they_are_written() {
+    fn formatted_timestamps_parse_back() {
         const OCTOBER: u64 = 971_211_336;
         for (text, expect) in [
             ("10/Oct/2000:13:55:36 -0700", Some(OCTOBER * SECOND)),
@@ -420,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn stamps_are_read_as_a_format_says() {
+    fn timestamps_parse_by_their_format() {
         for (format, text, expect) in [
             ("%d/%b/%Y:%T.%3f %z", "10/Oct/2000:13:55:36.042 -0700", Some(971_211_336_042_000_000)),
             ("%Y%m%d%H%M%S", "20001010205536", Some(971_211_336_000_000_000)),
@@ -438,7 +439,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_text_makes_it_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
+        fn any_text_parses_without_a_panic(text in proptest::collection::vec(proptest::num::u8::ANY, 0..40)) {
             let _ = read(&text);
             if let Some(tokens) = tokens(&String::from_utf8_lossy(&text)) {
                 let _ = StampFormat::Pattern(tokens).read(&text);
@@ -446,7 +447,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_written_is_read(seconds in 0u64..16_000_000_000, ns in 0u64..SECOND) {
+        fn any_formatted_timestamp_parses_back(seconds in 0u64..16_000_000_000, ns in 0u64..SECOND) {
             let text = format!("{seconds}.{ns:09}");
             proptest::prop_assert_eq!(read(text.as_bytes()), Some(seconds * SECOND + ns));
         }

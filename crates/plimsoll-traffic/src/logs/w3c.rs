@@ -1,7 +1,7 @@
 //! Parses logs that declare their fields in a directive, such as `#Fields: date time c-ip ...` (W3C
 //! extended format, as IIS and CloudFront write it).
 
-use super::entry::{LinePlace, Raw};
+use super::entry::{FieldMeaning, Raw};
 use super::stamp::{self, StampFormat};
 use plimsoll_model::units::{MS, SECOND};
 
@@ -11,23 +11,23 @@ const FIELDS_MAX: usize = 100;
 /// The fields of each line, in order, as a `#Fields` directive declares them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct W3cFields {
-    places: Vec<W3cPlace>,
+    places: Vec<W3cFieldMeaning>,
     /// Whether the log is CloudFront's, whose durations are seconds.
     pub is_cloudfront: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum W3cPlace {
+enum W3cFieldMeaning {
     Date,
     Time,
     Path,
     Query,
     /// A duration. A whole number has this unit in ns; a number with a decimal point is in seconds.
     Taken(u64),
-    Is(LinePlace),
+    Is(FieldMeaning),
 }
 
-/// Whether a line is a directive instead of a request.
+/// Returns whether a line is a directive instead of a request.
 pub(super) fn is_directive(line: &[u8]) -> bool {
     line.starts_with(b"#")
 }
@@ -42,20 +42,20 @@ impl W3cFields {
         let forwarded = has("x-forwarded-for") && !has("c-ip");
         let unit_ns = if is_cloudfront { SECOND } else { MS };
         let place = |name: &String| match name.as_str() {
-            "date" => W3cPlace::Date,
-            "time" => W3cPlace::Time,
-            "cs-uri-stem" => W3cPlace::Path,
-            "cs-uri-query" => W3cPlace::Query,
-            "time-taken" => W3cPlace::Taken(unit_ns),
-            "cs-uri" => W3cPlace::Is(LinePlace::Target),
-            "cs-method" => W3cPlace::Is(LinePlace::Method),
-            "sc-status" => W3cPlace::Is(LinePlace::Status),
-            "sc-bytes" => W3cPlace::Is(LinePlace::Bytes),
-            "c-ip" => W3cPlace::Is(LinePlace::Client),
-            "x-forwarded-for" if forwarded => W3cPlace::Is(LinePlace::Client),
-            "cs(user-agent)" => W3cPlace::Is(LinePlace::UserAgent),
-            "timestamp" => W3cPlace::Is(LinePlace::End(StampFormat::Auto)),
-            _ => W3cPlace::Is(LinePlace::Other),
+            "date" => W3cFieldMeaning::Date,
+            "time" => W3cFieldMeaning::Time,
+            "cs-uri-stem" => W3cFieldMeaning::Path,
+            "cs-uri-query" => W3cFieldMeaning::Query,
+            "time-taken" => W3cFieldMeaning::Taken(unit_ns),
+            "cs-uri" => W3cFieldMeaning::Is(FieldMeaning::Target),
+            "cs-method" => W3cFieldMeaning::Is(FieldMeaning::Method),
+            "sc-status" => W3cFieldMeaning::Is(FieldMeaning::Status),
+            "sc-bytes" => W3cFieldMeaning::Is(FieldMeaning::Bytes),
+            "c-ip" => W3cFieldMeaning::Is(FieldMeaning::Client),
+            "x-forwarded-for" if forwarded => W3cFieldMeaning::Is(FieldMeaning::Client),
+            "cs(user-agent)" => W3cFieldMeaning::Is(FieldMeaning::UserAgent),
+            "timestamp" => W3cFieldMeaning::Is(FieldMeaning::End(StampFormat::Auto)),
+            _ => W3cFieldMeaning::Is(FieldMeaning::Other),
         };
         let is_enough = has("time") && has("date") && (has("cs-uri-stem") || has("cs-uri"));
         let places = names.iter().map(place).collect();
@@ -71,15 +71,15 @@ impl W3cFields {
         for place in &self.places {
             let text = texts.next()?;
             match place {
-                W3cPlace::Date => date = text,
-                W3cPlace::Time => time = text,
-                W3cPlace::Path => path = text,
-                W3cPlace::Query => query = text,
-                W3cPlace::Taken(unit_ns) => {
+                W3cFieldMeaning::Date => date = text,
+                W3cFieldMeaning::Time => time = text,
+                W3cFieldMeaning::Path => path = text,
+                W3cFieldMeaning::Query => query = text,
+                W3cFieldMeaning::Taken(unit_ns) => {
                     let unit_ns = if text.contains(&b'.') { SECOND } else { *unit_ns };
-                    raw.put(&LinePlace::Duration(unit_ns), text)?;
+                    raw.put(&FieldMeaning::Duration(unit_ns), text)?;
                 }
-                W3cPlace::Is(place) => raw.put(place, text)?,
+                W3cFieldMeaning::Is(place) => raw.put(place, text)?,
             }
         }
         // A line with more texts than fields has another format.

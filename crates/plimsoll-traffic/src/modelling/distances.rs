@@ -1,16 +1,16 @@
-//! Measures how far a model is from its log. Each difference has a bound below which log and model
-//! count as equal.
+//! Measures how much a model differs from its log. Each difference has a bound below which the log
+//! and the model count as equal.
 //!
-//! The figures of both are computed in the same way ([`StreamFigures`]). The model's figures are
-//! means over several random draws of requests. Not here: the draws.
+//! The figures of log and model are computed in the same way ([`StreamFigures`]). The model's
+//! figures are means over several random draws of requests. Not here: drawing the requests.
 
 use std::collections::{BTreeMap, HashMap};
 
-/// Widths of the time windows in which requests are counted, ns.
+/// The widths of the time windows in which requests are counted, ns.
 const WINDOWS_NS: [u64; 4] = [100_000_000, 1_000_000_000, 10_000_000_000, 100_000_000_000];
 /// The fewest windows for an index of dispersion. With 100 windows its standard error is 14 %.
 const WINDOWS_MIN: u64 = 100;
-/// Sizes of the simulated caches, as shares of all distinct paths.
+/// The sizes of the simulated caches, as shares of all distinct paths.
 const CACHE_SHARES: [f64; 3] = [0.01, 0.05, 0.2];
 /// The compared quantiles of the requests in a visit, and of the waits between requests.
 const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
@@ -19,15 +19,15 @@ const QUANTILES: [f64; 3] = [0.5, 0.9, 0.99];
 pub const MIX_TV_MAX: f64 = 0.02;
 /// The largest accepted relative difference between the dispersions of log and model.
 pub const DISPERSION_OFF_MAX: f64 = 0.2;
-/// Allowance for chance in a dispersion: a number of standard deviations. Short logs have few
-/// windows, so their dispersion varies more.
+/// The number of standard deviations by which a dispersion may differ by chance. Short logs have
+/// few windows, so their dispersion varies more.
 const DISPERSION_DEVIATIONS: f64 = 3.0;
 /// The largest accepted difference between the cache hit ratios of log and model.
 pub const HIT_RATIO_OFF_MAX: f64 = 0.02;
-/// Allowance for chance in other figures: a number of standard deviations between draws. A
-/// difference within it is not an error of the model.
+/// The number of standard deviations between draws by which other figures may differ by chance. A
+/// smaller difference is not an error of the model.
 const CHANCE_DEVIATIONS: f64 = 3.0;
-/// Allowance for chance in endpoint shares: a multiple of the distance that chance alone causes.
+/// The multiple of the distance caused by chance alone that is accepted between endpoint shares.
 const CHANCE_TV: f64 = 1.5;
 /// The largest accepted relative difference between quantiles of the requests in a visit. A
 /// difference of one request is always accepted.
@@ -36,7 +36,7 @@ pub const QUANTILE_OFF_MAX: f64 = 0.2;
 /// One request, either of a log or drawn from its model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StreamRequest {
-    /// Start, ns since the beginning of the stream.
+    /// The start of the request, ns since the beginning of the stream.
     pub start_ns: u64,
     /// The number of the visit that the request belongs to. A visit is a series of requests by one
     /// visitor.
@@ -45,11 +45,11 @@ pub struct StreamRequest {
     pub route: u16,
     /// An identifier of the path: equal paths have equal identifiers.
     pub path: u64,
-    /// Wait since the last response of the visit, ns. `None` for the first request of a visit.
+    /// The wait since the last response of the visit, ns. `None` for the first request of a visit.
     pub wait_ns: Option<u64>,
 }
 
-/// Figures of a stream of requests that are compared between log and model.
+/// The figures of a stream of requests that are compared between log and model.
 #[derive(Debug, Clone, Default)]
 pub struct StreamFigures {
     requests: f64,
@@ -62,11 +62,11 @@ pub struct StreamFigures {
     hits: [f64; 3],
 }
 
-/// Figures of a log and of its model, with the bounds of their differences. In each tuple the log's
-/// figure precedes the model's.
+/// The figures of a log and of its model, with the bounds of their differences. In each tuple the
+/// log's figure precedes the model's figure.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ModelDistances {
-    /// Total variation distance between the endpoint shares of log and model.
+    /// The total variation distance between the endpoint shares of log and model.
     pub mix_tv: f64,
     /// The bound of `mix_tv`.
     pub mix_tv_max: f64,
@@ -75,17 +75,19 @@ pub struct ModelDistances {
     pub dispersion: Vec<(u64, Option<(f64, f64)>)>,
     /// The bound of each relative difference in `dispersion`.
     pub dispersion_off_max: Vec<f64>,
-    /// Quantiles of the number of requests in a visit: quantile, log, model.
+    /// The quantiles of the number of requests in a visit. Each tuple has the quantile and the
+    /// values of log and model.
     pub visit_requests: Vec<(f64, f64, f64)>,
     /// The bound of each difference in `visit_requests`, requests.
     pub visit_off_max: Vec<f64>,
-    /// Quantiles of the wait from a response to the next request: quantile, log in ns, model in ns.
-    /// Empty if no visit has several requests.
+    /// The quantiles of the wait from a response to the next request. Each tuple has the quantile
+    /// and the values of log and model in ns. Empty if no visit has several requests.
     pub waits_ns: Vec<(f64, f64, f64)>,
-    /// Total variation distance between the shares of transitions, that is, of pairs of consecutive
-    /// endpoints. `None` without transitions.
+    /// The total variation distance between the shares of transitions (pairs of consecutive
+    /// endpoints) in log and model. `None` without transitions.
     pub transitions_tv: Option<f64>,
-    /// Hit ratios of LRU caches: cache size in paths, log, model.
+    /// The hit ratios of LRU caches. Each tuple has the cache size in paths and the hit ratios of
+    /// log and model.
     pub hit_ratio: Vec<(usize, f64, f64)>,
     /// The bound of each difference in `hit_ratio`.
     pub hit_off_max: Vec<f64>,
@@ -105,7 +107,7 @@ fn percent(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// The number of distinct paths in a stream.
+/// Returns the number of distinct paths in a stream.
 pub fn paths(requests: &[StreamRequest]) -> usize {
     let mut paths: Vec<u64> = requests.iter().map(|request| request.path).collect();
     paths.sort_unstable();
@@ -113,7 +115,7 @@ pub fn paths(requests: &[StreamRequest]) -> usize {
     paths.len()
 }
 
-/// The sizes of the simulated caches for this number of distinct paths.
+/// Returns the sizes of the simulated caches for this number of distinct paths.
 pub fn cache_sizes(paths: usize) -> [usize; 3] {
     CACHE_SHARES.map(|share| ((paths as f64 * share) as usize).max(1))
 }
@@ -165,7 +167,7 @@ impl StreamFigures {
         }
     }
 
-    /// The mean of each figure over several draws.
+    /// Returns the mean of each figure over several draws.
     pub fn mean(draws: &[StreamFigures]) -> StreamFigures {
         let count = draws.len().max(1) as f64;
         let over = |figure: &dyn Fn(&StreamFigures) -> f64| draws.iter().map(figure).sum::<f64>() / count;
@@ -194,8 +196,8 @@ impl StreamFigures {
     }
 }
 
-/// The index of dispersion: variance over mean of the request counts in windows of this width.
-/// `None` with too few windows or without requests.
+/// Returns the index of dispersion: variance over mean of the request counts in windows of this
+/// width. `None` with too few windows or without requests.
 fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option<f64> {
     let windows = span_ns / width_ns;
     if windows < WINDOWS_MIN {
@@ -211,17 +213,17 @@ fn dispersion(requests: &[StreamRequest], span_ns: u64, width_ns: u64) -> Option
     (mean > 0.0).then(|| ((squares - n * mean * mean) / (n - 1.0) / mean).max(0.0))
 }
 
-/// The bound for the relative difference of a dispersion over this number of windows. With few
-/// windows it is larger, because chance alone changes the dispersion.
+/// Returns the bound for the relative difference of a dispersion over this number of windows. With
+/// few windows it is larger, because chance alone changes the dispersion.
 fn dispersion_off_max(windows: u64) -> f64 {
     if windows < WINDOWS_MIN {
-        // With too few windows there is no dispersion, so the bound is not used.
+        // With too few windows the dispersion is not computed, so this bound is not used.
         return DISPERSION_OFF_MAX;
     }
     DISPERSION_OFF_MAX.max(DISPERSION_DEVIATIONS * (2.0 / windows.saturating_sub(1).max(1) as f64).sqrt())
 }
 
-/// The hit ratio of an LRU cache that holds `size` paths.
+/// Returns the hit ratio of an LRU cache that holds `size` paths.
 fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     let mut last: HashMap<u64, u64> = HashMap::new();
     let mut kept: BTreeMap<u64, u64> = BTreeMap::new();
@@ -237,8 +239,8 @@ fn hit_ratio(requests: &[StreamRequest], size: usize) -> f64 {
     hits as f64 / requests.len().max(1) as f64
 }
 
-/// The difference of a figure that chance explains. The log is a single draw, and the model's
-/// figure is a mean of draws; the variances of both add up.
+/// Returns the difference of a figure that chance explains. The log is a single draw, and the
+/// model's figure is a mean of draws; the variances of both add up.
 fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) -> f64) -> f64 {
     let count = draws.len() as f64;
     if draws.len() < 2 {
@@ -250,7 +252,7 @@ fn chance_difference(draws: &[StreamFigures], figure: impl Fn(&StreamFigures) ->
     CHANCE_DEVIATIONS * (variance * (1.0 + 1.0 / count)).sqrt()
 }
 
-/// The total variation distance between two lists of shares.
+/// Returns the total variation distance between two lists of shares.
 fn total_variation(one: &[f64], other: &[f64]) -> f64 {
     let share = |shares: &[f64], at: usize| shares.get(at).copied().unwrap_or(0.0);
     (0..one.len().max(other.len())).map(|at| (share(one, at) - share(other, at)).abs()).sum::<f64>() / 2.0
@@ -295,7 +297,7 @@ impl ModelDistances {
         }
     }
 
-    /// The figures whose differences exceed their bounds.
+    /// Returns the figures whose differences exceed their bounds.
     pub fn divergent_figures(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
@@ -353,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_of_one_law_are_alike_and_others_are_not() {
+    fn samples_of_one_distribution_match_and_others_differ() {
         let caches = cache_sizes(paths(&stream(1, 1)));
         let figures = |requests: &[StreamRequest]| StreamFigures::compute(requests, 100 * S, 1, caches);
         let log = figures(&stream(1, 1));
@@ -376,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_among_many_endpoints_is_no_difference() {
+    fn random_variation_of_many_endpoints_is_no_difference() {
         // Independent requests to 500 endpoints: two draws differ by more than 2 % in total,
         // although the probabilities are equal.
         let drawn = |seed: u64, skewed: bool| {
@@ -408,14 +410,14 @@ mod tests {
     }
 
     #[test]
-    fn few_windows_may_differ_more() {
+    fn few_windows_allow_larger_differences() {
         for (windows, expect) in [(99, 0.2), (100, 0.426), (201, 0.3), (1000, 0.2), (1_000_000, 0.2)] {
             assert!((dispersion_off_max(windows) - expect).abs() < 1e-3, "{windows}: {}", dispersion_off_max(windows));
         }
     }
 
     #[test]
-    fn a_cache_keeps_what_was_asked_last() {
+    fn the_cache_model_keeps_recent_requests() {
         let of = |paths: &[u64]| -> Vec<StreamRequest> {
             let request = |path: &u64| StreamRequest { start_ns: 0, visit: 0, route: 0, path: *path, wait_ns: None };
             paths.iter().map(request).collect()

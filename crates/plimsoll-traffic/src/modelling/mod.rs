@@ -4,8 +4,8 @@
 //! The model reproduces the mix of endpoints, the sequence of a visitor's requests and their waits.
 //! The frequency of each path and the rate of visits over time are reproduced too.
 //! [`ModelDistances`] measures how well. Paths are drawn independently by frequency, or once for
-//! each visit. So the model does not reproduce dependent paths: a visitor who views an item does
-//! not buy the same item.
+//! each visit. So the model does not reproduce paths that depend on earlier paths: a visitor who
+//! views an item does not buy the same item.
 //!
 //! Not here: reading logs, writing files, and the draws of a load (the engine).
 
@@ -21,10 +21,10 @@ use crate::import::draft::{
     Draft, DraftAction, DraftBody, DraftData, DraftRequest, DraftScenario, DraftStep, DraftText,
 };
 use crate::replay::{LogRequests, LoggedRequest};
-use crate::survey::Fold;
+use crate::survey::PathReplacement;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
-use own_paths::OwnPaths;
+use own_paths::EndpointRequests;
 use plimsoll_model::{RouteNumber, redact};
 use sequences::{SEQUENCES_MAX, Sequence, sequences};
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ const ROWS_MAX: usize = 50_000;
 const TEMPLATES_MAX: usize = 1 << 20;
 /// The smallest share of requests in visits with several requests for a model with scenarios. Below
 /// this share the model is a mix of single requests.
-const TOGETHER_MIN: f64 = 0.05;
+const MULTI_REQUEST_VISITS_SHARE_MIN: f64 = 0.05;
 /// The largest weight of a request or scenario in the traffic file. Weights that are not whole
 /// numbers are scaled so that the largest gets this value.
 const WEIGHT_MAX: f64 = 1_000_000.0;
@@ -53,60 +53,60 @@ const WEIGHT_MAX: f64 = 1_000_000.0;
 pub struct TrafficModel {
     /// The text of the traffic file, in TOML.
     pub text: String,
-    /// Files with rows of paths: name and content.
+    /// The files with rows of paths, each with its name and content.
     pub files: Vec<(String, String)>,
     /// The rate of visits over time.
     pub pace: ModelPace,
-    /// Counts about the model, for reports.
+    /// The counts about the model, for reports.
     pub facts: ModelFacts,
     /// The requests of the log, in order of start, for comparison with draws.
     pub stream: Vec<StreamRequest>,
-    /// Length of the log, ns.
+    /// The length of the log, ns.
     pub span_ns: u64,
-    /// Resolution of the timestamps, ns.
+    /// The resolution of the log's timestamps, ns.
     pub resolution_ns: u64,
-    /// Mean response time of each endpoint in the log, ns.
+    /// The mean response time of each endpoint in the log, ns.
     pub answer_ns: Vec<u64>,
     endpoints: BTreeMap<(String, String), RouteNumber>,
     withheld: WithheldRoutes,
 }
 
-/// Counts about a model of a log, for reports.
+/// The counts about a model of a log, for reports.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelFacts {
-    /// Number of requests in the model.
+    /// The number of requests in the model.
     pub requests: u64,
-    /// Number of visits; for a mix, of independent requests.
+    /// The number of visits; for a mix, of independent requests.
     pub visits: u64,
-    /// Number of visits that were too long and were split into single requests, and number of those
-    /// requests.
+    /// The number of visits that were too long and were split into single requests, and the number
+    /// of these requests.
     pub long: (u64, u64),
-    /// Number of endpoints.
+    /// The number of endpoints.
     pub endpoints: usize,
-    /// Number of scenarios; 0 if the model is a mix.
+    /// The number of scenarios; 0 if the model is a mix.
     pub scenarios: usize,
-    /// Number of distinct endpoint sequences of visits in the log.
+    /// The number of distinct endpoint sequences of visits in the log.
     pub sequences: usize,
-    /// Number of skipped requests by reason.
+    /// The number of skipped requests by reason.
     pub left_out: BTreeMap<String, u64>,
-    /// Number of distinct path parts that look like keys and were replaced.
+    /// The number of distinct path parts that look like keys and were replaced.
     pub keys_withheld: usize,
 }
 
-/// Names and options of a model that the user chooses.
+/// The names and options of a model that the user chooses.
 #[derive(Clone, Copy)]
 pub struct ModelNames<'n> {
     /// The base URL for the traffic file.
     pub base: &'n str,
     /// The folder for files of paths.
     pub folder: &'n str,
-    /// Comment lines for the beginning of the traffic file.
+    /// The comment lines for the beginning of the traffic file.
     pub about: &'n [String],
     /// Whether path parts that look like keys stay unchanged.
     pub keep_keys: bool,
 }
 
-/// The path of a request as a CSV row, without its leading slash.
+/// Returns the path of a request as a CSV row, without its leading slash.
 fn row(target: &str) -> String {
     format!("\"{}\"\n", target.strip_prefix('/').unwrap_or(target).replace('"', "\"\""))
 }
@@ -131,7 +131,7 @@ impl TrafficModel {
         let mut by_route: Vec<Vec<u32>> = vec![Vec::new(); routes.len()];
         let mut answers: Vec<(u128, u64)> = vec![(0, 0); routes.len()];
         let mut thoughts = ThinkTimes::default();
-        let mut own_paths = vec![OwnPaths::default(); routes.len()];
+        let mut own_paths = vec![EndpointRequests::default(); routes.len()];
         let mut stream = Vec::with_capacity(visits.requests.len());
         for (number, visit) in visits.visits.iter().enumerate() {
             let mut before: Option<LoggedRequest> = None;
@@ -164,7 +164,7 @@ impl TrafficModel {
         }
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
-        let is_mix = (visits.together() as f64) < TOGETHER_MIN * visits.requests.len() as f64;
+        let is_mix = (visits.together() as f64) < MULTI_REQUEST_VISITS_SHARE_MIN * visits.requests.len() as f64;
         let models: Vec<RouteModel> = routes
             .iter()
             .zip(&by_route)
@@ -176,10 +176,10 @@ impl TrafficModel {
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
-                        // Two kinds of paths are used in the order of the log. The first kind
-                        // belongs to one visitor and stays the same throughout a visit: one row for
-                        // each visit. The second kind hardly ever repeats, and random draws would
-                        // repeat it.
+                        // Two kinds of paths are used in the order of the log. A path of the first
+                        // kind belongs to one visitor and stays the same throughout a visit, so
+                        // each visit uses one row. Paths of the second kind hardly ever repeat, and
+                        // random draws would repeat them.
                         let in_order = own.are_in_order(asked, is_mix);
                         let rows = if in_order { &own.firsts } else { asked };
                         let step = rows.len().div_ceil(ROWS_MAX);
@@ -202,14 +202,14 @@ impl TrafficModel {
             visits.visits.iter().map(of_visit).collect::<std::collections::HashSet<Vec<RouteNumber>>>().len();
         if is_mix {
             let weights: Vec<f64> = by_route.iter().map(|asked| asked.len() as f64).collect();
-            for (model, weight) in models.iter().zip(whole_weights(&weights)) {
+            for (model, weight) in models.iter().zip(integer_weights(&weights)) {
                 let step = model.step(None, 1);
                 draft.requests.push(DraftStep { weight: Some(weight), ..step });
             }
         } else {
             let kept = sequences(visits.visits.iter().map(of_visit), SEQUENCES_MAX);
             let weights: Vec<f64> = kept.iter().map(|sequence| sequence.weight).collect();
-            for (sequence, weight) in kept.iter().zip(whole_weights(&weights)) {
+            for (sequence, weight) in kept.iter().zip(integer_weights(&weights)) {
                 draft.scenarios.push(scenario(sequence, weight, &models, &mut thoughts));
             }
         }
@@ -230,9 +230,9 @@ impl TrafficModel {
     }
 
     /// Returns a mapping of drawn requests to the endpoints and paths of the log.
-    pub fn folder<'m>(&'m self, fold: Option<&'m Fold<'m>>) -> RouteMapper<'m> {
-        // In the log the first distinct templates get routes of their own. Drawn requests are
-        // mapped by template, because the order of draws differs from the log.
+    pub fn folder<'m>(&'m self, fold: Option<&'m PathReplacement<'m>>) -> RouteMapper<'m> {
+        // In the log, the first distinct templates get separate routes. Drawn requests are mapped
+        // by template, because the order of draws differs from the log.
         let endpoints = Endpoints::new(TEMPLATES_MAX);
         RouteMapper { endpoints, of: &self.endpoints, withheld: &self.withheld, fold }
     }
@@ -243,11 +243,11 @@ pub struct RouteMapper<'m> {
     endpoints: Endpoints,
     of: &'m BTreeMap<(String, String), RouteNumber>,
     withheld: &'m WithheldRoutes,
-    fold: Option<&'m Fold<'m>>,
+    fold: Option<&'m PathReplacement<'m>>,
 }
 
 impl RouteMapper<'_> {
-    /// The endpoint of a request, and an identifier of its path. An unknown endpoint gives
+    /// Returns the endpoint of a request, and an identifier of its path. An unknown endpoint gives
     /// `RouteNumber::MAX`.
     pub fn route(&mut self, method: &str, target: &str) -> (RouteNumber, u64) {
         let key = (method.to_owned(), target.to_owned());
@@ -304,7 +304,7 @@ fn scenario(sequence: &Sequence, weight: u32, models: &[RouteModel], thoughts: &
 }
 
 /// Converts weights to positive whole numbers in about the same proportions.
-fn whole_weights(weights: &[f64]) -> Vec<u32> {
+fn integer_weights(weights: &[f64]) -> Vec<u32> {
     let most = weights.iter().copied().fold(f64::MIN_POSITIVE, f64::max);
     let are_whole = weights.iter().all(|weight| weight.fract() == 0.0) && most <= WEIGHT_MAX;
     let factor = if are_whole { 1.0 } else { WEIGHT_MAX / most };

@@ -1,31 +1,31 @@
 //! Detects two kinds of endpoints and collects the paths of visits. Paths such as `/users/7/orders`
 //! belong to one visitor, who requests them repeatedly. Paths such as `/search?q=a+long+word`
-//! hardly ever repeat. Not here: how rows of paths are written and chosen.
+//! hardly ever repeat. Not here: writing and choosing rows of paths.
 
 use std::collections::HashMap;
 
 /// The fewest repeated requests within visits for a decision that paths belong to visitors.
 const PAIRS_MIN: u64 = 8;
-/// The smallest share of requests with a path that occurs only once, for paths to count as new.
-/// [`PER_VISIT_MAX`] must hold too.
-const NEW_MIN: f64 = 0.5;
+/// The smallest share of requests with a path that occurs only once, for paths to count as new. The
+/// condition of [`PER_VISIT_MAX`] must also be met.
+const UNIQUE_PATH_SHARE_MIN: f64 = 0.5;
 /// The largest mean number of requests in a visit to the endpoint, for paths to count as new.
 const PER_VISIT_MAX: f64 = 1.2;
 
 /// The requests of all visits to one endpoint.
 #[derive(Debug, Clone, Default)]
-pub struct OwnPaths {
+pub struct EndpointRequests {
     /// The first path of each visit to the endpoint, in order of visits.
     pub firsts: Vec<u32>,
-    /// Visit and path of the previous request.
+    /// The visit and the path of the previous request.
     last: Option<(usize, u32)>,
-    /// Number of requests that follow another request of the same visit; `same` counts those that
-    /// repeat the previous path.
+    /// The number of requests that follow another request of the same visit.
     pairs: u64,
+    /// The number of these requests that repeat the previous path of their visit.
     same: u64,
 }
 
-impl OwnPaths {
+impl EndpointRequests {
     /// Adds a request of a visit. Requests of one visit must be added consecutively.
     pub fn add(&mut self, visit: usize, target: u32) {
         match self.last.replace((visit, target)) {
@@ -37,11 +37,12 @@ impl OwnPaths {
         }
     }
 
-    /// Whether sessions of the model use the paths in the order of the log, one path each.
+    /// Returns whether sessions of the model use the paths in the order of the log, one path each.
     ///
-    /// That is so if visits keep their path, or if paths hardly ever repeat. Visits keep their path
-    /// if they repeat it for more than half of the excess over chance. `asked` has the paths of all
-    /// requests. In a mix each request is a session, so only the second reason counts.
+    /// This is true if visits keep their path, or if paths hardly ever repeat. Visits keep their
+    /// path if they repeat it for more than half of the excess over chance. `asked` contains the
+    /// paths of all requests. In a mix each request is a session, so only the second condition
+    /// counts.
     pub fn are_in_order(&self, asked: &[u32], is_mix: bool) -> bool {
         let mut counts: HashMap<u32, u64> = HashMap::new();
         asked.iter().for_each(|target| *counts.entry(*target).or_default() += 1);
@@ -50,7 +51,7 @@ impl OwnPaths {
         let is_kept = self.pairs >= PAIRS_MIN && self.same as f64 > (1.0 + by_chance) / 2.0 * self.pairs as f64;
         let new = counts.values().filter(|count| **count == 1).count() as f64;
         let is_once = all <= PER_VISIT_MAX * self.firsts.len() as f64;
-        (is_kept && !is_mix) || (is_once && new >= NEW_MIN * all)
+        (is_kept && !is_mix) || (is_once && new >= UNIQUE_PATH_SHARE_MIN * all)
     }
 }
 
@@ -59,10 +60,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_is_kept_where_visits_repeat_it_more_than_chance_does() {
+    fn paths_repeated_more_than_by_chance_are_kept() {
         // Visits with four requests each; `path` gives the path by visit and request number.
         let kept = |path: &dyn Fn(u32, u32) -> u32| {
-            let (mut own, mut asked) = (OwnPaths::default(), Vec::new());
+            let (mut own, mut asked) = (EndpointRequests::default(), Vec::new());
             for visit in 0..50 {
                 for number in 0..4 {
                     own.add(visit as usize, path(visit, number));
@@ -78,14 +79,14 @@ mod tests {
         // A path that all visitors request belongs to no visitor.
         assert_eq!(kept(&|visit, number| u32::from(visit == 3 && number == 2)), (false, 50));
         let of_visits = |paths: &[u32]| {
-            let mut own = OwnPaths::default();
+            let mut own = EndpointRequests::default();
             paths.iter().enumerate().for_each(|(visit, path)| own.add(visit, *path));
             own.are_in_order(paths, true)
         };
         assert!(
             of_visits(&[1, 2, 3, 4, 5, 5])
                 && !of_visits(&[1, 1, 2, 2, 3, 4])
-                && !OwnPaths::default().are_in_order(&[], false)
+                && !EndpointRequests::default().are_in_order(&[], false)
         );
     }
 }

@@ -1,21 +1,22 @@
 //! Fits the rate of visits over time, and the spacing of their starts.
 //!
-//! Counts in intervals vary by chance. If raw counts became rates, a draw from these rates would
-//! add chance a second time. So the rates are shrunk towards their mean by the part that chance
-//! explains. Counts drawn from the rates then vary as much as the log's counts.
+//! The numbers of visits in intervals vary by chance. If these numbers became rates, a draw from
+//! the rates would add chance variation a second time. So the rates are shrunk towards their mean
+//! by the part of the variation that chance explains. Numbers drawn from the rates then vary as
+//! much as those of the log.
 
 use crate::import::draft::DraftLoad;
 use plimsoll_model::units::exact_duration;
 use plimsoll_model::{Arrivals, Curve, Stage};
 
-/// Candidate widths of the intervals in which visits are counted, s.
+/// The candidate widths of the intervals in which visits are counted, s.
 const WIDTHS_S: [u64; 13] = [1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 14_400];
 /// The accepted number of intervals for a rate that changes over time.
 const INTERVAL_COUNTS: std::ops::RangeInclusive<u64> = 5..=300;
 /// The smallest mean number of visits in an interval for a rate that changes over time.
 const VISITS_MIN: f64 = 20.0;
-/// Largest index of dispersion (variance over mean of counts) that counts as even spacing. Random
-/// arrivals have 1.
+/// The largest index of dispersion (variance over mean of counts) that counts as even spacing.
+/// Random arrivals have an index of 1.
 const EVEN: f64 = 0.5;
 
 /// The rate of visits in 1/s (for a mix: of requests), and the spacing of their starts.
@@ -47,7 +48,8 @@ impl ModelPace {
         });
         // A traffic file states durations in whole milliseconds.
         let whole_ms = |ns: u64| ns.next_multiple_of(1_000_000);
-        let constant = |arrivals| ModelPace { rate: Curve::constant_for(rounded(mean), whole_ms(span_ns)), arrivals };
+        let constant =
+            |arrivals| ModelPace { rate: Curve::constant_for_duration(rounded(mean), whole_ms(span_ns)), arrivals };
         let Some(width_ns) = width_ns else {
             return constant(Arrivals::Poisson);
         };
@@ -56,7 +58,7 @@ impl ModelPace {
         if index < EVEN {
             return constant(Arrivals::Constant);
         }
-        // A dispersion up to this bound is chance variation of a constant rate, for this number of
+        // Up to this bound, chance variation of a constant rate explains the dispersion of so many
         // counts.
         if index <= 1.0 + 3.0 * (2.0 / (counts.len() - 1) as f64).sqrt() {
             return constant(Arrivals::Poisson);
@@ -72,7 +74,7 @@ impl ModelPace {
         ModelPace { rate: Curve { stages }, arrivals: Arrivals::Poisson }
     }
 
-    /// The `load` table of the traffic file with this rate.
+    /// Returns the `load` table of the traffic file with this rate.
     pub(super) fn load(&self) -> DraftLoad {
         let (rate, duration_ns) = match self.rate.stages.as_slice() {
             [only] if only.from == only.to => (only.from.to_string(), only.duration_ns),
@@ -88,7 +90,7 @@ fn rounded(rate: f64) -> f64 {
     if rate >= 100.0 { (rate * 10.0).round() / 10.0 } else { (rate * 1e4).round() / 1e4 }
 }
 
-/// The index of dispersion (variance over mean) and the mean of counts.
+/// Returns the index of dispersion (variance over mean) and the mean of counts.
 fn dispersion(counts: &[f64]) -> (f64, f64) {
     let n = counts.len() as f64;
     let mean = counts.iter().sum::<f64>() / n;
@@ -120,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_alone_is_one_rate_and_what_is_more_is_kept() {
+    fn random_arrivals_are_one_rate_and_real_changes_are_kept() {
         let even: Vec<u64> = (0..3000).map(|n| n * S / 50).collect();
         let pace = pace_of_starts(&even, 60 * S);
         assert_eq!((pace.arrivals, pace.rate.to_string().as_str()), (Arrivals::Constant, "50@60s"));
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn few_visits_are_one_rate() {
+    fn few_visits_give_one_rate() {
         let pace = pace_of_starts(&[0, 5 * S], 10 * S);
         assert_eq!(pace.rate.to_string(), "0.2@10s");
         let (rate, arrivals) = (Some("0.2".to_owned()), Some(Arrivals::Poisson));

@@ -1,5 +1,5 @@
 //! Collects the endpoint sequences of visits with their frequencies. Each sequence becomes a
-//! scenario. If there are too many sequences, the most frequent stay, and some of the rest
+//! scenario. If there are too many sequences, the most frequent ones stay, and some of the others
 //! represent similar sequences. The weights are then adjusted until every endpoint has its share of
 //! requests.
 
@@ -8,10 +8,10 @@ use std::collections::{BTreeMap, HashMap};
 
 /// The largest number of sequences that a model keeps.
 pub const SEQUENCES_MAX: usize = 200;
-/// Iterations of the weight adjustment.
+/// The number of iterations of the weight adjustment.
 const ROUNDS: usize = 2000;
-/// The last iterations of the adjustment, which ignore the lengths of visits. These iterations
-/// ensure the shares of the endpoints.
+/// The number of last iterations of the weight adjustment that ignore the lengths of visits. These
+/// iterations ensure the shares of the endpoints.
 const ROUNDS_OF_ENDPOINTS: usize = 50;
 
 /// A sequence of endpoints, and the number of visits with this sequence.
@@ -21,8 +21,8 @@ pub struct Sequence {
     pub weight: f64,
 }
 
-/// The sequences of all visits. If there are more than `max`, `max` represent all; sequences of one
-/// request are added for endpoints that would be missing.
+/// Returns the sequences of all visits, at most `max` of them. If visits have more sequences, some
+/// represent the others. For endpoints that would be missing, sequences of one request are added.
 pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> Vec<Sequence> {
     let mut counts: HashMap<Vec<RouteNumber>, u64> = HashMap::new();
     visits.for_each(|routes| *counts.entry(routes).or_default() += 1);
@@ -66,8 +66,8 @@ pub fn sequences(visits: impl Iterator<Item = Vec<RouteNumber>>, max: usize) -> 
     kept
 }
 
-/// The length class of a visit: the logarithm to base 2 of its requests, rounded up. The classes
-/// are 1, 2, 3 to 4, 5 to 8 requests, and so on.
+/// Returns the length class of a visit: the logarithm to base 2 of its requests, rounded up. The
+/// classes are 1, 2, 3 to 4, 5 to 8 requests, and so on.
 fn length_class(routes: &[RouteNumber]) -> u32 {
     routes.len().next_power_of_two().ilog2()
 }
@@ -101,7 +101,7 @@ mod tests {
     use plimsoll_model::rng::Rng;
 
     #[test]
-    fn few_sequences_stay_as_they_are() {
+    fn few_sequences_are_unchanged() {
         let visits = [vec![0, 1], vec![2], vec![0, 1]];
         let got = sequences(visits.into_iter(), 10);
         assert_eq!(got[0], Sequence { routes: vec![0, 1], weight: 2.0 });

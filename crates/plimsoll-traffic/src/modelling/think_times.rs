@@ -1,6 +1,6 @@
-//! Fits think times to the waits between two requests, by pair of endpoints. A think time is
-//! log-normal. If that does not fit, as for a mix of instant and long waits, it is a random choice
-//! of several times.
+//! Fits think times to the waits between two requests, by pair of endpoints. The distribution of a
+//! think time is log-normal. If this does not fit, as for a mix of instant and long waits, the
+//! think time is a random choice of several times.
 
 use plimsoll_model::RouteNumber;
 use std::collections::HashMap;
@@ -10,46 +10,48 @@ const SAMPLES_MAX: usize = 10_000;
 /// The fewest waits for a pair of endpoints to have its own think time.
 const SAMPLES_MIN: usize = 8;
 /// Waits shorter than this count as no wait, s.
-const SHORTEST_S: f64 = 0.000_5;
-/// The smallest standard deviation of the logarithm; below it the think time is constant. The next
-/// constant is the largest, to which larger values are reduced.
+const NO_WAIT_S: f64 = 0.000_5;
+/// The smallest standard deviation of the logarithm of waits. Below it the think time is constant.
 const SIGMA_MIN: f64 = 0.02;
+/// The largest standard deviation of the logarithm of waits. Larger values are reduced to it.
 const SIGMA_MAX: f64 = 5.0;
 /// The largest accepted factor between fitted and observed quantiles of a log-normal distribution.
-const MISFIT_MAX: f64 = 1.5;
+const QUANTILE_FIT_FACTOR_MAX: f64 = 1.5;
 /// Waits below this time count as equal in the comparison of quantiles, s.
-const ALIKE_S: f64 = 0.02;
-/// The number of times in a random choice. The next constant is the fewest waits to derive them
-/// from.
-const PICKED: usize = 20;
-const PICKED_OF_MIN: usize = 5 * PICKED;
+const EQUAL_WAIT_S: f64 = 0.02;
+/// The number of times in a random choice.
+const EMPIRICAL_TIMES_COUNT: usize = 20;
+/// The fewest waits from which the times of a random choice are derived.
+const EMPIRICAL_WAITS_MIN: usize = 5 * EMPIRICAL_TIMES_COUNT;
 /// The largest accepted factor between the mean of the fit and the observed mean.
 const MEAN_OFF_MAX: f64 = 1.1;
 
-/// Observed waits in s, by pair of endpoints and by the second endpoint alone.
+/// The observed waits in s, by pair of endpoints and by the second endpoint alone.
 #[derive(Debug, Clone, Default)]
 pub struct ThinkTimes {
-    of_pair: HashMap<(RouteNumber, RouteNumber), Vec<f64>>,
-    of_next: HashMap<RouteNumber, Vec<f64>>,
+    by_request_pair: HashMap<(RouteNumber, RouteNumber), Vec<f64>>,
+    by_next_request: HashMap<RouteNumber, Vec<f64>>,
 }
 
 impl ThinkTimes {
     /// Adds the wait from a response to the next request, ns; 0 if the requests overlap.
     pub fn add(&mut self, from: RouteNumber, to: RouteNumber, wait_ns: u64) {
         let wait_s = wait_ns as f64 / 1e9;
-        for waits in [self.of_pair.entry((from, to)).or_default(), self.of_next.entry(to).or_default()] {
+        for waits in [self.by_request_pair.entry((from, to)).or_default(), self.by_next_request.entry(to).or_default()]
+        {
             if waits.len() < SAMPLES_MAX {
                 waits.push(wait_s);
             }
         }
     }
 
-    /// The think time between two endpoints in the syntax of a traffic file. `None` means no wait.
+    /// Returns the think time between two endpoints in the syntax of a traffic file. `None` means
+    /// no wait.
     pub fn between(&mut self, from: RouteNumber, to: RouteNumber) -> Option<String> {
-        let pair = self.of_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
+        let pair = self.by_request_pair.get_mut(&(from, to)).filter(|waits| waits.len() >= SAMPLES_MIN);
         match pair {
             Some(waits) => think(waits),
-            None => self.of_next.get_mut(&to).and_then(|waits| think(waits)),
+            None => self.by_next_request.get_mut(&to).and_then(|waits| think(waits)),
         }
     }
 }
@@ -59,35 +61,38 @@ fn think(waits: &mut [f64]) -> Option<String> {
     waits.sort_unstable_by(f64::total_cmp);
     let at = |share: f64| waits[((waits.len() - 1) as f64 * share).round() as usize];
     let (low, median, high) = (at(0.16), at(0.5), at(0.84));
-    if high < SHORTEST_S || (median < SHORTEST_S && waits.len() < PICKED_OF_MIN) {
+    if high < NO_WAIT_S || (median < NO_WAIT_S && waits.len() < EMPIRICAL_WAITS_MIN) {
         return None;
     }
-    if median < SHORTEST_S {
+    if median < NO_WAIT_S {
         return Some(random_choice(waits));
     }
-    // The width of the distribution comes from the usual waits, within limits that the mean of all
-    // waits sets. Otherwise rare long waits would become too long.
+    // The usual waits decide the width of the distribution, within limits that the mean of all
+    // waits sets. Without these limits, rare long waits would become too long.
     let mean = waits.iter().sum::<f64>() / waits.len() as f64;
     let with_mean = |mean: f64| (2.0 * (mean / median).max(1.0).ln()).sqrt();
-    let usual = (high / low.max(SHORTEST_S)).max(1.0).ln() / 2.0;
+    let usual = (high / low.max(NO_WAIT_S)).max(1.0).ln() / 2.0;
     let sigma = usual.clamp(with_mean(mean), with_mean(MEAN_OFF_MAX * mean.max(median))).min(SIGMA_MAX);
-    // Shares, and the quantiles of the standard normal distribution for them.
+    // Each pair is a share and the quantile of the standard normal distribution for this share.
     let quantiles = [(0.1, -1.2816), (0.25, -0.6745), (0.75, 0.6745), (0.9, 1.2816)];
     let is_off = |(share, deviations): (f64, f64)| {
-        let (seen, fitted) = (at(share).max(ALIKE_S), (median * (sigma * deviations).exp()).max(ALIKE_S));
-        (seen / fitted).max(fitted / seen) > MISFIT_MAX
+        let (seen, fitted) = (at(share).max(EQUAL_WAIT_S), (median * (sigma * deviations).exp()).max(EQUAL_WAIT_S));
+        (seen / fitted).max(fitted / seen) > QUANTILE_FIT_FACTOR_MAX
     };
-    if waits.len() >= PICKED_OF_MIN && quantiles.into_iter().any(is_off) {
+    if waits.len() >= EMPIRICAL_WAITS_MIN && quantiles.into_iter().any(is_off) {
         return Some(random_choice(waits));
     }
     let ms = format!("{}ms", (median * 1e6).round() / 1e3);
     Some(if sigma < SIGMA_MIN { ms } else { format!("lognormal({ms},{sigma:.2})") })
 }
 
-/// A random choice among the means of equal parts of the ordered waits.
+/// Returns a random choice among the means of equal parts of the ordered waits.
 fn random_choice(waits: &[f64]) -> String {
-    let part = |number: usize| &waits[waits.len() * number / PICKED..waits.len() * (number + 1) / PICKED];
-    let means = (0..PICKED).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
+    let part = |number: usize| {
+        &waits[waits.len() * number / EMPIRICAL_TIMES_COUNT..waits.len() * (number + 1) / EMPIRICAL_TIMES_COUNT]
+    };
+    let means =
+        (0..EMPIRICAL_TIMES_COUNT).map(|number| part(number).iter().sum::<f64>() / part(number).len().max(1) as f64);
     // Times have three significant digits and a resolution of at least 0.1 ms.
     let text = |mean_s: f64| {
         let step = 10f64.powf((mean_s * 1e3).max(1e-3).log10().floor() - 2.0).max(0.1);
@@ -103,10 +108,10 @@ mod tests {
     use plimsoll_model::session::Think;
 
     #[test]
-    fn waits_of_two_kinds_are_picked_of_those_seen() {
+    fn bimodal_think_times_are_drawn_from_observed_ones() {
         let mut thoughts = ThinkTimes::default();
         for n in 0..1000u64 {
-            // Two of five waits are short, and three are 20 s or longer.
+            // Two of five waits are short, and the other three are 20 s or longer.
             thoughts.add(0, 1, if n % 5 < 2 { 3_000_000 } else { 20_000_000_000 + n * 1_000_000 });
             thoughts.add(1, 2, if n % 5 < 3 { 0 } else { 2_000_000_000 });
         }
@@ -121,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_are_those_of_the_pair_or_of_what_comes_next() {
+    fn think_times_depend_on_the_pair_or_the_next_request() {
         let mut thoughts = ThinkTimes::default();
         for n in 0..100u64 {
             thoughts.add(0, 1, 2_000_000_000);

@@ -26,11 +26,11 @@ impl Visits {
     /// Groups requests, which are in any order, into visits.
     pub fn from_requests(mut requests: Vec<LoggedRequest>) -> Visits {
         requests.sort_by_key(|request| (request.visitor, request.start_ns));
-        let goes_on = |a: &LoggedRequest, b: &LoggedRequest| {
+        let may_continue = |a: &LoggedRequest, b: &LoggedRequest| {
             a.visitor == b.visitor && b.start_ns.saturating_sub(a.end_ns()) <= GAP_NS
         };
         let (mut visits, mut long, mut at, mut taken_apart) = (Vec::new(), (0, 0), 0, Vec::new());
-        for visit in requests.chunk_by(goes_on) {
+        for visit in requests.chunk_by(may_continue) {
             let range = at..at + visit.len();
             at = range.end;
             if visit.len() <= VISIT_REQUESTS_MAX {
@@ -46,12 +46,12 @@ impl Visits {
         Visits { requests, visits, long, taken_apart }
     }
 
-    /// The requests of one visit.
+    /// Returns the requests of one visit.
     pub fn of_visit(&self, visit: &Range<usize>) -> &[LoggedRequest] {
         &self.requests[visit.clone()]
     }
 
-    /// The start of each visit in ns, and its weight in visits of the model.
+    /// Returns the start of each visit in ns, and its weight in visits of the model.
     ///
     /// A visit of the model has the mean number of requests of all visits. Requests of split visits
     /// are visits of one request, so each weighs less than 1. Whole visits weigh more than 1.
@@ -66,7 +66,7 @@ impl Visits {
         self.visits.iter().map(|visit| (self.requests[visit.start].start_ns, weight(visit.start))).collect()
     }
 
-    /// The number of requests in visits with several requests.
+    /// Returns the number of requests in visits with several requests.
     pub fn together(&self) -> usize {
         self.visits.iter().map(Range::len).filter(|length| *length > 1).sum()
     }
@@ -83,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_from_the_end_of_an_answer_ends_a_visit() {
+    fn a_gap_after_a_response_ends_a_visit() {
         let visits = Visits::from_requests(vec![request(1, 0), request(2, 1), request(1, 1801), request(1, 3603)]);
         let lengths: Vec<usize> = visits.visits.iter().map(Range::len).collect();
         assert_eq!((lengths, visits.together(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
     }
 
     #[test]
-    fn a_visit_of_very_many_requests_is_taken_apart() {
+    fn a_very_long_visit_is_split() {
         let many = VISIT_REQUESTS_MAX as u64 + 1;
         let visits =
             Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());

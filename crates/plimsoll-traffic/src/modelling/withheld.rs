@@ -1,11 +1,11 @@
-//! Replaces parts of paths that look like keys, because a traffic file may be shared. Each key has
-//! its own replacement, so the number of distinct paths stays the same. Not here: the detection of
+//! Replaces parts of paths that look like keys, because users may share a traffic file. Each key
+//! has a distinct replacement, so the number of distinct paths stays the same. Not here: detecting
 //! keys ([`redact::with_keys_replaced`]).
 
 use plimsoll_model::{ListedTargets, RouteNumber, redact};
 use std::collections::HashMap;
 
-/// Prefix of a replacement; a number follows, as in `withheld-1`.
+/// The beginning of a replacement. A number follows, as in `withheld-1`.
 pub const WITHHELD: &str = "withheld-";
 
 /// The paths of a log, with parts that look like keys replaced.
@@ -18,7 +18,7 @@ pub struct WrittenTargets {
 }
 
 impl WrittenTargets {
-    /// Replaces the keys in `targets`. With `keep` nothing is replaced.
+    /// Replaces the keys in `targets`. If `keep` is true, nothing is replaced.
     pub fn new(targets: ListedTargets, keep: bool) -> WrittenTargets {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let mut replaced = HashMap::new();
@@ -36,7 +36,7 @@ impl WrittenTargets {
         WrittenTargets { targets, replaced, keys: numbers.len() }
     }
 
-    /// The path with this number, with its keys replaced.
+    /// Returns the path with this number, with its keys replaced.
     pub fn get(&self, number: u32) -> &str {
         self.replaced.get(&number).map_or_else(|| self.targets.get(number), String::as_str)
     }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_have_replacements_of_their_own() {
+    fn each_secret_key_has_its_own_replacement() {
         let all = [
             "/reset/Zq7xK2mW9vLp4TnR8sYd",
             "/items/42",

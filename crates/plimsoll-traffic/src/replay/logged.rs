@@ -2,16 +2,17 @@
 
 use plimsoll_model::RouteNumber;
 
-/// A request of a log in compact form, since millions are in memory.
+/// A request of a log in compact form, because millions of requests are in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct LoggedRequest {
-    /// Arrival time, ns since the Unix epoch.
+    /// The arrival time of the request, ns since the Unix epoch.
     pub start_ns: u64,
     /// The number of the path and query in the list of distinct paths.
     pub target: u32,
     /// A 32-bit hash that identifies the visitor (client or session); collisions are rare.
     pub visitor: u32,
-    /// Duration, us; 0 if the log has none, and about 72 minutes at most.
+    /// The duration of the request, us. It is 0 if the log has no durations, and at most about 72
+    /// minutes.
     pub duration_us: u32,
     /// The number of the endpoint.
     pub route: RouteNumber,
@@ -20,24 +21,24 @@ pub(crate) struct LoggedRequest {
 }
 
 impl LoggedRequest {
-    /// The end of the response, ns since the Unix epoch.
+    /// Returns the end of the response, ns since the Unix epoch.
     pub fn end_ns(&self) -> u64 {
         self.start_ns.saturating_add(u64::from(self.duration_us) * 1000)
     }
 }
 
-/// Timing options of a replay.
+/// The timing options of a replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplayTiming {
     /// The seed of all random numbers of the replay.
     pub seed: u64,
-    /// Speed of the replay relative to the log, in thousandths (2000 is twice as fast).
+    /// The speed of the replay relative to the log, in thousandths (2000 is twice as fast).
     pub speed_milli: u64,
-    /// Number of visitors relative to the log, in thousandths (2000 is twice as many).
+    /// The number of visitors relative to the log, in thousandths (2000 is twice as many).
     pub scale_milli: u64,
-    /// Length of the replay, ns of load time; the rest of the log is not replayed. `None` replays
-    /// the whole log.
+    /// The length of the replay, ns of load time; the rest of the log is not replayed. `None`
+    /// replays the whole log.
     pub length_ns: Option<u64>,
-    /// Number of log lines read, for the record of the run.
+    /// The number of log lines read, for the record of the run.
     pub lines: u64,
 }

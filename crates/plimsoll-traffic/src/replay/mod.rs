@@ -2,9 +2,9 @@
 //! [`LogRequests::to_replay`] schedules them.
 //!
 //! All requests are in memory, with 24 bytes each plus their distinct paths, and are sorted at the
-//! end. So the log may be in any order, and its number of requests is bounded. A log has no bodies,
-//! few header fields and no conditional requests, and the replay lacks them too. Not here: reading
-//! lines, and execution of the load.
+//! end. So the lines of the log may be in any order, and the number of requests is bounded. A log
+//! has no bodies, few header fields and no conditional requests, so the replay does not have them
+//! either. Not here: reading lines, and executing the load.
 
 mod logged;
 mod scaled;
@@ -15,7 +15,7 @@ mod spread;
 use crate::logs::Entry;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::{HashKeyMap, hash};
-use crate::survey::{Fold, TrafficEndpoint};
+use crate::survey::{PathReplacement, TrafficEndpoint};
 pub(crate) use logged::LoggedRequest;
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::units::SECOND;
@@ -32,20 +32,21 @@ pub use logged::ReplayTiming;
 pub const REQUESTS_MAX: usize = 32 << 20;
 /// The largest total size of distinct paths, bytes (1 GiB).
 pub const TARGETS_BYTES_MAX: usize = 1 << 30;
-/// The largest number of endpoints with their own figures. The other endpoints share one route per
-/// method.
+/// The largest number of endpoints with separate figures. The other endpoints share one route for
+/// each method.
 const ENDPOINTS_MAX: usize = 500;
-/// The largest number of skip reasons with their own counts, and of distinct methods beyond the
+/// The largest number of skip reasons with separate counts, and of distinct methods beyond the
 /// endpoint limit. A skipped method is a skip reason.
 const METHODS_MAX: usize = 64;
-/// The shortest and the longest load, ns (1 ms and 30 days).
+/// The length of the shortest load, ns (1 ms).
 const LENGTH_NS_MIN: u64 = 1_000_000;
+/// The length of the longest load, ns (30 days).
 const LENGTH_NS_MAX: u64 = 30 * 86_400 * SECOND;
 
 /// Selects the requests of a log to replay.
 pub struct ReplayChoice<'f> {
     /// Replaces parts of a path before its template is built, in addition to the built-in rules.
-    pub fold: Option<&'f Fold<'f>>,
+    pub fold: Option<&'f PathReplacement<'f>>,
     /// Whether to replay a request, which is given as `GET /path?query`.
     pub wanted: &'f dyn Fn(&str) -> bool,
     /// Whether requests with unsafe methods, that is, other than GET and HEAD, are replayed.
@@ -66,9 +67,9 @@ struct ReplayRoute {
 pub struct RequestCollector<'f> {
     choice: ReplayChoice<'f>,
     endpoints: Endpoints,
-    /// The route of each endpoint by its number. `beyond` has the routes of endpoints beyond the
-    /// limit, by method.
-    of_endpoint: Vec<Option<RouteNumber>>,
+    /// The route of each endpoint, by endpoint number.
+    route_by_endpoint: Vec<Option<RouteNumber>>,
+    /// The routes of endpoints beyond the limit, by method.
     beyond: BTreeMap<String, RouteNumber>,
     routes: Vec<ReplayRoute>,
     targets: ListedTargets,
@@ -98,7 +99,7 @@ pub struct Replay {
     listed: Arc<RequestList>,
     /// The start time of each request. `None` if the load draws sessions instead.
     pub arrivals: Option<ArrivalTimes>,
-    /// Length of the load, ns. If the load draws sessions, the length of the log.
+    /// The length of the load, ns. If the load draws sessions, the length of the log.
     pub length_ns: u64,
 }
 
@@ -109,15 +110,15 @@ const NO_METHOD: &str = "no method";
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReplayError {
     /// The log has no request to replay, because it is empty or all requests were skipped.
-    #[error("none of its requests is left to ask")]
+    #[error("no request of the log remains to be sent")]
     Nothing,
     /// The log has more than [`REQUESTS_MAX`] requests, or too many paths or routes.
-    #[error("it has more than {} million requests, or paths of more than 1 GiB: more than is held in memory", REQUESTS_MAX / 1_000_000)]
+    #[error("the log has more than {} million requests, or paths of more than 1 GiB: more than plimsoll keeps in memory", REQUESTS_MAX / 1_000_000)]
     TooMany,
     /// The replay would be longer than 30 days.
-    #[error("from its first request to the last it would take {days} days")]
+    #[error("the log lasts {days} days from the first request to the last")]
     TooLong {
-        /// Length of the replay, days.
+        /// The length of the replay, days.
         days: u64,
     },
 }
@@ -128,7 +129,7 @@ impl<'f> RequestCollector<'f> {
         RequestCollector {
             choice,
             endpoints: Endpoints::new(ENDPOINTS_MAX),
-            of_endpoint: Vec::new(),
+            route_by_endpoint: Vec::new(),
             beyond: BTreeMap::new(),
             routes: Vec::new(),
             targets: ListedTargets::default(),
@@ -175,7 +176,7 @@ impl<'f> RequestCollector<'f> {
             visitor: visitor(entry),
             duration_us: u32::try_from(entry.duration_ns.unwrap_or(0) / 1000).unwrap_or(u32::MAX),
             route,
-            status: entry.status.filter(|status| is_of_server(*status)).unwrap_or(0),
+            status: entry.status.filter(|status| comes_from_server(*status)).unwrap_or(0),
         });
         let example = &mut self.routes[usize::from(route)].example;
         if *example == u32::MAX {
@@ -186,7 +187,7 @@ impl<'f> RequestCollector<'f> {
     /// Counts a skipped request by its reason.
     fn count_skipped(&mut self, why: &str) {
         if self.left_out.len() >= METHODS_MAX && !self.left_out.contains_key(why) {
-            return self.leave_out_of_many();
+            return self.leave_out_rare_paths();
         }
         match self.left_out.get_mut(why) {
             Some(count) => *count += 1,
@@ -195,12 +196,12 @@ impl<'f> RequestCollector<'f> {
     }
 
     #[cold]
-    fn leave_out_of_many(&mut self) {
+    fn leave_out_rare_paths(&mut self) {
         *self.left_out.entry("other methods".to_owned()).or_default() += 1;
     }
 
-    /// The number of the path that begins at this offset of `text`. `None` if the list of paths is
-    /// full.
+    /// Returns the number of the path that begins at this offset of `text`. `None` if the list of
+    /// paths is full.
     fn target(&mut self, from: usize) -> Option<u32> {
         let target = &self.text[from..];
         let key = hash(target.as_bytes(), 5);
@@ -215,7 +216,7 @@ impl<'f> RequestCollector<'f> {
         Some(number)
     }
 
-    /// The route of a request. `None` if there are too many routes.
+    /// Returns the route of a request. `None` if there are too many routes.
     fn route(&mut self, method: &str, entry: &Entry) -> Option<RouteNumber> {
         let (number, _) = self.endpoints.add(method.as_bytes(), entry.path(), self.choice.fold);
         let Some(TrafficEndpoint { template, .. }) = self.endpoints.all.get(number as usize) else {
@@ -229,11 +230,11 @@ impl<'f> RequestCollector<'f> {
             self.beyond.insert(method.to_owned(), route);
             return Some(route);
         };
-        if self.of_endpoint.len() <= number as usize {
-            self.of_endpoint.resize(number as usize + 1, None);
+        if self.route_by_endpoint.len() <= number as usize {
+            self.route_by_endpoint.resize(number as usize + 1, None);
         }
         let routes = &mut self.routes;
-        Some(*self.of_endpoint[number as usize].get_or_insert_with(|| push_route(routes, method, template)))
+        Some(*self.route_by_endpoint[number as usize].get_or_insert_with(|| push_route(routes, method, template)))
     }
 
     /// Returns the collected requests in order of time, or an error if there were too many.
@@ -253,8 +254,8 @@ fn push_route(routes: &mut Vec<ReplayRoute>, method: &str, template: &str) -> Ro
     (routes.len() - 1) as RouteNumber
 }
 
-/// A 32-bit hash of the visitor: of the session if logged, otherwise of client and user agent.
-/// [`crate::survey`] identifies visitors in the same way.
+/// Returns a 32-bit hash of the visitor: of the session if logged, otherwise of client and user
+/// agent. [`crate::survey`] identifies visitors in the same way.
 fn visitor(entry: &Entry) -> u32 {
     let whole = match entry.session.is_empty() {
         true => hash(entry.user_agent, hash(entry.client, 3)),
@@ -263,19 +264,19 @@ fn visitor(entry: &Entry) -> u32 {
     (whole >> 32) as u32
 }
 
-/// Whether the server sent this status. 499 (nginx) and 460 (AWS) mean that the client closed the
-/// connection before the response.
-fn is_of_server(status: u16) -> bool {
+/// Returns whether the server sent this status. 499 (nginx) and 460 (AWS) mean that the client
+/// closed the connection before the response.
+fn comes_from_server(status: u16) -> bool {
     (100..600).contains(&status) && !matches!(status, 499 | 460)
 }
 
 impl LogRequests {
-    /// Number of lines that were skipped because they have no method.
+    /// Returns the number of lines that were skipped because they have no method.
     pub fn without_method(&self) -> u64 {
         self.left_out.get(NO_METHOD).copied().unwrap_or(0)
     }
 
-    /// Number of requests to replay.
+    /// Returns the number of requests to replay.
     pub fn requests(&self) -> usize {
         self.requests.len()
     }
@@ -290,7 +291,7 @@ impl LogRequests {
         self.resolution_ns
     }
 
-    /// Number of skipped requests by reason.
+    /// Returns the number of skipped requests by reason.
     pub(crate) fn left_out(&self) -> &BTreeMap<String, u64> {
         &self.left_out
     }
@@ -379,10 +380,10 @@ fn entry(request: &LoggedRequest) -> ListedRequest {
     ListedRequest { target, route, status }
 }
 
-/// Request settings that a log does not contain.
+/// The request settings that a log does not contain.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayDefaults {
-    /// Header fields of every request.
+    /// The header fields of every request.
     pub headers: Vec<(String, String)>,
     /// The response statuses that count as success.
     pub ok_status: StatusSet,
@@ -391,12 +392,12 @@ pub struct ReplayDefaults {
 }
 
 impl Replay {
-    /// Number of requests in the list.
+    /// Returns the number of requests in the list.
     pub fn requests(&self) -> u64 {
         self.listed.entries.len() as u64
     }
 
-    /// Number of endpoints.
+    /// Returns the number of endpoints.
     pub fn endpoints(&self) -> usize {
         self.routes.len()
     }

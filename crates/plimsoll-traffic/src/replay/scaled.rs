@@ -1,9 +1,8 @@
-//! Changes the number of visitors of a replay: whole sessions are duplicated or dropped, so that
-//! the timing within a session stays.
+//! Changes the number of visitors of a replay. Whole sessions are duplicated or dropped, so that
+//! the times within a session stay the same.
 //!
 //! A duplicate is shifted by up to [`MOVED_NS_MAX`], so that copies do not coincide and the load
-//! over the day keeps its shape. As a consequence, duplicates make bursts of many visitors
-//! smoother.
+//! over the day keeps its shape. As a consequence, bursts of many visitors become smoother.
 
 use super::logged::{LoggedRequest, ReplayTiming};
 use crate::survey::GAP_NS;
@@ -12,12 +11,12 @@ use std::ops::Range;
 
 /// The largest shift of a duplicated session, ns (5 minutes). In a short log it is half of the log.
 const MOVED_NS_MAX: u64 = 300_000_000_000;
-/// Selects the random stream for the choice of sessions, so that it differs from other streams of
-/// the same seed.
-const SEED_OF_SESSIONS: u64 = 0x0053_4553_5349_4f4e;
+/// A constant that is mixed into the seed, so that the choice of sessions is independent of other
+/// random numbers from the same seed.
+const SESSION_CHOICE_SEED: u64 = 0x0053_4553_5349_4f4e;
 
-/// Whether two neighbouring requests belong to one session. The requests are sorted by visitor and
-/// time.
+/// Returns whether two neighbouring requests belong to one session. The requests are sorted by
+/// visitor and time.
 pub(super) fn is_same_session(a: &LoggedRequest, b: &LoggedRequest) -> bool {
     a.visitor == b.visitor && b.start_ns - a.start_ns <= GAP_NS
 }
@@ -37,7 +36,7 @@ pub(super) fn scale_sessions(
         sessions.push(at..at + session.len());
         at += session.len();
     }
-    let mut rng = Rng::stream(timing.seed, SEED_OF_SESSIONS);
+    let mut rng = Rng::stream(timing.seed, SESSION_CHOICE_SEED);
     let wanted = (sessions.len() as u128 * u128::from(timing.scale_milli) + 500) / 1000;
     let wanted = usize::try_from(wanted).ok()?.max(1);
     let moved_ns_max = MOVED_NS_MAX.min(span_ns / 2);
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn sessions_are_whole() {
+    fn scaled_replays_keep_whole_sessions() {
         let (log, span_ns) = (log(), 310 * S);
         for (scale_milli, count) in [(500, 500), (2000, 2000), (1250, 1250), (1, 10), (10_000, 10_000)] {
             let scaled = scale_sessions(log.clone(), &timing(scale_milli), (1000 * S, span_ns), 1 << 20).expect("room");

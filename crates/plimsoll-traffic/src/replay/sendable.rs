@@ -1,5 +1,5 @@
-//! Converts logged text back to valid requests. Servers escape bytes in logs as `\x22`, and log
-//! invalid requests too. Not here: the selection of requests.
+//! Converts logged text back to valid requests. Servers escape bytes in logs as `\x22`, and also
+//! log invalid requests. Not here: selecting the requests.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -7,8 +7,8 @@ use std::fmt::Write;
 /// The longest accepted path and query, bytes.
 const TARGET_BYTES_MAX: usize = 64 << 10;
 
-/// The HTTP method of a logged request. `None` if the text is not a method, or is `CONNECT`, which
-/// opens a tunnel.
+/// Returns the HTTP method of a logged request. `None` if the text is not a method, or is
+/// `CONNECT`, which opens a tunnel.
 pub(crate) fn method(logged: &[u8]) -> Option<Cow<'_, str>> {
     let text = std::str::from_utf8(logged).ok()?;
     let is_word = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_logged_can_be_sent() {
+    fn logged_paths_become_sendable_paths() {
         for (logged, expect) in [
             ("/items?page=2&q=a%20b", Some("/items?page=2&q=a%20b")),
             ("/a b", Some("/a%20b")),
@@ -101,7 +101,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_is_taken_can_be_sent(logged in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
+        fn any_accepted_request_can_be_sent(logged in proptest::collection::vec(proptest::num::u8::ANY, 0..60)) {
             let mut out = String::new();
             if push_target(&logged, &mut out) {
                 proptest::prop_assert!(!out.is_empty() && out.bytes().all(|byte| byte.is_ascii_graphic()));

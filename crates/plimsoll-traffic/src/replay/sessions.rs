@@ -1,7 +1,7 @@
 //! Collects the sessions of a log, so that a load can draw sessions at any rate. The facts of the
 //! log are its number of sessions, its length, and its busiest minute and second.
 //!
-//! Not here: the draws (`plimsoll_model::session_draws`).
+//! Not here: drawing sessions (`plimsoll_model::session_draws`).
 
 use super::logged::LoggedRequest;
 use super::scaled::is_same_session;
@@ -31,7 +31,7 @@ pub(super) fn sessions(requests: &[LoggedRequest], span_ns: u64) -> Option<(List
     Some((ListedSessions::new(starts_ns, by_session, ends)?, facts))
 }
 
-/// The number of requests in the busiest interval of this length, aligned to the clock.
+/// Returns the number of requests in the busiest interval of this length, aligned to the clock.
 fn busiest(requests: &[LoggedRequest], length_ns: u64) -> u64 {
     let stretches = requests.chunk_by(|a, b| a.start_ns / length_ns == b.start_ns / length_ns);
     stretches.map(<[LoggedRequest]>::len).max().unwrap_or(0) as u64
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn visitors_and_pauses_make_sessions() {
+    fn visitors_and_pauses_define_sessions() {
         let request = |(start_s, visitor): (u64, u32)| LoggedRequest {
             start_ns: start_s * SECOND,
             target: 0,
@@ -51,7 +51,7 @@ mod tests {
             route: 0,
             status: 200,
         };
-        // Two visitors, of whom one returns after an hour.
+        // The log has two visitors, one of whom returns after an hour.
         let requests: Vec<LoggedRequest> =
             [(60, 1), (60, 2), (61, 1), (119, 2), (120, 1), (4000, 1)].map(request).to_vec();
         let (sessions, facts) = sessions(&requests, 3941 * SECOND).expect("sessions");

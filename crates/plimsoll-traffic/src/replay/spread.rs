@@ -1,18 +1,18 @@
-//! Spreads requests within their second at random if the log's timestamps have whole seconds. The
+//! Spreads requests at random within their second if the log's timestamps are whole seconds. The
 //! requests keep the order of their lines. A uniform distribution is the weakest assumption about
 //! the unknown times.
 
 use super::logged::LoggedRequest;
 use plimsoll_model::rng::Rng;
 
-/// Selects the random stream for the spread, so that it differs from other streams of the same
-/// seed.
-const SEED_OF_SPREAD: u64 = 0x0053_5052_4541_4421;
+/// A constant that is mixed into the seed, so that the spread is independent of other random
+/// numbers from the same seed.
+const TIMESTAMP_SPREAD_SEED: u64 = 0x0053_5052_4541_4421;
 
 /// Moves requests to random times within `resolution_ns` of their timestamps, and sorts them by
 /// time.
 pub(super) fn spread_timestamps(requests: &mut [LoggedRequest], resolution_ns: u64, seed: u64) {
-    let mut rng = Rng::stream(seed, SEED_OF_SPREAD);
+    let mut rng = Rng::stream(seed, TIMESTAMP_SPREAD_SEED);
     let mut offsets_ns: Vec<u64> = Vec::new();
     for alike in requests.chunk_by_mut(|a, b| a.start_ns == b.start_ns) {
         offsets_ns.clear();
@@ -44,7 +44,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_stay_in_their_second_and_in_the_order_of_their_lines() {
+    fn requests_keep_their_second_and_their_log_order() {
         let starts_s: Vec<u64> = (0..1000).map(|n| n / 100).collect();
         let before = requests(&starts_s);
         let mut after = before.clone();

@@ -1,14 +1,14 @@
 //! Numbers distinct endpoints in order of appearance. An endpoint is a method and a path template,
-//! such as `/users/{id}`. Not here: the templates of paths.
+//! such as `/users/{id}`. Not here: building the templates.
 
 use super::hashing::{HashKeyMap, hash};
 use super::template;
 
 /// The number of slots in the cache from paths to endpoints.
-const REMEMBERED: usize = 1 << 15;
+const ENDPOINT_CACHE_SLOTS: usize = 1 << 15;
 
 /// A function that replaces parts of a path before its template is built.
-pub type Fold<'f> = dyn Fn(&str) -> String + 'f;
+pub type PathReplacement<'f> = dyn Fn(&str) -> String + 'f;
 
 /// An endpoint: a method and a path template, with its number of requests.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,7 +17,7 @@ pub struct TrafficEndpoint {
     pub method: String,
     /// The path template, such as `/users/{id}`.
     pub template: String,
-    /// Number of requests.
+    /// The number of requests to the endpoint.
     pub requests: u64,
 }
 
@@ -29,13 +29,13 @@ pub(crate) struct Endpoints {
     /// A cache from paths to endpoint numbers. Each slot has the hash of method and path; the low
     /// bits of the hash select the slot.
     path_cache: Vec<(u64, u32)>,
-    /// Number of requests to endpoints beyond the limit.
+    /// The number of requests to endpoints beyond the limit.
     pub beyond: u64,
     text: Vec<u8>,
 }
 
 /// The number returned for endpoints beyond the limit.
-const BEYOND: u32 = u32::MAX;
+const ENDPOINT_BEYOND_LIMIT: u32 = u32::MAX;
 
 impl Endpoints {
     /// Creates an empty list of at most `max` distinct endpoints.
@@ -44,7 +44,7 @@ impl Endpoints {
             max,
             all: Vec::new(),
             numbers: HashKeyMap::default(),
-            path_cache: vec![(0, BEYOND); REMEMBERED],
+            path_cache: vec![(0, ENDPOINT_BEYOND_LIMIT); ENDPOINT_CACHE_SLOTS],
             beyond: 0,
             text: Vec::new(),
         }
@@ -52,11 +52,11 @@ impl Endpoints {
 
     /// Counts a request. Returns the number of its endpoint, and a hash of its method and path.
     #[inline]
-    pub fn add(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> (u32, u64) {
+    pub fn add(&mut self, method: &[u8], path: &[u8], fold: Option<&PathReplacement>) -> (u32, u64) {
         let key = hash(path, hash(method, 1));
-        let place = key as usize & (REMEMBERED - 1);
+        let place = key as usize & (ENDPOINT_CACHE_SLOTS - 1);
         let (known, number) = self.path_cache[place];
-        let number = if known == key && number != BEYOND {
+        let number = if known == key && number != ENDPOINT_BEYOND_LIMIT {
             number
         } else {
             let number = self.number(method, path, fold);
@@ -70,7 +70,7 @@ impl Endpoints {
         (number, key)
     }
 
-    fn number(&mut self, method: &[u8], path: &[u8], fold: Option<&Fold>) -> u32 {
+    fn number(&mut self, method: &[u8], path: &[u8], fold: Option<&PathReplacement>) -> u32 {
         match fold {
             Some(fold) => template::template(fold(&String::from_utf8_lossy(path)).as_bytes(), &mut self.text),
             None => template::template(path, &mut self.text),
@@ -80,7 +80,7 @@ impl Endpoints {
             return *number;
         }
         if self.all.len() >= self.max {
-            return BEYOND;
+            return ENDPOINT_BEYOND_LIMIT;
         }
         let number = self.all.len() as u32;
         self.all.push(TrafficEndpoint {

@@ -10,7 +10,7 @@ pub(super) struct Frequent<V> {
     seen: HashKeyMap<CountedItem<V>>,
     most: usize,
     /// The largest count that any dropped item may have had.
-    forgotten_max: u64,
+    dropped_count_max: u64,
 }
 
 /// An item with its count.
@@ -27,7 +27,7 @@ pub(super) struct CountedItem<V> {
 impl<V> Frequent<V> {
     /// Creates an empty counter that stores at most `most` items.
     pub fn new(most: usize) -> Frequent<V> {
-        Frequent { seen: HashKeyMap::default(), most, forgotten_max: 0 }
+        Frequent { seen: HashKeyMap::default(), most, dropped_count_max: 0 }
     }
 
     /// Counts one occurrence of the item with this hash. `value` creates the value of an item that
@@ -41,7 +41,7 @@ impl<V> Frequent<V> {
         if self.seen.len() >= self.most {
             self.drop_rarest();
         }
-        self.seen.insert(hash, CountedItem { count: 1, before_max: self.forgotten_max, value: value() });
+        self.seen.insert(hash, CountedItem { count: 1, before_max: self.dropped_count_max, value: value() });
     }
 
     /// Drops the rarer half of the items.
@@ -49,13 +49,13 @@ impl<V> Frequent<V> {
         let mut counts: Vec<u64> = self.seen.values().map(|seen| seen.count + seen.before_max).collect();
         let middle = counts.len() / 2;
         let (_, median, _) = counts.select_nth_unstable(middle);
-        self.forgotten_max = *median;
-        self.seen.retain(|_, seen| seen.count + seen.before_max > self.forgotten_max);
+        self.dropped_count_max = *median;
+        self.seen.retain(|_, seen| seen.count + seen.before_max > self.dropped_count_max);
     }
 
-    /// The largest amount by which a count may be too low; 0 if all counts are exact.
+    /// Returns the largest amount by which a count may be too low; 0 if all counts are exact.
     pub fn error_max(&self) -> u64 {
-        self.forgotten_max
+        self.dropped_count_max
     }
 
     /// All stored items, in no particular order.

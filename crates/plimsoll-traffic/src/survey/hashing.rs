@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// A hash map whose keys are hashes already.
+/// A hash map whose keys are 64-bit hashes, which are not hashed again.
 pub(crate) type HashKeyMap<V> = HashMap<u64, V, BuildHasherDefault<IdentityHasher>>;
 
 /// A hasher that returns its 64-bit input unchanged, because the input is a hash already.

@@ -1,8 +1,8 @@
 //! Computes statistics over the requests of an access log: rates and peaks, endpoints, clients,
 //! sessions, popularity, and sizes. A [`Survey`] reads [`Entry`]s, roughly in order of time, in
-//! bounded memory. The [`Figures`] state each loss of exactness that the memory bound causes.
+//! bounded memory. The [`Figures`] state where the memory bound makes a figure inexact.
 //!
-//! Not here: the source of entries, and the presentation of figures.
+//! Not here: reading the entries, and presenting the figures.
 
 pub(crate) mod endpoints;
 mod frequent;
@@ -22,7 +22,7 @@ use sessions::Sessions;
 use std::collections::BTreeMap;
 use timeline::Timeline;
 
-pub use endpoints::{Fold, TrafficEndpoint};
+pub use endpoints::{PathReplacement, TrafficEndpoint};
 pub use popularity::zipf_exponent;
 pub use sessions::GAP_NS;
 pub use timeline::WINDOW_S;
@@ -42,7 +42,7 @@ const RANKS_MAX: usize = 10_000;
 
 /// The statistics of a log while its requests are added.
 pub struct Survey<'f> {
-    fold: Option<&'f Fold<'f>>,
+    fold: Option<&'f PathReplacement<'f>>,
     requests: u64,
     first_ns: u64,
     last_ns: u64,
@@ -64,7 +64,7 @@ pub struct Survey<'f> {
 impl<'f> Survey<'f> {
     /// Creates an empty survey. `fold` replaces parts of each new path before its template is
     /// built.
-    pub fn new(fold: Option<&'f Fold<'f>>) -> Survey<'f> {
+    pub fn new(fold: Option<&'f PathReplacement<'f>>) -> Survey<'f> {
         Survey {
             fold,
             requests: 0,
@@ -239,18 +239,18 @@ impl Popularity {
 /// The number of requests in flight over the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Concurrency {
-    /// Mean number of requests in flight.
+    /// The mean number of requests in flight.
     pub mean: f64,
-    /// Largest number of requests in flight. `None` if the timestamps are too coarse.
+    /// The largest number of requests in flight. `None` if the timestamps are too coarse.
     pub max: Option<u64>,
 }
 
-/// Statistics of sessions: requests of one visitor without a gap of half an hour.
+/// The statistics of sessions: requests of one visitor without a gap of half an hour.
 #[derive(Debug, Clone)]
 pub struct SessionStats {
-    /// Number of requests in a session.
+    /// The number of requests in a session.
     pub requests: Histogram,
-    /// Think time from a response to the next request of the session, ns.
+    /// The think time from a response to the next request of the session, ns.
     pub think: Histogram,
     /// Whether sessions were closed early to bound the memory.
     pub closed_early: bool,
@@ -263,76 +263,76 @@ pub struct Popularity {
     pub method: String,
     /// The template of the endpoint.
     pub template: String,
-    /// Number of distinct ids.
+    /// The number of distinct ids.
     pub ids: u64,
     /// Whether all ids were counted. If false, rare ids were dropped to bound the memory.
     pub exact: bool,
     /// The exponent of Zipf's law that fits the counts. `None` with too few ids.
     pub zipf_exponent: Option<f64>,
-    /// Number of requests of each id, in descending order, up to a limit.
+    /// The number of requests of each id, in descending order, up to a limit.
     pub counts: Vec<u64>,
 }
 
-/// Figures of one interval of the log.
+/// The figures of one interval of the log.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TrafficInterval {
-    /// Number of requests that arrived in the interval.
+    /// The number of requests that arrived in the interval.
     pub arrivals: u64,
-    /// Mean number of requests in flight.
+    /// The mean number of requests in flight.
     pub under_way: f64,
 }
 
 /// The statistics of an access log.
 #[derive(Debug, Clone)]
 pub struct Figures {
-    /// Number of requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Time of the first arrival, ns since the Unix epoch.
+    /// The time of the first arrival, ns since the Unix epoch.
     pub first_ns: u64,
-    /// Time of the last arrival, ns since the Unix epoch.
+    /// The time of the last arrival, ns since the Unix epoch.
     pub last_ns: u64,
-    /// Time from the first to the last arrival plus the resolution of the timestamps, ns.
+    /// The time from the first to the last arrival plus the resolution of the timestamps, ns.
     pub span_ns: u64,
-    /// Resolution of the timestamps, ns.
+    /// The resolution of the timestamps, ns.
     pub resolution_ns: u64,
-    /// Number of requests without a known arrival time, whose response end was used instead.
+    /// The number of requests without a known arrival time, whose response end was used instead.
     pub from_ends: u64,
-    /// Number of requests that were too far out of order. Such requests are missing only in rates,
-    /// dispersion and concurrency over time.
+    /// The number of requests that were too far out of order. Such requests are missing only in
+    /// rates, dispersion and concurrency over time.
     pub late: u64,
-    /// Most requests in one clock second. `None` if the timestamps are too coarse.
+    /// The largest number of requests in one clock second. `None` if the timestamps are too coarse.
     pub peak_1s: Option<u64>,
-    /// Most requests in one clock minute.
+    /// The largest number of requests in one clock minute.
     pub peak_1min: u64,
     /// The endpoints, most frequent first.
     pub endpoints: Vec<TrafficEndpoint>,
-    /// Number of requests to endpoints beyond the limit of 10,000.
+    /// The number of requests to endpoints beyond the limit of 10,000.
     pub endpoints_beyond: u64,
-    /// Number of requests by method, most frequent first.
+    /// The number of requests by method, most frequent first.
     pub methods: Vec<(String, u64)>,
-    /// Number of responses by status; status 0 means that none was logged.
+    /// The number of responses by status; status 0 means that none was logged.
     pub statuses: Vec<(u16, u64)>,
-    /// Number of requests by client, most frequent first.
+    /// The number of requests by client, most frequent first.
     pub clients: Vec<(String, u64)>,
     /// The largest amount by which a client's count may be too low. 0 means that all counts are
     /// exact.
     pub clients_error_max: u64,
-    /// Statistics of sessions. Empty if the log names neither clients nor sessions.
+    /// The statistics of sessions. Empty if the log names neither clients nor sessions.
     pub sessions: SessionStats,
-    /// Popularity of resources. `None` if no endpoint has ids.
+    /// The popularity of resources. `None` if no endpoint has ids.
     pub popularity: Option<Popularity>,
-    /// Index of dispersion of the arrivals, by window width in ns. `None` if the timestamps are too
-    /// coarse or the log is too short.
+    /// The index of dispersion of the arrivals, by window width in ns. `None` if the timestamps are
+    /// too coarse or the log is too short.
     pub dispersion: [(u64, Option<f64>); 4],
-    /// Requests in flight. `None` if most lines have no duration.
+    /// The number of requests in flight over the log. `None` if most lines have no duration.
     pub concurrency: Option<Concurrency>,
-    /// Sizes of responses, bytes.
+    /// The sizes of responses, bytes.
     pub sizes: Histogram,
-    /// Durations of requests, ns.
+    /// The durations of requests, ns.
     pub durations: Histogram,
-    /// Length of each interval in `moments`, s.
+    /// The length of each interval in `moments`, s.
     pub point_s: f64,
-    /// Figures over time, in intervals of equal length from the first arrival on.
+    /// The figures over time, in intervals of equal length from the first arrival on.
     pub moments: Vec<TrafficInterval>,
 }
 

@@ -1,5 +1,5 @@
-//! Measures how unevenly requests are distributed over resources: fits the exponent of Zipf's law
-//! by maximum likelihood.
+//! Measures how unevenly requests are distributed over resources. It fits the exponent of Zipf's
+//! law by maximum likelihood.
 
 /// The fewest distinct ids for an exponent.
 const IDS_MIN: usize = 10;
@@ -48,7 +48,7 @@ mod tests {
     use plimsoll_model::rng::Rng;
 
     #[test]
-    fn the_exponent_is_found_again() {
+    fn the_zipf_exponent_is_estimated() {
         for a in [0.0, 0.7, 1.0, 1.4] {
             let weights: Vec<f64> = (1..=500).map(|rank| f64::from(rank).powf(-a)).collect();
             let total: f64 = weights.iter().sum();

@@ -6,7 +6,7 @@ use plimsoll_model::Histogram;
 
 /// The time without requests that ends a session, ns.
 pub const GAP_NS: u64 = 1_800_000_000_000;
-/// Interval between searches for ended sessions, ns of log time.
+/// The interval between searches for ended sessions, ns of log time.
 const SWEEP_NS: u64 = 300_000_000_000;
 /// The largest number of open sessions. Above it, the sessions that are inactive for longest are
 /// closed early.

@@ -19,7 +19,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
     if segment.contains(&b'{') {
         return out.extend_from_slice(segment);
     }
-    if is_jwt(segment) || is_code(segment) || is_letters_at_random(segment) {
+    if is_jwt(segment) || is_code(segment) || is_random_letters(segment) {
         return out.extend_from_slice(b"{hash}");
     }
     if !segment.iter().any(u8::is_ascii_digit) {
@@ -62,7 +62,7 @@ fn folded(segment: &[u8], out: &mut Vec<u8>) {
     }
 }
 
-/// Whether a segment is a number, possibly with punctuation: `42`, `-3.5`, `10.0.0.1`,
+/// Returns whether a segment is a number, possibly with punctuation: `42`, `-3.5`, `10.0.0.1`,
 /// `48.85,2.35`. A date does not count as a number.
 fn is_number(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_digit() || b"+-.,:_~".contains(b));
@@ -73,7 +73,8 @@ fn date_and_time(segment: &[u8]) -> Option<usize> {
     date(segment)
 }
 
-/// Whether the number `word` is part of a version in a file name, as in `jquery-3.6.0.min.js`.
+/// Returns whether the number `word` is part of a version in a file name, as in
+/// `jquery-3.6.0.min.js`.
 fn is_version(segment: &[u8], word: &[u8]) -> bool {
     let at = word.as_ptr() as usize - segment.as_ptr() as usize;
     let digit = |place: Option<usize>| place.and_then(|p| segment.get(p)).is_some_and(u8::is_ascii_digit);
@@ -82,7 +83,7 @@ fn is_version(segment: &[u8], word: &[u8]) -> bool {
     (point(Some(end)) && digit(Some(end + 1))) || (point(at.checked_sub(1)) && digit(at.checked_sub(2)))
 }
 
-/// Length of the UUID at the beginning of `text`, bytes; `None` if there is no UUID.
+/// Returns the length of the UUID at the beginning of `text`, bytes; `None` if there is no UUID.
 fn uuid(text: &[u8]) -> Option<usize> {
     let head = text.get(..36)?;
     let fits = head.iter().enumerate().all(|(at, b)| match at {
@@ -92,8 +93,8 @@ fn uuid(text: &[u8]) -> Option<usize> {
     (fits && !text.get(36).is_some_and(u8::is_ascii_alphanumeric)).then_some(36)
 }
 
-/// Length of the date at the beginning of `text`, such as `2024-05-06`, bytes. A following time of
-/// day is included.
+/// Returns the length of the date at the beginning of `text`, such as `2024-05-06`, bytes. A
+/// following time of day is included.
 fn date(text: &[u8]) -> Option<usize> {
     let digits = |from: usize, to: usize| -> Option<u32> {
         let part = text.get(from..to).filter(|part| part.iter().all(u8::is_ascii_digit))?;
@@ -115,8 +116,8 @@ fn date(text: &[u8]) -> Option<usize> {
     (!text.get(10).is_some_and(u8::is_ascii_alphabetic)).then_some(10)
 }
 
-/// Whether a word looks like a hash: eight or more hexadecimal digits with letters, or a long mix
-/// of letters and digits.
+/// Returns whether a word looks like a hash: eight or more hexadecimal digits with letters, or a
+/// long mix of letters and digits.
 fn is_hash(word: &[u8]) -> bool {
     let digits = word.iter().filter(|b| b.is_ascii_digit()).count();
     let letters = word.len() - digits;
@@ -133,7 +134,8 @@ fn is_hash(word: &[u8]) -> bool {
         || (word.len() >= 10 && upper && lower && digits >= 2 && changes(word) >= 5)
 }
 
-/// Whether a segment looks random: letters, digits, `-` and `_` alternate more often than in words.
+/// Returns whether a segment looks random: letters, digits, `-` and `_` alternate more often than
+/// in words.
 fn is_random(segment: &[u8]) -> bool {
     let plain = segment.iter().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'='));
     let digits = segment.iter().filter(|b| b.is_ascii_digit()).count();
@@ -149,13 +151,14 @@ fn is_random(segment: &[u8]) -> bool {
         && uuid(segment).is_none()
 }
 
-/// Whether a segment is a signed token (JWT): three parts, of which the first is base64 of JSON.
+/// Returns whether a segment is a signed token (JWT): three parts, of which the first is base64 of
+/// JSON.
 fn is_jwt(segment: &[u8]) -> bool {
     let fits = |b: &u8| b.is_ascii_alphanumeric() || b"-_=.".contains(b);
     segment.starts_with(b"eyJ") && segment.iter().filter(|b| **b == b'.').count() == 2 && segment.iter().all(fits)
 }
 
-/// Whether a segment is a code in groups of equal length, such as `A1B2-C3D4-E5F6`.
+/// Returns whether a segment is a code in groups of equal length, such as `A1B2-C3D4-E5F6`.
 fn is_code(segment: &[u8]) -> bool {
     let groups = || segment.split(|b| *b == b'-');
     let length = groups().next().map_or(0, <[u8]>::len);
@@ -167,9 +170,9 @@ fn is_code(segment: &[u8]) -> bool {
         && groups().filter(is_mixed).count() >= 2
 }
 
-/// Whether a segment has capital letters at random places. In names a capital letter is followed by
-/// several lower-case letters.
-fn is_letters_at_random(segment: &[u8]) -> bool {
+/// Returns whether a segment has capital letters at random places. In names a capital letter is
+/// followed by several lower-case letters.
+fn is_random_letters(segment: &[u8]) -> bool {
     let kind = |b: &u8| (b.is_ascii_uppercase(), b.is_ascii_lowercase());
     let uppers = segment.iter().filter(|b| b.is_ascii_uppercase()).count();
     let borders = segment.windows(2).filter(|pair| kind(&pair[0]) != kind(&pair[1])).count();
@@ -180,7 +183,8 @@ fn is_letters_at_random(segment: &[u8]) -> bool {
         && borders * 20 > segment.len() * 7
 }
 
-/// Number of changes between letters and digits, and from lower-case letters to capitals.
+/// Returns the number of changes between letters and digits, and from lower-case letters to
+/// capitals.
 fn changes(word: &[u8]) -> usize {
     let kind = |b: u8| match b {
         b'0'..=b'9' => 1,
@@ -200,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_become_placeholders_and_names_stay() {
+    fn ids_become_placeholders_and_names_are_kept() {
         for (path, expect) in [
             ("/", "/"),
             ("/items", "/items"),
@@ -253,7 +257,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn a_template_is_its_own_template(path in "(/[a-zA-Z0-9_.~@%;{}-]{0,40}){0,4}") {
+        fn templates_are_idempotent(path in "(/[a-zA-Z0-9_.~@%;{}-]{0,40}){0,4}") {
             let (mut once, mut twice) = (Vec::new(), Vec::new());
             template(path.as_bytes(), &mut once);
             template(&once, &mut twice);
@@ -261,7 +265,7 @@ mod tests {
         }
 
         #[test]
-        fn no_path_makes_it_panic(path in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
+        fn any_path_becomes_a_template_without_a_panic(path in proptest::collection::vec(proptest::num::u8::ANY, 0..80)) {
             template(&path, &mut Vec::new());
         }
     }

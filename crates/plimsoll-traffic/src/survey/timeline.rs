@@ -1,15 +1,16 @@
 //! Counts arrivals and requests in flight over time, in bins of 100 ms. Lines may be out of order
-//! by up to [`WINDOW_S`] seconds, and responses may take as long. Memory is bounded by the requests
-//! of such a window.
+//! by up to [`WINDOW_S`] seconds, and responses may take as long. The number of requests in such a
+//! window bounds the memory.
 //!
 //! Not here: timestamps and their resolution.
 
 use std::collections::{BTreeMap, VecDeque};
 
-/// Length of a bin, ns (100 ms).
+/// The length of a bin, ns (100 ms).
 pub(super) const BIN_NS: u64 = 100_000_000;
-/// The largest disorder of log lines, s. The next constant is the same in bins.
+/// The largest accepted disorder of log lines, s.
 pub const WINDOW_S: u64 = 600;
+/// The largest accepted disorder of log lines, in bins.
 const WINDOW: u64 = WINDOW_S * 1_000_000_000 / BIN_NS;
 /// The largest number of request starts and ends in memory. Above it, the window for disordered
 /// lines shrinks.
@@ -17,7 +18,7 @@ const EVENTS_MAX: usize = 1 << 23;
 /// The largest number of points in the series over the whole log.
 const POINTS_MAX: usize = 1200;
 
-/// Request counts in windows of one width, aligned to the clock.
+/// The request counts in windows of one width, aligned to the clock.
 #[derive(Debug, Clone)]
 pub(super) struct Windows {
     bins: u64,
@@ -58,13 +59,13 @@ impl Windows {
         self.max = self.max.max(self.count);
     }
 
-    /// The largest count of one window, including the first and the last window.
+    /// Returns the largest count of one window, including the first and the last window.
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// The index of dispersion of the counts: variance over mean. `None` with fewer than `least`
-    /// whole windows.
+    /// Returns the index of dispersion of the counts: variance over mean. `None` with fewer than
+    /// `least` whole windows.
     pub fn dispersion(&self, least: u64) -> Option<f64> {
         if self.whole < least.max(2) || self.sum == 0 {
             return None;
@@ -76,19 +77,19 @@ impl Windows {
     }
 }
 
-/// Sums of one interval of the series over the whole log.
+/// The sums of one interval of the series over the whole log.
 #[derive(Debug, Clone, Copy, Default)]
 struct Point {
     arrivals: u64,
-    /// Time integral of the requests in flight, requests x ns.
+    /// The integral of the requests in flight over time, requests x ns.
     busy_ns: f64,
 }
 
 #[derive(Debug, Clone, Default)]
 struct Bin {
     arrivals: u64,
-    /// Starts and ends of requests in the bin. Each is the ns within the bin shifted left by one,
-    /// plus 1 for a start. So an end sorts before a start of the same ns.
+    /// The starts and ends of requests in the bin. Each value is the time within the bin in ns
+    /// shifted left by one, plus 1 for a start. So an end sorts before a start of the same ns.
     events: Vec<u32>,
 }
 
@@ -98,7 +99,7 @@ pub(super) struct Timeline {
     /// The number of the first bin in `bins`. Earlier bins are final.
     front: u64,
     bins: VecDeque<Bin>,
-    /// Number of request ends by bin, for ends too far ahead for `bins`.
+    /// The number of request ends by bin, for ends too far ahead for `bins`.
     far_ends: BTreeMap<u64, u64>,
     events: usize,
     spare: Vec<Vec<u32>>,
@@ -173,7 +174,7 @@ impl Timeline {
         }
     }
 
-    /// The bin with this number, which must not be final.
+    /// Returns the bin with this number, which must not be final.
     #[inline]
     fn bin(&mut self, number: u64) -> &mut Bin {
         let at = (number - self.front) as usize;
@@ -258,8 +259,8 @@ impl Timeline {
         }
     }
 
-    /// The interval of the series that contains a bin; `None` before the first arrival. If there
-    /// are too many intervals, their length doubles.
+    /// Returns the interval of the series that contains a bin; `None` before the first arrival. If
+    /// there are too many intervals, their length doubles.
     fn point(&mut self, bin: u64) -> Option<&mut Point> {
         let since = bin.checked_sub(self.first?)?;
         while since / self.bins_a_point >= POINTS_MAX as u64 {
@@ -287,22 +288,22 @@ impl Timeline {
         }
     }
 
-    /// Number of arrivals that were too far out of order to be counted.
+    /// Returns the number of arrivals that were too far out of order to be counted.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// The largest number of requests in flight at one time.
+    /// Returns the largest number of requests in flight at one time.
     pub fn under_way_max(&self) -> u64 {
         self.under_way_max.max(0) as u64
     }
 
-    /// The largest counts in one clock second and in one clock minute.
+    /// Returns the largest counts in one clock second and in one clock minute.
     pub fn peaks(&self) -> (u64, u64) {
         (self.second.max(), self.minute.max())
     }
 
-    /// The counts in windows of 0.1, 1, 10 and 100 s, each with its width in ns.
+    /// Returns the counts in windows of 0.1, 1, 10 and 100 s, each with its width in ns.
     pub fn windows(&self) -> [(u64, &Windows); 4] {
         [
             (BIN_NS, &self.tenth),
@@ -312,8 +313,8 @@ impl Timeline {
         ]
     }
 
-    /// The series over the whole log: the length of an interval in s; then for each interval the
-    /// arrivals and the mean number of requests in flight.
+    /// Returns the series over the whole log: the length of an interval in s, and for each interval
+    /// the arrivals and the mean requests in flight.
     pub fn series(&self) -> (f64, Vec<(u64, f64)>) {
         let length_ns = (self.bins_a_point * BIN_NS) as f64;
         (length_ns / 1e9, self.points.iter().map(|p| (p.arrivals, (p.busy_ns / length_ns).max(0.0))).collect())
@@ -335,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn order_makes_no_difference_within_the_window() {
+    fn order_within_the_window_does_not_matter() {
         let requests: Vec<(u64, Option<u64>)> = (0..5000).map(|n| (n * 37, Some(n % 900))).collect();
         let mut others = requests.clone();
         others.chunks_mut(700).for_each(<[_]>::reverse);
@@ -346,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn peaks_are_of_the_clock() {
+    fn peaks_use_clock_seconds_and_minutes() {
         // 30 requests in one second and 20 in the next, all within one minute. A single request
         // follows after a long gap.
         let mut requests: Vec<(u64, Option<u64>)> = (0..30).map(|n| (n, None)).collect();
@@ -360,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_under_way() {
+    fn requests_in_flight_are_counted() {
         let timeline = build_timeline(&[
             (0, Some(100)),
             (50, Some(100)),
@@ -376,13 +377,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_late_is_counted() {
+    fn late_log_entries_are_counted() {
         let timeline = build_timeline(&[(0, None), (WINDOW_S * 2000, None), (5, None)]);
         assert_eq!(timeline.late(), 1);
     }
 
     #[test]
-    fn dispersion_is_that_of_the_counts() {
+    fn dispersion_is_computed_from_counts() {
         // Evenly spaced arrivals have dispersion 0. Pairs have twice the dispersion of single
         // arrivals.
         let even = build_timeline(&(0..2000).map(|n| (n * 10, None)).collect::<Vec<_>>());

@@ -1,8 +1,8 @@
-//! Summarises vegeta's results over time, by attack: rates, latencies and failures. Memory is
-//! bounded for any number and order of results, because intervals double in length as an attack
-//! grows.
+//! Summarises vegeta's results over time for each attack (a run of vegeta): rates, latencies and
+//! failures. Memory is bounded for any number and order of results, because intervals double in
+//! length as an attack grows.
 //!
-//! Not here: pages, and the figures of vegeta's own reports (`figures`).
+//! Not here: rendering pages, and computing the figures of vegeta's own reports (`figures`).
 
 use super::result::VegetaResult;
 use plimsoll_model::Histogram;
@@ -10,9 +10,10 @@ use std::collections::BTreeMap;
 
 /// The largest number of distinct attacks.
 const ATTACKS_MAX: usize = 12;
-/// The largest number of intervals of an attack. Intervals start with the length of the next
-/// constant, 10 ms, and double when there are too many.
+/// The largest number of intervals of an attack. Intervals are 10 ms long at first, and double in
+/// length when there are too many.
 const STRETCHES_MAX: usize = 300;
+/// The length of an interval at first, ns (10 ms).
 const STRETCH_NS: u64 = 10_000_000;
 /// The fewest requests in an interval, on average, for a meaningful rate.
 const SENT_MIN: u64 = 8;
@@ -26,23 +27,24 @@ pub struct VegetaCourse {
     left_out: u64,
 }
 
-/// The results over time of one attack, that is, of one vegeta run.
+/// The results over time of one attack, which is one run of vegeta.
 #[derive(Debug, Clone)]
 pub struct AttackCourse {
     /// The name of the attack; it may be empty.
     pub name: String,
-    /// Latencies of all results, ns.
+    /// The latencies of all results, ns.
     pub latency: Histogram,
-    /// Number of results by HTTP status; status 0 means no response.
+    /// The number of results by HTTP status; status 0 means no response.
     pub codes: BTreeMap<u16, u64>,
-    /// Number of results by error text, for at most [`ERRORS_MAX`] distinct errors.
+    /// The number of results by error text, for at most [`ERRORS_MAX`] distinct errors.
     pub errors: BTreeMap<String, u64>,
-    /// Number of results with a status outside 200 to 399.
+    /// The number of results with a status outside 200 to 399.
     pub failed: u64,
-    /// Start times of the first and the last request, ns since the Unix epoch.
+    /// The start time of the first request, ns since the Unix epoch.
     earliest_ns: u64,
+    /// The start time of the last request, ns since the Unix epoch.
     latest_ns: u64,
-    /// Start time of the result that was read first, ns. Intervals are numbered from it and may
+    /// The start time of the result that was read first, ns. Intervals are numbered from it and may
     /// have negative numbers.
     origin_ns: u64,
     stretch_ns: u64,
@@ -57,23 +59,23 @@ struct CourseBin {
     failed: Histogram,
 }
 
-/// Figures of one interval of an attack. Latencies, in ns, belong to the requests sent in the
-/// interval. Without requests, latencies are `None`.
+/// The figures of one interval of an attack. Latencies are those of the requests sent in the
+/// interval, ns. Without requests, latencies are `None`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct CoursePoint {
-    /// Middle of the interval, s since the first request.
+    /// The middle of the interval, s since the first request.
     pub at_s: f64,
-    /// Request rate, 1/s. `None` if the interval is too short.
+    /// The request rate in the interval, 1/s. `None` if the interval is too short.
     pub sent_rps: Option<f64>,
-    /// Rate of failed requests, 1/s. `None` if the interval is too short.
+    /// The rate of failed requests, 1/s. `None` if the interval is too short.
     pub failed_rps: Option<f64>,
-    /// Median latency, ns.
+    /// The median latency, ns.
     pub p50_ns: Option<f64>,
-    /// 99th percentile of latency, ns.
+    /// The 99th percentile of the latency, ns.
     pub p99_ns: Option<f64>,
-    /// Largest latency, ns.
+    /// The largest latency, ns.
     pub max_ns: Option<f64>,
-    /// Median latency of failed requests, ns.
+    /// The median latency of failed requests, ns.
     pub failed_p50_ns: Option<f64>,
 }
 
@@ -92,12 +94,12 @@ impl VegetaCourse {
         }
     }
 
-    /// The attacks, in the order in which they first appear.
+    /// Returns the attacks, in the order in which they first appear.
     pub fn attacks(&self) -> &[AttackCourse] {
         &self.attacks
     }
 
-    /// Number of results that belong to attacks beyond [`ATTACKS_MAX`].
+    /// Returns the number of results that belong to attacks beyond [`ATTACKS_MAX`].
     pub fn results_beyond_limit(&self) -> u64 {
         self.left_out
     }
@@ -135,7 +137,7 @@ impl AttackCourse {
         }
         self.earliest_ns = self.earliest_ns.min(*sent_ns);
         self.latest_ns = self.latest_ns.max(*sent_ns);
-        let stretch = self.stretches.entry(self.stretch_of(*sent_ns)).or_default();
+        let stretch = self.stretches.entry(self.profile_stretch_at(*sent_ns)).or_default();
         stretch.sent += 1;
         stretch.latency.record(*latency_ns);
         if failed {
@@ -146,7 +148,7 @@ impl AttackCourse {
         }
     }
 
-    fn stretch_of(&self, sent_ns: u64) -> i64 {
+    fn profile_stretch_at(&self, sent_ns: u64) -> i64 {
         let from_origin = i128::from(sent_ns) - i128::from(self.origin_ns);
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }
@@ -162,7 +164,7 @@ impl AttackCourse {
         }
     }
 
-    /// Number of results of the attack.
+    /// Returns the number of results of the attack.
     pub fn requests(&self) -> u64 {
         self.latency.count()
     }
@@ -200,8 +202,8 @@ impl AttackCourse {
         }
         let length_ns = joined as f64 * self.stretch_ns as f64;
         let begin_ns = *first as f64 * self.stretch_ns as f64 - (self.earliest_ns as f64 - self.origin_ns as f64);
-        // The attack ends one mean request distance after the last request, as if a next request
-        // started there.
+        // The attack counts as ended one mean interval between requests after the last request, as
+        // if another request started then.
         let end_ns = self.attack_ns() as f64 * (1.0 + 1.0 / (self.requests().max(2) - 1) as f64);
         let is_only = sums.len() == 1;
         let moment = |(at, sum): (u64, CourseBin)| {
@@ -266,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn attacks_are_told_apart_as_far_as_there_is_room() {
+    fn attacks_are_separated_up_to_a_limit() {
         let mut course = VegetaCourse::default();
         (0..20u64).for_each(|n| course.add(&result(&format!("n{n}"), n, 1, 0)));
         assert_eq!((course.attacks().len(), course.results_beyond_limit()), (ATTACKS_MAX, 8));
@@ -277,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_a_rate_of_nothing() {
+    fn a_pause_is_a_rate_of_zero() {
         let mut course = VegetaCourse::default();
         // 40 requests a second for 3 s, a gap of 6 s, and 40 a second for 3 s again.
         (0..120u64)
@@ -292,7 +294,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_results_stay_within_bounds(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
+        fn any_attack_results_use_bounded_memory(results in proptest::collection::vec((any::<u64>(), any::<u64>(), any::<u16>()), 1..700)) {
             let mut course = VegetaCourse::default();
             for (sent_ns, latency_ns, code) in &results {
                 course.add(&result("", *sent_ns, *latency_ns, *code));

@@ -9,15 +9,15 @@ use std::io::Write;
 /// The fewest columns of a row. Early versions of vegeta wrote fewer columns than current ones.
 const COLUMNS_MIN: usize = 9;
 
-/// Whether a row is complete: its last line break is not within quotation marks.
+/// Returns whether a row is complete: its last line break is not within quotation marks.
 pub(super) fn is_complete_row(line: &[u8]) -> bool {
     line.iter().filter(|byte| **byte == b'"').count() % 2 == 0
 }
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
-    let columns = columns(line).ok_or("its quotation marks do not match")?;
+    let columns = columns(line).ok_or("the quotation marks do not match")?;
     if columns.len() < COLUMNS_MIN {
-        return Err("its row has too few columns");
+        return Err("the row has too few columns");
     }
     let text = |at: usize| columns.get(at).map(|bytes| String::from_utf8_lossy(bytes).into_owned()).unwrap_or_default();
     let number = |at: usize| text(at).parse::<u64>().map_err(|_| "a numeric column is not a number");
@@ -27,7 +27,7 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
     };
     Ok(VegetaResult {
         sent_ns: number(0)?,
-        code: u16::try_from(number(1)?).map_err(|_| "its code is not valid")?,
+        code: u16::try_from(number(1)?).map_err(|_| "the status code is not valid")?,
         latency_ns: number(2)?,
         bytes_out: number(3)?,
         bytes_in: number(4)?,

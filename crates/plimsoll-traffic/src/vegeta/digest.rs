@@ -1,18 +1,18 @@
 //! Estimates quantiles of a stream of values with a merging t-digest (Dunning and Ertl). The scale
 //! function and sizes are those of vegeta's reports, so that both show equal figures. Values in the
-//! middle are merged into common centroids; extreme values keep their own.
+//! middle are merged into common centroids; extreme values have separate centroids.
 
 use std::f64::consts::PI;
 
 /// The compression parameter of the t-digest: larger values give more centroids and more exact
 /// quantiles.
 const COMPRESSION: f64 = 100.0;
-/// Size of the buffer of new values. A full buffer is merged into the centroids at once.
+/// The size of the buffer of new values. A full buffer is merged into the centroids at once.
 const WAITING_MAX: usize = 8 * COMPRESSION as usize;
 /// The number of centroids above which they are merged again.
 const CENTROIDS_MAX: usize = 2 * COMPRESSION as usize;
 
-/// A group of near values: their mean and their number.
+/// A group of similar values: their mean and their number.
 #[derive(Debug, Clone, Copy)]
 struct Centroid {
     mean: f64,
@@ -30,12 +30,12 @@ pub(super) struct QuantileDigest {
     max: f64,
 }
 
-/// The share of all values that lie below unit `k` of the scale, 0 to 1.
+/// Returns the share of all values that lie below unit `k` of the scale, 0 to 1.
 fn share(k: f64) -> f64 {
     ((k.min(COMPRESSION) * PI / COMPRESSION - PI / 2.0).sin() + 1.0) / 2.0
 }
 
-/// The unit of the scale that belongs to a share; the inverse of [`share`].
+/// Returns the unit of the scale that belongs to a share; the inverse of [`share`].
 fn unit(share: f64) -> f64 {
     COMPRESSION * ((2.0 * share - 1.0).asin() + PI / 2.0) / PI
 }
@@ -76,7 +76,7 @@ impl QuantileDigest {
         self.max = if begun { self.max.max(last) } else { last };
     }
 
-    /// The estimated quantile for a share of 0 to 1; 0 without values.
+    /// Returns the estimated quantile for a share of 0 to 1; 0 without values.
     pub(super) fn quantile(&mut self, wanted: f64) -> f64 {
         self.merge_buffer();
         let (Some(first), Some(last)) = (self.centroids.first(), self.centroids.last()) else { return 0.0 };
@@ -100,7 +100,8 @@ impl QuantileDigest {
     }
 }
 
-/// The weighted mean of two pairs of value and weight, limited to the range between both values.
+/// Returns the weighted mean of two pairs of value and weight, limited to the range between both
+/// values.
 fn weighted_mean(a: (f64, f64), b: (f64, f64)) -> f64 {
     let mean = (a.0 * a.1 + b.0 * b.1) / (a.1 + b.1);
     mean.clamp(a.0.min(b.0), a.0.max(b.0))
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_of_many_values_are_near() {
+    fn quantiles_of_many_values_are_close() {
         let mut digest = QuantileDigest::default();
         assert_eq!(digest.quantile(0.5), 0.0);
         // Each value from 0 to 10,006 once, in shuffled order.

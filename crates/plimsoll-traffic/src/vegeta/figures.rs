@@ -1,5 +1,5 @@
 //! Computes figures as vegeta's own reports define them. Rates count from the first request to the
-//! last, and statuses from 200 to 399 are successes. Not here: their presentation.
+//! last, and statuses from 200 to 399 are successes. Not here: presenting the figures.
 
 use super::digest::QuantileDigest;
 use super::moment::stamp;
@@ -17,32 +17,33 @@ fn seconds(ns: u64) -> f64 {
 /// The figures of vegeta's text and JSON reports.
 #[derive(Debug, Clone, Default)]
 pub struct VegetaFigures {
-    /// Number of requests.
+    /// The number of requests.
     pub requests: u64,
-    /// Number of results by HTTP status.
+    /// The number of results by HTTP status.
     pub codes: BTreeMap<u16, u64>,
-    /// Total size of all request bodies, bytes.
+    /// The total size of all request bodies, bytes.
     pub bytes_out: u64,
-    /// Total size of all response bodies, bytes.
+    /// The total size of all response bodies, bytes.
     pub bytes_in: u64,
-    /// Sum of all latencies, ns.
+    /// The sum of all latencies, ns.
     pub latency_ns_total: u64,
-    /// Shortest latency, ns.
+    /// The shortest latency, ns.
     pub latency_ns_min: u64,
-    /// Longest latency, ns.
+    /// The longest latency, ns.
     pub latency_ns_max: u64,
     /// The distinct error texts, in the order in which they first appear.
     pub errors: Vec<String>,
-    /// Histogram of latencies: the lower bound of each bucket in ns, and its count. Latencies below
-    /// the first bound count in the first bucket.
+    /// The histogram of latencies: the lower bound of each bucket in ns, and its count. Latencies
+    /// below the first bound count in the first bucket.
     pub buckets: Vec<(u64, u64)>,
     seen: HashSet<String>,
     succeeded: u64,
     digest: QuantileDigest,
-    /// The start of the first request, the start of the last request, and the end of the last
-    /// response, ns since the Unix epoch.
+    /// The start of the first request, ns since the Unix epoch.
     earliest_ns: u64,
+    /// The start of the last request, ns since the Unix epoch.
     latest_ns: u64,
+    /// The end of the last response, ns since the Unix epoch.
     end_ns: u64,
 }
 
@@ -109,18 +110,18 @@ impl VegetaFigures {
         self.mean(self.succeeded)
     }
 
-    /// The mean for each request: `total` divided by the number of requests.
+    /// Returns the mean for each request: `total` divided by the number of requests.
     pub fn mean(&self, total: u64) -> f64 {
         if self.requests == 0 { 0.0 } else { total as f64 / self.requests as f64 }
     }
 
-    /// The latency quantile for a share of 0 to 1, ns.
+    /// Returns the latency quantile for a share of 0 to 1, ns.
     pub fn quantile_ns(&mut self, share: f64) -> u64 {
         self.digest.quantile(share) as u64
     }
 
-    /// The start of the first request, the start of the last request, and the end of the last
-    /// response, as RFC 3339.
+    /// Returns the start of the first request, the start of the last request, and the end of the
+    /// last response, as RFC 3339.
     pub fn moments(&self) -> [String; 3] {
         [self.earliest_ns, self.latest_ns, self.end_ns].map(stamp)
     }

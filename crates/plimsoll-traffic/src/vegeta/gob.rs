@@ -10,7 +10,7 @@ use std::io::{self, BufRead, Read};
 
 /// The deepest accepted nesting of types.
 const DEPTH_MAX: u32 = 16;
-/// Seconds from the start of year 1, the epoch of Go's clock, to the Unix epoch.
+/// The seconds from the start of year 1, the epoch of Go's clock, to the Unix epoch.
 pub(super) const EPOCH_S: i64 = 62_135_596_800;
 
 /// The reason why a gob stream is unreadable: an I/O error, or a flaw of the stream.
@@ -38,7 +38,8 @@ enum Layout {
     List(i64),
     Map(i64, i64),
     Struct(Vec<(String, i64)>),
-    /// A type with its own encoding (Go's `GobEncoder` and the like); its values are bytes.
+    /// A type that encodes itself (Go's `GobEncoder` and similar interfaces), whose values are
+    /// bytes.
     Own,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct GobStream {
     layouts: HashMap<i64, Layout>,
 }
 
-const CUT: &str = "it is cut off";
+const CUT: &str = "the file is cut off";
 
 /// The bytes of one gob message that are not decoded yet.
 struct GobMessage<'a>(&'a [u8]);
@@ -178,7 +179,9 @@ impl GobStream {
                 self.layouts.insert(number.checked_neg().ok_or(CUT)?, layout);
                 continue;
             }
-            let Some(Layout::Struct(_)) = self.layouts.get(&number) else { return Err("it is not a struct".into()) };
+            let Some(Layout::Struct(_)) = self.layouts.get(&number) else {
+                return Err("a value is not a struct".into());
+            };
             let GobValue::Struct(fields) = self.value(&mut message, number, 0)? else { return Err(CUT.into()) };
             return Ok(Some(result(fields)?));
         }
@@ -186,12 +189,13 @@ impl GobStream {
 
     fn value(&self, message: &mut GobMessage, number: i64, depth: u32) -> Result<GobValue, &'static str> {
         if depth > DEPTH_MAX {
-            return Err("its types are nested too deep");
+            return Err("the types are nested too deep");
         }
         Ok(match number {
             2 => GobValue::Int(message.int()?),
             3 => GobValue::Uint(message.uint()?),
-            // A boolean or floating-point number, neither of which occurs in results.
+            // The value is a boolean or a floating-point number, neither of which occurs in
+            // results.
             1 | 4 => {
                 message.uint()?;
                 GobValue::Other
@@ -224,7 +228,7 @@ impl GobStream {
                 Layout::Struct(named) => {
                     let mut fields = Vec::new();
                     message.fields(&mut |message, at| {
-                        let (name, number) = named.get(at).ok_or("it has more fields than its type")?;
+                        let (name, number) = named.get(at).ok_or("a value has more fields than its type")?;
                         fields.push((name.clone(), self.value(message, *number, depth + 1)?));
                         Ok(())
                     })?;
@@ -252,10 +256,10 @@ fn message_of(from: &mut impl BufRead) -> Result<Option<Vec<u8>>, GobError> {
             from.read_exact(&mut head[1..=count]).map_err(cut)?;
             head[1..=count].iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
         }
-        _ => return Err("it is neither JSON nor CSV nor gob".into()),
+        _ => return Err("the file is not JSON, CSV or gob".into()),
     };
     if length > RECORD_BYTES_MAX as u64 {
-        return Err("it is neither JSON nor CSV nor gob, or longer than 64 MiB".into());
+        return Err("the file is not JSON, CSV or gob, or is longer than 64 MiB".into());
     }
     let mut bytes = Vec::new();
     from.take(length).read_to_end(&mut bytes)?;
@@ -269,9 +273,11 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
         match (name.as_str(), value) {
             ("Attack", GobValue::Bytes(bytes)) => result.attack = text(bytes),
             ("Seq", GobValue::Uint(number)) => result.seq = number,
-            ("Code", GobValue::Uint(code)) => result.code = u16::try_from(code).map_err(|_| "its code is not valid")?,
+            ("Code", GobValue::Uint(code)) => {
+                result.code = u16::try_from(code).map_err(|_| "the status code is not valid")?
+            }
             ("Timestamp", GobValue::Bytes(bytes)) => {
-                result.sent_ns = moment(&bytes).ok_or("its timestamp is not valid")?
+                result.sent_ns = moment(&bytes).ok_or("the timestamp is not valid")?
             }
             ("Latency", GobValue::Int(ns)) => result.latency_ns = u64::try_from(ns).unwrap_or(0),
             ("BytesOut", GobValue::Uint(bytes)) => result.bytes_out = bytes,
@@ -283,16 +289,16 @@ fn result(fields: Vec<(String, GobValue)>) -> Result<VegetaResult, &'static str>
             ("Headers", GobValue::Map(pairs)) => {
                 for (name, values) in pairs {
                     let (GobValue::Bytes(name), GobValue::List(values)) = (name, values) else {
-                        return Err("its header fields are not valid");
+                        return Err("the header fields are not valid");
                     };
                     let value = |value| match value {
                         GobValue::Bytes(bytes) => Ok(text(bytes)),
-                        _ => Err("its header fields are not valid"),
+                        _ => Err("the header fields are not valid"),
                     };
                     result.headers.push((text(name), values.into_iter().map(value).collect::<Result<_, _>>()?));
                 }
             }
-            // A field of a later version of vegeta, which is ignored.
+            // Unknown fields come from a later version of vegeta and are ignored.
             _ => {}
         }
     }

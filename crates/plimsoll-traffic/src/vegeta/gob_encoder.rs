@@ -6,12 +6,12 @@
 use super::gob::EPOCH_S;
 use super::result::VegetaResult;
 
-/// Numbers of gob's built-in types.
+/// The numbers of gob's built-in types.
 const INT: i64 = 2;
 const UINT: i64 = 3;
 const BYTES: i64 = 5;
 const TEXT: i64 = 6;
-/// Numbers of the types that vegeta defines for results.
+/// The numbers of the types that vegeta defines for results.
 const RESULT: i64 = 64;
 const MOMENT: i64 = 65;
 const TEXTS: i64 = 66;
@@ -57,7 +57,7 @@ fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
 }
 
 /// An encoder of one struct. Each field begins with the difference of its number from the previous
-/// field. Fields with a zero value are left out.
+/// field. Fields with a zero value are omitted.
 struct GobFields<'a> {
     out: &'a mut Vec<u8>,
     last: u64,
@@ -184,7 +184,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_as_short_as_they_can_be() {
+    fn gob_numbers_have_minimal_length() {
         let written = |number: i64| {
             let mut out = Vec::new();
             int(&mut out, number);

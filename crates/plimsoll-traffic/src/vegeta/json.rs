@@ -9,7 +9,7 @@ use std::io::Write;
 
 pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
     let Ok(Value::Object(mut object)) = serde_json::from_slice(line) else {
-        return Err("its line is not a JSON object");
+        return Err("the line is not a JSON object");
     };
     let mut text = |key: &str| match object.remove(key) {
         None | Some(Value::Null) => Ok(String::new()),
@@ -33,21 +33,21 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
                 headers.push((name.clone(), values));
             }
         }
-        Some(_) => return Err("its header fields are not an object"),
+        Some(_) => return Err("the header fields are not an object"),
     }
     Ok(VegetaResult {
         attack,
         seq: number("seq")?,
-        code: u16::try_from(number("code")?).map_err(|_| "its code is not valid")?,
+        code: u16::try_from(number("code")?).map_err(|_| "the status code is not valid")?,
         sent_ns: match stamp.as_str() {
             "" => 0,
-            stamp => moment_ns(stamp.as_bytes()).ok_or("its timestamp is not valid")?,
+            stamp => moment_ns(stamp.as_bytes()).ok_or("the timestamp is not valid")?,
         },
         latency_ns: number("latency")?,
         bytes_out: number("bytes_out")?,
         bytes_in: number("bytes_in")?,
         error,
-        body: read_base64(body.as_bytes()).ok_or("its body is not base64")?,
+        body: read_base64(body.as_bytes()).ok_or("the body is not base64")?,
         method,
         url,
         headers,

@@ -1,4 +1,4 @@
-//! Formats the times in results. Not here: the parser of times, which access logs share.
+//! Formats the times in vegeta's results. Not here: parsing times, which access logs share.
 
 /// Formats a time, ns since the Unix epoch, as RFC 3339 in UTC. The fraction has no trailing zeros.
 pub(super) fn stamp(ns: u64) -> String {
@@ -26,7 +26,7 @@ mod tests {
     use crate::logs::moment_ns;
 
     #[test]
-    fn moments_are_written_as_they_are_read() {
+    fn formatted_moments_parse_back() {
         for text in [
             "1970-01-01T00:00:00Z",
             "2000-02-29T23:59:59.5Z",

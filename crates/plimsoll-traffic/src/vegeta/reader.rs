@@ -1,4 +1,4 @@
-//! Reads results and detects their encoding. Not here: the decoders.
+//! Reads vegeta's results and detects their encoding. Not here: decoding each encoding.
 
 use super::gob::{GobError, GobStream};
 use super::result::{RECORD_BYTES_MAX, VegetaResult};
@@ -8,17 +8,17 @@ use std::io::{self, BufRead, Read};
 /// The encoding of a file of results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VegetaEncoding {
-    /// Go's gob, vegeta's default.
+    /// The encoding is Go's gob, vegeta's default.
     Gob,
-    /// JSON, one object a line.
+    /// The encoding is JSON, one object on each line.
     Json,
-    /// CSV, one row a line.
+    /// The encoding is CSV, one row on each line.
     Csv,
 }
 
 impl VegetaEncoding {
     /// Parses vegeta's name of an encoding: `gob`, `json` or `csv`.
-    pub fn of_name(name: &str) -> Option<VegetaEncoding> {
+    pub fn from_name(name: &str) -> Option<VegetaEncoding> {
         match name {
             "gob" => Some(VegetaEncoding::Gob),
             "json" => Some(VegetaEncoding::Json),
@@ -35,7 +35,7 @@ pub enum VegetaError {
     #[error("cannot be read: {0}")]
     Io(#[from] io::Error),
     /// An invalid record: its number, counted from 1, and the reason.
-    #[error("result {0} is none of vegeta's: {1}")]
+    #[error("result {0} is not a result of vegeta: {1}")]
     Record(u64, &'static str),
 }
 
@@ -84,7 +84,7 @@ impl<R: BufRead> VegetaReader<R> {
                 return Ok(None);
             }
             if self.line.len() == RECORD_BYTES_MAX {
-                return Err(flaw("its line is longer than 64 MiB"));
+                return Err(flaw("the line is longer than 64 MiB"));
             }
             if encoding == VegetaEncoding::Csv {
                 // A line break within quotation marks belongs to the row, so the next line is
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_vegeta_has_written_is_read_and_written_alike() {
+    fn vegeta_results_round_trip_byte_for_byte() {
         let json = in_order(all(JSON).expect("JSON"));
         assert_eq!((json.len(), json[2].code, json[2].error.as_str()), (120, 503, "503 Service Unavailable"));
         assert_eq!(
@@ -161,13 +161,13 @@ mod tests {
     #[test]
     fn invalid_records_are_refused_with_their_number() {
         for (text, expect) in [
-            (&b"{\"code\":}\n"[..], "result 1 is none"),
-            (b"{}\n[]\n", "result 2 is none"),
-            (b"{\"timestamp\":\"yesterday\"}\n", "result 1 is none"),
-            (b"12,200\n", "result 1 is none"),
-            (b"1,200,5,0,2,\"open,,a,0,GET,u,\n", "result 1 is none"),
-            (b"hello", "result 1 is none"),
-            (&GOB[..GOB.len() - 3], "result 120 is none"),
+            (&b"{\"code\":}\n"[..], "result 1 is not a result of vegeta"),
+            (b"{}\n[]\n", "result 2 is not a result of vegeta"),
+            (b"{\"timestamp\":\"yesterday\"}\n", "result 1 is not a result of vegeta"),
+            (b"12,200\n", "result 1 is not a result of vegeta"),
+            (b"1,200,5,0,2,\"open,,a,0,GET,u,\n", "result 1 is not a result of vegeta"),
+            (b"hello", "result 1 is not a result of vegeta"),
+            (&GOB[..GOB.len() - 3], "result 120 is not a result of vegeta"),
         ] {
             let error = all(text).expect_err("refused").to_string();
             assert!(error.contains(expect), "{}: {error}", text.escape_ascii());
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn texts_survive(error in "\\PC*|[\",\r\n ]*", body in proptest::collection::vec(any::<u8>(), 0..40), code in any::<u16>()) {
+        fn vegeta_texts_round_trip(error in "\\PC*|[\",\r\n ]*", body in proptest::collection::vec(any::<u8>(), 0..40), code in any::<u16>()) {
             // A CRLF within a row is read as LF, as Go does.
             let error = error.replace("\r\n", "\n").replace('\r', "");
             let result = VegetaResult { error, body, code, sent_ns: 1_700_000_000_120_000_000, ..VegetaResult::default() };
@@ -189,7 +189,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_panics(cuts in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..8), which in 0..3usize, end in any::<usize>()) {
+        fn any_input_is_handled_without_a_panic(cuts in proptest::collection::vec((any::<usize>(), any::<u8>()), 0..8), which in 0..3usize, end in any::<usize>()) {
             let mut bytes = [JSON, CSV, GOB][which].to_vec();
             for (at, byte) in cuts {
                 let at = at % bytes.len().min(2_000);

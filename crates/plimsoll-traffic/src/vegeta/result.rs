@@ -1,4 +1,4 @@
-//! The result of one request in vegeta's model. Not here: its encodings.
+//! The result of one request as vegeta defines it. Not here: the encodings of a result.
 
 /// The longest accepted record (JSON line, CSV row or gob message), bytes: 64 MiB.
 pub(super) const RECORD_BYTES_MAX: usize = 64 << 20;
@@ -8,17 +8,17 @@ pub(super) const RECORD_BYTES_MAX: usize = 64 << 20;
 pub struct VegetaResult {
     /// The name of the attack (vegeta run) that the request belongs to.
     pub attack: String,
-    /// Number of the request, from 0.
+    /// The number of the request, from 0.
     pub seq: u64,
     /// The HTTP status; 0 means no response.
     pub code: u16,
-    /// Start time of the request, ns since the Unix epoch.
+    /// The start time of the request, ns since the Unix epoch.
     pub sent_ns: u64,
-    /// Time from the start of the request to the end of the response, ns.
+    /// The time from the start of the request to the end of the response, ns.
     pub latency_ns: u64,
-    /// Size of the request body, bytes.
+    /// The size of the request body, bytes.
     pub bytes_out: u64,
-    /// Size of the response body, bytes.
+    /// The size of the response body, bytes.
     pub bytes_in: u64,
     /// The error text; empty without an error.
     pub error: String,
@@ -28,6 +28,6 @@ pub struct VegetaResult {
     pub method: String,
     /// The URL of the request.
     pub url: String,
-    /// Header fields of the response: each name with its values.
+    /// The header fields of the response: each name with its values.
     pub headers: Vec<(String, Vec<String>)>,
 }

@@ -40,10 +40,11 @@ pub enum TargetBody {
 /// The format of a target file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TargetFormat {
-    /// Text: a line `METHOD URL`, then lines with header fields and the body file.
+    /// The file is text. Each target is a line `METHOD URL`, then lines with header fields and the
+    /// body file.
     #[default]
     Http,
-    /// JSON: one object a line.
+    /// The file is JSON, one object on each line.
     Json,
 }
 
@@ -67,13 +68,13 @@ pub struct TargetReader<R> {
     kept: Option<String>,
 }
 
-/// Whether a line begins with a method in capital letters and a blank.
+/// Returns whether a line begins with a method in capital letters and a blank.
 fn has_method(line: &str) -> bool {
     line.split_once([' ', '\t'])
         .is_some_and(|(word, _)| !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_uppercase()))
 }
 
-/// Whether `name` and `value` are valid in a header field.
+/// Returns whether `name` and `value` are valid in a header field.
 pub fn is_field(name: &str, value: &str) -> bool {
     let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
     !name.is_empty() && name.bytes().all(is_token) && !value.chars().any(|c| c.is_control() && c != '\t')
@@ -102,12 +103,12 @@ impl<R: BufRead> TargetReader<R> {
         let mut bytes = Vec::new();
         let read = (&mut self.from).take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes);
         match read {
-            Err(_) => Err(self.flaw("it cannot be read")),
+            Err(_) => Err(self.flaw("the line cannot be read")),
             Ok(0) => Ok(None),
-            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.flaw("it is longer than 16 MiB")),
+            Ok(length) if length as u64 == LINE_BYTES_MAX => Err(self.flaw("the line is longer than 16 MiB")),
             Ok(_) => match String::from_utf8(bytes) {
                 Ok(line) => Ok(Some(line.trim().to_owned())),
-                Err(_) => Err(self.flaw("it is not UTF-8")),
+                Err(_) => Err(self.flaw("the line is not UTF-8")),
             },
         }
     }
@@ -132,11 +133,11 @@ impl<R: BufRead> TargetReader<R> {
     fn http(&mut self, first: &str) -> Result<VegetaTarget, TargetError> {
         let Some((method, url)) = first.split_once(' ') else { return Err(self.flaw("a target must be METHOD URL")) };
         if !has_method(first) {
-            return Err(self.flaw("its method is not in capital letters"));
+            return Err(self.flaw("the method is not in capital letters"));
         }
         let url = url.trim();
         if !is_url(url) {
-            return Err(self.flaw("its URL is not valid: write http://HOST:PORT/PATH"));
+            return Err(self.flaw("the URL is not valid: write http://HOST:PORT/PATH"));
         }
         let mut target = VegetaTarget { method: method.to_owned(), url: url.to_owned(), ..VegetaTarget::default() };
         while let Some(line) = self.next_line()? {
@@ -170,7 +171,7 @@ impl<R: BufRead> TargetReader<R> {
 }
 
 fn json(line: &str) -> Result<VegetaTarget, &'static str> {
-    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("it is not a JSON object") };
+    let Ok(Value::Object(object)) = serde_json::from_str(line) else { return Err("the line is not a JSON object") };
     let mut target = VegetaTarget::default();
     for (key, value) in object {
         match (key.as_str(), value) {
@@ -178,7 +179,7 @@ fn json(line: &str) -> Result<VegetaTarget, &'static str> {
             ("url", Value::String(url)) => target.url = url,
             ("body", Value::Null) | ("header", Value::Null) => {}
             ("body", Value::String(body)) => {
-                target.body = TargetBody::Bytes(read_base64(body.as_bytes()).ok_or("its body is not base64")?);
+                target.body = TargetBody::Bytes(read_base64(body.as_bytes()).ok_or("the body is not base64")?);
             }
             ("header", Value::Object(fields)) => {
                 for (name, values) in fields {
@@ -196,14 +197,14 @@ fn json(line: &str) -> Result<VegetaTarget, &'static str> {
                     }
                 }
             }
-            _ => return Err("it has keys other than method, url, body and header, or values of another kind"),
+            _ => return Err("the target has keys other than method, url, body and header, or values of a wrong type"),
         }
     }
     match () {
         () if target.method.is_empty() || !target.method.bytes().all(|byte| byte.is_ascii_uppercase()) => {
-            Err("its method is missing, or not in capital letters")
+            Err("the method is missing, or not in capital letters")
         }
-        () if !is_url(&target.url) => Err("its URL is not valid: write http://HOST:PORT/PATH"),
+        () if !is_url(&target.url) => Err("the URL is not valid: write http://HOST:PORT/PATH"),
         () => Ok(target),
     }
 }
@@ -224,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn targets_are_read() {
+    fn vegeta_targets_are_parsed() {
         use TargetBody::{Bytes, File, Usual};
         let text = "# first\n\nPOST http://h/things\nContent-Type: a/b\nx-y: 1:2\n# between\n@/path/body.json\nGET http://h/a\nGET http://h/b\nA: b\n\nDELETE http://h/c";
         let expect = [
@@ -250,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn a_target_has_an_end() {
+    fn a_target_has_a_maximum_of_header_fields() {
         let text = |fields: usize| format!("GET http://h/\n{}", "A: b\n".repeat(fields));
         assert_eq!(all(&text(1_000), TargetFormat::Http).expect("targets")[0].headers.len(), 1_000);
         let error = all(&text(1_001), TargetFormat::Http).expect_err("too many").to_string();
@@ -258,12 +259,12 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_have_their_line() {
+    fn target_errors_name_their_line() {
         use TargetFormat::{Http, Json};
         for (text, format, expect) in [
-            ("GET http://h/\n\nget http://h/\n", Http, "line 3: its method"),
+            ("GET http://h/\n\nget http://h/\n", Http, "line 3: the method"),
             ("GET\n", Http, "line 1: a target must"),
-            ("GET h:80/\n", Http, "line 1: its URL"),
+            ("GET h:80/\n", Http, "line 1: the URL"),
             ("GET http://h/\nA: b\nno field\n", Http, "line 3: a header field"),
             ("GET http://h/\nA:\n", Http, "line 2: a header field"),
             ("GET http://h/\na b: c\n", Http, "line 2: a header field"),
@@ -273,10 +274,10 @@ mod tests {
                 Json,
                 "line 1: a header field has characters",
             ),
-            ("{}\n", Json, "line 1: its method"),
-            ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: it is not a JSON object"),
-            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: it has keys other"),
-            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"body\":\"%\"}", Json, "line 1: its body"),
+            ("{}\n", Json, "line 1: the method"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\"}\n[]", Json, "line 2: the line is not a JSON object"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"rate\":5}", Json, "line 1: the target has keys other"),
+            ("{\"method\":\"GET\",\"url\":\"http://h/\",\"body\":\"%\"}", Json, "line 1: the body"),
         ] {
             let error = all(text, format).expect_err("refused").to_string();
             assert!(error.starts_with(expect), "{text}: {error}");
@@ -285,7 +286,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(text in "(GET |POST |http://h|@|#|: |\\{|\"method\":|\n|\\PC){0,40}", json in any::<bool>()) {
+        fn any_input_is_handled_without_a_panic(text in "(GET |POST |http://h|@|#|: |\\{|\"method\":|\n|\\PC){0,40}", json in any::<bool>()) {
             let _ = all(&text, if json { TargetFormat::Json } else { TargetFormat::Http });
         }
     }

@@ -1,4 +1,4 @@
-//! Writes results in a chosen encoding. Not here: the encoders.
+//! Writes vegeta's results in a chosen encoding. Not here: encoding a single result.
 
 use super::gob_encoder::{write_layouts, write_result};
 use super::reader::VegetaEncoding;

@@ -92,11 +92,11 @@ fn cost(shape: &Shape, size: usize) -> Cost {
 }
 
 /// Describes each cost of a shape that grows too much between two sizes.
-fn flaws(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
-    let mut flaws = Vec::new();
+fn excessive_costs(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
+    let mut excessive_costs = Vec::new();
     let mut bound = |what: &str, once: u64, more: u64, max: u64| {
         if more > max {
-            flaws.push(format!("{what}: {once} becomes {more}, at most {max}"));
+            excessive_costs.push(format!("{what}: {once} becomes {more}, at most {max}"));
         }
     };
     let (small, large) = (&once.allocated, &more.allocated);
@@ -116,44 +116,44 @@ fn flaws(shape: &Shape, once: &Cost, more: &Cost) -> Vec<String> {
     }
     for sentence in [&once.refusal, &more.refusal].into_iter().flatten() {
         if sentence.is_empty() || sentence.len() > SENTENCE_BYTES_MAX {
-            flaws.push(format!("a refusal of {} bytes: {sentence:.200}", sentence.len()));
+            excessive_costs.push(format!("a refusal of {} bytes: {sentence:.200}", sentence.len()));
         }
     }
-    flaws
+    excessive_costs
 }
 
 fn check(shapes: Vec<Shape>) {
     let mut all = Vec::new();
     for shape in shapes {
         let (once, more) = (cost(&shape, shape.size), cost(&shape, 4 * shape.size));
-        all.extend(flaws(&shape, &once, &more).into_iter().map(|flaw| format!("{}: {flaw}", shape.name)));
+        all.extend(excessive_costs(&shape, &once, &more).into_iter().map(|flaw| format!("{}: {flaw}", shape.name)));
     }
     assert!(all.is_empty(), "{}", all.join("\n"));
 }
 
 #[test]
-fn files_of_traffic_take_time_and_memory_in_proportion_to_their_size() {
+fn traffic_files_need_linear_time_and_memory() {
     check(documents::file_shapes());
 }
 
 #[test]
-fn documents_of_other_tools_take_time_and_memory_in_proportion_to_their_size() {
+fn documents_of_other_tools_need_linear_time_and_memory() {
     check(documents::import_shapes());
 }
 
 #[test]
-fn descriptions_take_time_and_memory_in_proportion_to_their_size() {
+fn openapi_descriptions_need_linear_time_and_memory() {
     check(descriptions::shapes());
 }
 
 #[cfg(feature = "grpc")]
 #[test]
-fn descriptions_of_messages_take_time_and_memory_in_proportion_to_their_size() {
+fn proto_descriptions_need_linear_time_and_memory() {
     check(messages::shapes());
 }
 
 #[test]
-fn records_take_time_and_memory_in_proportion_to_their_size() {
+fn records_need_linear_time_and_memory() {
     check(records::shapes());
 }
 

@@ -9,7 +9,7 @@ use plimsoll_model::{
     Curve, Environment, Experiment, ExperimentSpec, Interval, LoadShape, Plan, Probes, Purpose, Remark, Run, RunSpec,
     Series, SeriesKind, SeriesSample, StartNotes, Tag, Trial,
 };
-use plimsoll_traffic::logs::{Format, LineRoom, find_format};
+use plimsoll_traffic::logs::{Format, LineBuffers, find_format};
 use plimsoll_traffic::replay::{ReplayChoice, ReplayTiming, RequestCollector};
 use plimsoll_traffic::survey::Survey;
 use plimsoll_traffic::vegeta::{TargetFormat, TargetReader, VegetaReader};
@@ -21,7 +21,7 @@ const FIRST_LINES: usize = 200;
 fn read_log(input: &[u8]) -> Result<(), String> {
     let lines: Vec<&[u8]> = input.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()).collect();
     let format = find_format(&lines[..lines.len().min(FIRST_LINES)], None).map_err(|error| error.to_string())?;
-    let (mut room, mut survey) = (LineRoom::default(), Survey::new(None));
+    let (mut room, mut survey) = (LineBuffers::default(), Survey::new(None));
     let wanted = |_: &str| true;
     let mut gathering =
         RequestCollector::new(ReplayChoice { fold: None, wanted: &wanted, with_unsafe: true, prefix: "" });

@@ -1,25 +1,26 @@
-//! Decoder of the chunked coding ([RFC 9112,
+//! Decodes the chunked transfer coding ([RFC 9112,
 //! 7.1](https://www.rfc-editor.org/rfc/rfc9112#section-7.1)): finds the end of a body and counts
 //! its content.
 //!
-//! Extensions and trailer fields are skipped, up to a limit. Their form is not checked, since
-//! nothing is read from them. Not here: storing the content.
+//! Extensions and trailer fields are skipped, up to a limit. Their form is not checked, because
+//! they are not used. Not here: storing the content.
 
 use super::head::{HEAD_BYTES_MAX, HEAD_LINES_MAX};
 use crate::error::ProtocolError;
 use memchr::memchr;
 
-/// Longest line with a chunk's size, in bytes, including extensions and line end.
+/// The maximum length in bytes of the line with a chunk's size, including extensions and the line
+/// end.
 pub const CHUNK_LINE_BYTES_MAX: usize = 4 * 1024;
 
-/// The position within a chunked body.
+/// A decoder of one chunked body: the position in the body, and what was parsed so far.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ChunkDecoder {
-    /// The chunk size parsed so far, then the rest of the chunk.
+    /// Within a size line, the size parsed so far. Within a chunk, the number of bytes left.
     left: u64,
-    /// Bytes so far of the current size line, or of the trailer section.
+    /// The length in bytes, so far, of the current size line or of the trailer section.
     bytes: u32,
-    /// Number of complete lines of the trailer section.
+    /// The number of complete lines of the trailer section.
     lines: u16,
     at: ChunkPart,
 }
@@ -27,22 +28,22 @@ pub(super) struct ChunkDecoder {
 /// The part of the body that comes next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ChunkPart {
-    /// The first digit of a size.
+    /// The first digit of a chunk's size.
     Size,
-    /// More digits of a size, or the byte after them.
+    /// Another digit of a chunk's size, or the byte after the digits.
     SizeMore,
-    /// White space after the digits, which some servers add.
+    /// White space after the digits of the size, which some servers add.
     Padding,
-    /// An extension: skipped to the line feed.
+    /// A chunk extension, which is skipped up to the line feed.
     Extension,
     /// The line feed of the size line.
     SizeLf,
-    /// Content of the chunk.
+    /// The content of the chunk.
     Data,
     /// The line end after the content.
     DataCr,
     DataLf,
-    /// The start of a trailer line; if it is blank, the end.
+    /// The start of a trailer line. A blank line is the end of the body.
     Trailer,
     TrailerMore,
     /// The line feed of the last, blank line.
@@ -52,7 +53,7 @@ enum ChunkPart {
 /// The result of parsing some bytes.
 pub(super) struct ChunkProgress {
     pub(super) consumed: usize,
-    /// Number of content bytes among the consumed bytes.
+    /// The number of content bytes among the consumed bytes.
     pub(super) content: u64,
     pub(super) done: bool,
 }
@@ -62,8 +63,8 @@ impl ChunkDecoder {
         ChunkDecoder { left: 0, bytes: 0, lines: 0, at: ChunkPart::Size }
     }
 
-    /// Parses further bytes. With `by_run` it stops at the end of the first run of content, if
-    /// there is one.
+    /// Parses the next bytes of the body. If `by_run` is true, parsing stops at the end of the
+    /// first contiguous content.
     pub(super) fn feed(&mut self, bytes: &[u8], by_run: bool) -> Result<ChunkProgress, ProtocolError> {
         let mut content = 0;
         let mut at = 0;
@@ -81,7 +82,7 @@ impl ChunkDecoder {
                     taken = lf.map_or(rest.len(), |lf| lf + 1);
                     self.count_line(taken)?;
                     if lf.is_some() {
-                        self.size_known();
+                        self.end_size_line();
                     }
                 }
                 ChunkPart::Data => {
@@ -145,7 +146,7 @@ impl ChunkDecoder {
             (ChunkPart::SizeMore | ChunkPart::Padding, b' ' | b'\t') => self.at = ChunkPart::Padding,
             (ChunkPart::SizeMore | ChunkPart::Padding, b';') => self.at = ChunkPart::Extension,
             (ChunkPart::SizeMore | ChunkPart::Padding, b'\r') => self.at = ChunkPart::SizeLf,
-            (ChunkPart::SizeMore | ChunkPart::Padding | ChunkPart::SizeLf, b'\n') => self.size_known(),
+            (ChunkPart::SizeMore | ChunkPart::Padding | ChunkPart::SizeLf, b'\n') => self.end_size_line(),
             _ => return Err(ProtocolError::BadChunk),
         }
         Ok(())
@@ -153,7 +154,7 @@ impl ChunkDecoder {
 
     /// Handles the end of a size line: content follows, or after a chunk of size 0 the trailer
     /// section.
-    fn size_known(&mut self) {
+    fn end_size_line(&mut self) {
         self.bytes = 0;
         self.at = if self.left == 0 { ChunkPart::Trailer } else { ChunkPart::Data };
     }

@@ -1,6 +1,6 @@
-//! Exchanges over HTTP/1.1 on one connection: one at a time, while both sides keep the connection.
-//! An exchange may have several messages that are sent in one piece (pipelining). Their responses
-//! come in the same order.
+//! Handles exchanges (a request with its response) on one HTTP/1.1 connection, one at a time. An
+//! exchange may have several messages that are sent in one piece (pipelining). The responses arrive
+//! in the same order.
 
 use super::response::{Expect, ResponseParser};
 use crate::error::{EndError, ExchangeError};
@@ -10,31 +10,32 @@ use crate::fact::{ExchangeNumber, Fact, Piece};
 #[derive(Debug)]
 pub struct H1 {
     parser: ResponseParser,
-    /// Number of bytes of the request that are not sent yet.
+    /// The number of bytes of the request that are not sent yet.
     unsent: usize,
     exchange: Option<ExchangeNumber>,
     /// Whether the request permits further exchanges on the connection.
     keep_alive: bool,
-    /// Whether no further exchange can be started.
+    /// Whether the connection accepts no further exchange.
     over: bool,
-    /// Expectations of further responses of the exchange; boxed, since few exchanges have several.
+    /// The expected responses of an exchange with several messages. Boxed, because few exchanges
+    /// have several messages.
     pipeline: Option<Box<Pipeline>>,
 }
 
-/// The messages of an exchange with several.
+/// The messages of a pipelined exchange, and the position of the current response.
 #[derive(Debug, Default)]
 struct Pipeline {
-    /// The common expectation of all responses.
+    /// What is expected of all responses.
     expect: Expect,
-    /// Whether each message is a HEAD request.
+    /// For each message, whether it is a HEAD request.
     heads_only: Vec<bool>,
-    /// Index of the message whose response is expected now.
+    /// The index of the message whose response is expected now.
     at: usize,
 }
 
 impl Pipeline {
-    /// Moves to the next message, and returns the expectation of its response; `None`: there is
-    /// none.
+    /// Moves to the next message and returns what is expected of its response; `None`: there is no
+    /// further message.
     fn next(&mut self) -> Option<Expect> {
         self.at += 1;
         let head_request = *self.heads_only.get(self.at)?;
@@ -47,13 +48,13 @@ impl H1 {
         H1 { parser: ResponseParser::new(), unsent: 0, exchange: None, keep_alive: false, over: false, pipeline: None }
     }
 
-    /// Number of exchanges that can be started now.
+    /// Returns the number of exchanges that can be started now: 0 or 1.
     #[inline]
     pub fn room(&self) -> u32 {
         u32::from(self.exchange.is_none() && !self.over)
     }
 
-    /// The number of the exchange in flight, if there is one.
+    /// Returns the number of the exchange in flight; `None`: no exchange is in flight.
     pub fn exchange(&self) -> Option<ExchangeNumber> {
         self.exchange
     }
@@ -63,7 +64,7 @@ impl H1 {
         self.exchange.is_some()
     }
 
-    /// Whether no exchange is in flight and none can be started any more.
+    /// Returns whether no exchange is in flight and none can be started any more.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.over && self.exchange.is_none()
@@ -83,7 +84,7 @@ impl H1 {
         }
     }
 
-    /// Declares that the exchange that was just started has several messages.
+    /// Sets that the exchange which was just started has several messages.
     #[cold]
     pub fn pipeline(&mut self, heads_only: &[bool]) {
         let expect = self.parser.expect();
@@ -93,14 +94,15 @@ impl H1 {
         (pipeline.at, pipeline.expect) = (0, expect);
     }
 
-    /// The exchange with unsent bytes, and the number of these bytes (the last ones of the
-    /// request).
+    /// Returns the exchange whose request has unsent bytes, and their number. They are the last
+    /// bytes of the request.
     #[inline]
     pub fn unsent(&self) -> Option<(ExchangeNumber, usize)> {
         self.exchange.filter(|_| self.unsent > 0).map(|exchange| (exchange, self.unsent))
     }
 
-    /// Records that `count` bytes of the request were sent. Returns whether all are sent.
+    /// Records that `count` bytes of the request were sent. Returns whether the request is sent
+    /// completely.
     #[inline]
     pub fn sent(&mut self, count: usize) -> bool {
         self.unsent -= count;
@@ -109,7 +111,8 @@ impl H1 {
 
     /// Returns the next fact in `bytes`, and advances `bytes` past it.
     ///
-    /// Always inlined: it runs once a request, and the fact then need not go through memory.
+    /// Always inlined, because this function runs once per request, and the fact then need not be
+    /// copied through memory.
     #[inline(always)]
     pub fn next<'a>(&mut self, bytes: &mut &'a [u8]) -> Option<Fact<'a>> {
         if bytes.is_empty() {
@@ -133,16 +136,18 @@ impl H1 {
                     Some(reply) => {
                         if let Some(next) = self.pipeline.as_mut().and_then(|pipeline| pipeline.next()) {
                             *bytes = rest;
-                            // If the server ends the connection, the next event is that end.
+                            // If the server closes the connection after this response, the
+                            // connection accepts no further exchange.
                             self.over |= !reply.keep_alive;
                             self.parser.begin(next);
                             let status = reply.status;
-                            return Some(Fact::AnsweredOneOf { exchange, status, piece: piece(taken) });
+                            return Some(Fact::AnsweredWithMore { exchange, status, piece: piece(taken) });
                         }
                         *bytes = &[];
                         self.exchange = None;
-                        // The response came before the request was sent completely, or has surplus
-                        // bytes. The exchange succeeded, but the connection ends here.
+                        // If the request was not sent completely, or surplus bytes follow the
+                        // response, the exchange succeeded. But the connection accepts no further
+                        // exchange.
                         self.over |= !(reply.keep_alive && self.keep_alive && self.unsent == 0 && rest.is_empty());
                         let (status, body_bytes) = (reply.status, reply.body_bytes);
                         let (piece, surplus) = (piece(all), rest.len());
@@ -157,11 +162,13 @@ impl H1 {
         }
     }
 
-    /// The effect of the peer's end on the exchange in flight. `vouched`: the end is authenticated.
+    /// Handles that the peer closed the connection. Returns the effect on the exchange in flight.
+    /// `vouched` is true if the end is authenticated.
     pub fn end(&mut self, vouched: bool) -> Option<Fact<'static>> {
         self.over = true;
         let exchange = self.exchange?;
-        // An end that an attacker could forge does not complete a response.
+        // Over TLS, an end without authentication could be forged by an attacker, so it does not
+        // complete a response.
         let ended = self.parser.finish().and_then(|reply| if vouched { Ok(reply) } else { Err(EndError::Truncated) });
         Some(match ended {
             Ok(reply) => {
@@ -174,13 +181,13 @@ impl H1 {
         })
     }
 
-    /// Makes the exchange in flight the last one.
-    pub fn end_after(&mut self) {
+    /// Makes the exchange in flight the last one on the connection.
+    pub fn end_after_open_exchanges(&mut self) {
         self.over = true;
     }
 
-    /// Gives up the exchange in flight, and returns its number. HTTP/1.1 cannot continue on the
-    /// connection after that.
+    /// Gives up the exchange in flight and returns its number. After that the HTTP/1.1 connection
+    /// is unusable.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         self.over = true;
         self.exchange.take()
@@ -202,7 +209,8 @@ mod tests {
         HTTP/1.1 204 No\r\nContent-Length: 5\r\n\r\n\
         HTTP/1.1 404 No\r\nTransfer-Encoding: chunked\r\n\r\n2\r\ncd\r\n1\r\ne\r\n0\r\n\r\n";
 
-    /// For each response: its status, its content, and whether it was the last.
+    /// The parsed responses of an exchange: for each its status, its content, and whether it was
+    /// the last one.
     type AnswerRow = Vec<(u16, Vec<u8>, bool)>;
 
     /// Parses `bytes`, split at `cuts`, for an exchange with these messages. Returns status,
@@ -219,7 +227,7 @@ mod tests {
             while let Some(fact) = h1.next(&mut part) {
                 match fact {
                     Fact::Piece { exchange: 7, piece, .. } => content.extend_from_slice(piece.content()),
-                    Fact::AnsweredOneOf { exchange: 7, status, piece } => {
+                    Fact::AnsweredWithMore { exchange: 7, status, piece } => {
                         content.extend_from_slice(piece.content());
                         answers.push((status, std::mem::take(&mut content), false));
                     }
@@ -236,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_of_several_messages_are_told_apart_however_they_are_cut() {
+    fn pipelined_responses_are_separated_in_any_split() {
         let expect = [(200, b"ab".to_vec(), false), (204, vec![], false), (404, b"cde".to_vec(), true)];
         for first in 0..=ANSWERS.len() {
             for second in [first, ANSWERS.len().min(first + 1), ANSWERS.len().min(first + 9)] {
@@ -249,16 +257,17 @@ mod tests {
     }
 
     #[test]
-    fn a_connection_that_ends_between_answers_fails_the_rest() {
+    fn a_connection_closed_between_responses_fails_the_rest() {
         let mut h1 = H1::new();
         h1.start(7, 10, Expect::default(), true);
         h1.pipeline(&[false; 3]);
         h1.sent(10);
         let mut bytes = &b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"[..];
-        assert!(matches!(h1.next(&mut bytes), Some(Fact::AnsweredOneOf { status: 200, .. })));
+        assert!(matches!(h1.next(&mut bytes), Some(Fact::AnsweredWithMore { status: 200, .. })));
         assert!(matches!(h1.end(true), Some(Fact::Failed { exchange: 7, .. })));
         assert!(h1.is_over() && h1.end(true).is_none());
-        // The next exchange on a connection has one message again.
+        // After a pipelined exchange, the next exchange on the connection may have a single
+        // message.
         let mut h1 = H1::new();
         for messages in [2, 1] {
             h1.start(7, 10, Expect::default(), true);

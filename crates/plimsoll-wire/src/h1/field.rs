@@ -1,17 +1,17 @@
-//! The grammar of a header line, in requests and responses: the ends of its name and value, and the
-//! value of a length. Bytes are read eight at a time, since this is most of a response's cost.
+//! Parses header lines of requests and responses: finds the end of the name and of the value, and
+//! parses lengths. Bytes are read eight at a time, because this is most of the cost of a response.
 //!
-//! Not here: which fields matter, and their combined meaning.
+//! Not here: selecting the fields that matter, and combining their meanings.
 
 use super::token::{TOKEN, list};
 
-/// Where the value of a field and its line end.
+/// The result of a search for the end of a field's value and of its line.
 pub(super) enum ValueEnd {
-    /// The value ends before the first index, the line before the second.
+    /// The value ends before the first index, and the line ends before the second.
     At(usize, usize),
-    /// There is no line feed yet.
+    /// The line feed has not arrived yet.
     NotYet,
-    /// A NUL, or a carriage return without its line feed (which may be still to come).
+    /// The value has a NUL, or a carriage return without a line feed (which may still arrive).
     Bad,
 }
 
@@ -32,17 +32,17 @@ pub(super) fn value_end(bytes: &[u8], mut at: usize) -> ValueEnd {
     }
 }
 
-/// Number of bytes at the start of `bytes` that form a token.
+/// Returns the number of bytes at the start of `bytes` that form a token.
 #[inline]
 pub(super) fn token_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     loop {
         // Nearly all names consist of letters and hyphens, which are checked eight at a time.
-        while let Some(eight) = eight_at(bytes, at) {
+        while let Some(eight) = eight_bytes_at(bytes, at) {
             let seven_bits = eight & !HIGH;
             let lower = seven_bits | each(0x20);
-            // The high bits mark bytes that are at least 'a', above 'z', or equal to '-'. No sum
-            // overflows its byte.
+            // In each of these words, the high bit of a byte marks that the byte is at least 'a',
+            // above 'z', or equal to '-'. No addition overflows a byte.
             let from_a = lower + each(0x80 - b'a');
             let above_z = lower + each(0x80 - b'z' - 1);
             let hyphen = each(0x80) - (seven_bits ^ each(b'-'));
@@ -60,12 +60,13 @@ pub(super) fn token_len(bytes: &[u8]) -> usize {
     }
 }
 
-/// The index of the first byte below 0x20 (space) at or after `at`; `bytes.len()` if there is none.
+/// Returns the index of the first control character (below 0x20) at or after `at`; `bytes.len()` if
+/// there is none.
 #[inline]
 fn next_control(bytes: &[u8], mut at: usize) -> usize {
-    while let Some(eight) = eight_at(bytes, at) {
-        // The high bits mark bytes below 0x20. A borrow can mark a wrong byte, but only above a
-        // right one, and the lowest one is used.
+    while let Some(eight) = eight_bytes_at(bytes, at) {
+        // The high bit of a byte marks that the byte is below 0x20. A borrow can mark a wrong byte,
+        // but only after a correct one, and only the first marked byte is used.
         let below = eight.wrapping_sub(each(0x20)) & !eight & HIGH;
         if below != 0 {
             return at + lowest(below);
@@ -78,36 +79,38 @@ fn next_control(bytes: &[u8], mut at: usize) -> usize {
     at
 }
 
-/// The high bit of each of the eight bytes of a word.
+/// A word in which the high bit of each of the eight bytes is set.
 const HIGH: u64 = each(0x80);
 
-/// A word of eight times this byte.
+/// Returns a word whose eight bytes all equal `byte`.
 const fn each(byte: u8) -> u64 {
     u64::from_ne_bytes([byte; 8])
 }
 
-/// Eight bytes from `at` on as one number, the first byte lowest; `None` if fewer are left.
+/// Returns the eight bytes from `at` on as one number, with the first byte lowest; `None` if fewer
+/// than eight bytes are left.
 #[inline]
-fn eight_at(bytes: &[u8], at: usize) -> Option<u64> {
+fn eight_bytes_at(bytes: &[u8], at: usize) -> Option<u64> {
     let eight = bytes.get(at..)?.first_chunk::<8>()?;
     Some(u64::from_le_bytes(*eight))
 }
 
-/// Index of the byte that contains the lowest set bit.
+/// Returns the index of the byte that contains the lowest set bit.
 #[inline]
 fn lowest(bits: u64) -> usize {
     (bits.trailing_zeros() / 8) as usize
 }
 
-/// Whether the token `name` equals `lower`, ignoring case. Setting the bit for small letters maps
-/// no other byte of a token to a letter or a hyphen.
+/// Returns whether the token `name` equals `lower`, ignoring case. The comparison sets the bit that
+/// distinguishes small from capital letters. This maps no other byte of a token to a letter or a
+/// hyphen.
 #[inline]
 pub(super) fn is_name<const N: usize>(name: &[u8], lower: &[u8; N]) -> bool {
     name.len() == N && (0..N).fold(0, |differ, at| differ | ((name[at] | 0x20) ^ lower[at])) == 0
 }
 
-/// Parses a `Content-Length`: one number, or the same number several times ("5, 5"). Intermediaries
-/// write the latter for repeated fields ([RFC 9110,
+/// Parses the value of `Content-Length`: one number, or one number repeated ("5, 5").
+/// Intermediaries write the second form for repeated fields ([RFC 9110,
 /// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)).
 pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     number(value).or_else(|| {
@@ -117,7 +120,7 @@ pub(crate) fn content_length(value: &[u8]) -> Option<u64> {
     })
 }
 
-/// Parses a number from decimal digits only; `None` if it does not fit.
+/// Parses a number that consists only of decimal digits; `None` if it does not fit into 64 bits.
 fn number(digits: &[u8]) -> Option<u64> {
     let mut sum = 0u64;
     for b in digits {

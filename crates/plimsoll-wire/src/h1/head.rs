@@ -1,35 +1,35 @@
-//! The head of a response, line by line: status line, header fields, blank line, and the kind of
-//! body.
+//! Parses the head of a response line by line: the status line, the header fields and the blank
+//! line. The result includes how the body ends.
 //!
-//! A line is parsed only when its line feed has arrived, by one function that sees the whole line.
-//! So the splits of the network cannot change the result. No byte is scanned twice, and only an
-//! unfinished line must be stored (by the caller).
+//! A line is parsed only when its line feed has arrived, as a whole. So the result does not depend
+//! on how the network splits the bytes. No byte is scanned twice, and the caller must store only an
+//! unfinished line.
 //!
-//! Not here: storing that unfinished line, counting interim responses, the body itself.
+//! Not here: storing the unfinished line, counting interim responses, parsing the body.
 
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
 use super::token::{list, trim};
 use crate::error::ProtocolError;
 use memchr::memchr;
 
-/// Longest head of a response in bytes, including status line and blank line; also the limit of a
-/// trailer section. It is far above what servers send (most limit themselves to 8 or 16 KiB).
+/// The maximum length in bytes of a response head, including status line and blank line, and of a
+/// trailer section. Servers send far less (most limit themselves to 8 or 16 KiB).
 pub const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Most header lines of a head (a folded line counts as one more); also the limit of a trailer
-/// section.
+/// The maximum number of header lines in a head or in a trailer section. Each continuation of a
+/// folded line also counts.
 pub const HEAD_LINES_MAX: u16 = 256;
 
-/// Most blank lines before a status line. RFC 9112, 2.2 demands this tolerance of servers; clients
-/// need it, because some servers send a stray CRLF after a body.
+/// The maximum number of blank lines before a status line. They are accepted because some servers
+/// send a stray CRLF after a body. (RFC 9112, 2.2 demands this only of servers.)
 pub const BLANK_LINES_MAX: u8 = 2;
 
-/// The parsed part of a head.
+/// The parsed part of a response head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// The declared length of the body; valid if `has_length`.
     length: u64,
-    /// Number of bytes of the complete lines so far.
+    /// The number of bytes of the complete lines so far.
     bytes: u32,
     lines: u16,
     status: u16,
@@ -42,28 +42,28 @@ pub(super) struct Head {
     keep_alive: bool,
 }
 
-/// What the next line of the head may be.
+/// The kinds of lines that may come next in the head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum HeadStage {
-    /// The status line, or a blank line before it.
+    /// The next line is the status line, or a blank line before it.
     Status,
-    /// The first field, or the end. A line that starts with a space would continue the status line,
-    /// so it is refused.
+    /// The next line is the first field or the end. A line that starts with a space would continue
+    /// the status line, so it is refused.
     First,
-    /// A field, the end, or a continuation of a field whose value is not used.
+    /// The next line is a field, the end, or the continuation of a field whose value is not used.
     Field,
-    /// A field or the end. A continuation would change the value of a field that was already
-    /// parsed, so it is refused.
+    /// The next line is a field or the end. A continuation would change the value of a field that
+    /// was already parsed, so it is refused.
     FieldRead,
 }
 
-/// The kind of transfer coding, from `Transfer-Encoding`.
+/// The kind of the last transfer coding that `Transfer-Encoding` names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Coding {
     Absent,
-    /// The last coding is chunked, so the body marks its own end.
+    /// The last coding is chunked, so the chunks mark the end of the body.
     Chunked,
-    /// The last coding is another one, so the body ends with the connection.
+    /// The last coding is not chunked, so the body ends with the connection.
     Other,
 }
 
@@ -71,21 +71,23 @@ enum Coding {
 pub(super) enum HeadLine {
     /// The line feed has not arrived yet.
     Unfinished,
-    /// A line of this length was parsed; the head continues.
+    /// A line of this many bytes was parsed, and the head continues.
     Read(usize),
     /// A blank line of this many bytes ended the head.
     End(usize),
 }
 
-/// The facts of a complete head.
+/// The facts in a complete head that the parser of the response needs.
 pub(super) struct HeadFacts {
     pub(super) status: u16,
-    /// Whether the head permits further exchanges. A body until close ends the connection anyway.
+    /// Whether the head permits further exchanges on the connection. A body that ends with the
+    /// connection prevents them anyway.
     pub(super) keep_alive: bool,
     pub(super) body: Body,
 }
 
-/// How the body is delimited ([RFC 9112, 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
+/// The way in which the body is delimited ([RFC 9112,
+/// 6.3](https://www.rfc-editor.org/rfc/rfc9112#section-6.3)).
 pub(super) enum Body {
     Length(u64),
     Chunked,
@@ -109,7 +111,7 @@ impl Head {
         }
     }
 
-    /// Number of bytes that the head may still have.
+    /// Returns the number of bytes by which the head may still grow.
     pub(super) fn room(&self) -> usize {
         HEAD_BYTES_MAX - self.bytes as usize
     }
@@ -123,9 +125,9 @@ impl Head {
         }
     }
 
-    /// Checks the unfinished line `bytes`. A response that cannot become HTTP is refused at once.
-    /// Otherwise a server of another protocol, which greets without a line feed, would make both
-    /// sides wait.
+    /// Checks the unfinished line `bytes`, and refuses bytes that cannot become an HTTP response.
+    /// Without this check, plimsoll would wait for a line feed that a server of another protocol
+    /// never sends.
     pub(super) fn check_unfinished(&self, bytes: &[u8]) -> Result<(), ProtocolError> {
         if self.stage == HeadStage::Status && !may_become_status_line(bytes) {
             return Err(ProtocolError::BadStatusLine);
@@ -143,7 +145,7 @@ impl Head {
             line => line,
         };
         if end + 1 > self.room() {
-            // The checks have the same order as for a line that arrives in pieces.
+            // The checks have the order in which they happen for a line that arrives in pieces.
             self.check_unfinished(bytes)?;
             return Err(ProtocolError::HeadTooLarge);
         }
@@ -169,7 +171,7 @@ impl Head {
         else {
             return Err(ProtocolError::BadStatusLine);
         };
-        // Some servers leave out the space before an empty reason.
+        // Some servers omit the space before an empty reason phrase.
         if !matches!(reason, [] | [b' ', ..]) || reason.iter().any(|b| matches!(b, 0 | b'\r')) {
             return Err(ProtocolError::BadStatusLine);
         }
@@ -209,14 +211,15 @@ impl Head {
         self.lines += 1;
 
         self.stage = HeadStage::Field;
-        // Check the length first: it excludes nearly every other field.
+        // The length of the name is checked first, because this excludes nearly every field that is
+        // not used.
         if matches!(name_len, 10 | 14 | 17) {
             self.read_field(&bytes[..name_len], &bytes[value_start..value_end])?;
         }
         Ok(HeadLine::Read(end))
     }
 
-    /// Reads a field if it is one of the three that are used.
+    /// Parses the value of a field if it is one of the three fields that are used.
     #[inline]
     fn read_field(&mut self, name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
         if is_name(name, b"content-length") {
@@ -270,8 +273,9 @@ impl Head {
         Ok(HeadLine::End(end))
     }
 
-    /// Refuses the line at the start of `bytes`, which is invalid or ends with a CR. It is an error
-    /// only if the end of the line has arrived, so that any split gives the same result.
+    /// Refuses the line at the start of `bytes`, which is invalid or ends with a CR. The error is
+    /// returned only when the end of the line has arrived, so that any split of the bytes gives the
+    /// same result.
     #[cold]
     fn refuse(&self, bytes: &[u8]) -> Result<HeadLine, ProtocolError> {
         match memchr(b'\n', bytes) {
@@ -281,16 +285,16 @@ impl Head {
         }
     }
 
-    /// The facts of the complete head; `None` for an interim response (1xx), which another head
-    /// follows.
+    /// Returns the facts in the complete head; `None` for an interim response (1xx), after which
+    /// another head follows.
     pub(super) fn meaning(&self, head_request: bool) -> Option<HeadFacts> {
         if self.status < 200 {
             return None;
         }
         let has_coding = self.coding != Coding::Absent;
         // A response with `Transfer-Encoding` and `Content-Length`, or with `Transfer-Encoding` in
-        // HTTP/1.0, may be smuggled or garbled. It is read by its coding, and the connection is not
-        // used again (RFC 9112, 6.1, 6.3).
+        // HTTP/1.0, may be smuggled or garbled. Its coding decides where the body ends, and the
+        // connection is not used again (RFC 9112, 6.1, 6.3).
         let suspicious = has_coding && (self.has_length || !self.is_1_1);
         let body = if head_request || matches!(self.status, 204 | 304) {
             Body::Length(0)
@@ -309,8 +313,8 @@ impl Head {
     }
 }
 
-/// Whether `bytes` can be the beginning of a valid status line. It may return true too often, but
-/// false only if they cannot.
+/// Returns whether `bytes` may be the beginning of a valid status line. True may be wrong, but
+/// false is always correct.
 fn may_become_status_line(bytes: &[u8]) -> bool {
     if let [b'\r', rest @ ..] = bytes {
         return matches!(rest, [] | [b'\n', ..]);

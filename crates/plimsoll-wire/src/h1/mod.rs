@@ -3,9 +3,9 @@
 //!
 //! A request is encoded once ([`encode`]) and sent many times. A response is only *delimited*
 //! ([`ResponseParser`]): a load generator needs its status, its end, and whether the connection can
-//! be used again. So only the few header fields that answer these questions are used. The form of
-//! the other fields is checked, and they are dropped. No byte of a body is stored; if a request
-//! wants content, pieces point to it.
+//! be used again. Only the few header fields with this information are used; of the other fields
+//! only the form is checked. No byte of a body is stored. If a request wants content, pieces refer
+//! to the received bytes.
 //!
 //! Not here: the meaning of a status (the engine decides what counts as success), redirects,
 //! cookies, decompression, pipelining, `Upgrade` and `CONNECT`.
@@ -26,7 +26,7 @@ pub use chunked::CHUNK_LINE_BYTES_MAX;
 pub use head::{BLANK_LINES_MAX, HEAD_BYTES_MAX, HEAD_LINES_MAX};
 pub use request::{RequestError, RequestParts, encode};
 pub use response::{CallState, Expect, FeedResult, INTERIM_REPLIES_MAX, Reply, ResponseParser};
-pub use serving::{REQUEST_HEAD_BYTES_MAX, Refusal, RequestHead, RequestParser, RequestStep};
+pub use serving::{InvalidRequest, REQUEST_HEAD_BYTES_MAX, RequestHead, RequestParser, RequestStep};
 
 pub(crate) use exchange::H1;
 pub(crate) use field::content_length;

@@ -1,31 +1,33 @@
-//! Requests as bytes: a request is encoded once before the run, and then sent unchanged.
+//! Encodes requests as HTTP/1.1 bytes. A request is encoded once before the run, and then sent
+//! unchanged.
 //!
-//! All errors of a request are found here, before the first connection. So no request is checked
-//! during the load. Not here: parsing URLs and arguments, reading body files.
+//! All errors in a request are found here, before the first connection opens. So no request is
+//! checked during the load. Not here: parsing URLs and arguments, reading body files.
 
 use super::token::{is_token, list};
 use thiserror::Error;
 
-/// The parts of a request that are sent.
+/// The parts of a request from which its bytes are encoded.
 #[derive(Clone, Copy, Debug)]
 pub struct RequestParts<'a> {
-    /// The method, a token; letters are sent as given (methods are case-sensitive).
+    /// The method, which must be a token. Its letters are sent unchanged, because methods are
+    /// case-sensitive.
     pub method: &'a str,
     /// The request target in origin form: path and query, already percent-encoded.
     pub target: &'a str,
-    /// The value of the `Host` field: host name or address, with the port unless it is the scheme's
-    /// default.
+    /// The value of the `Host` field: the host name or address, with the port unless the port is
+    /// the scheme's default.
     pub host: &'a str,
     /// The user's header fields, sent in this order. Each replaces the default field of the same
     /// name.
     pub headers: &'a [(String, String)],
-    /// The content, sent unchanged; may be empty.
+    /// The content, which is sent unchanged. It may be empty.
     pub body: &'a [u8],
-    /// Whether the connection is used again; otherwise the request has `Connection: close`.
+    /// Whether the connection is used again. If not, the request has the field `Connection: close`.
     pub keep_alive: bool,
 }
 
-/// Why a request cannot be encoded. It is always an error of the request's author.
+/// The reason why a request cannot be encoded. It is always an error in the user's input.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum RequestError {
     /// The method is not a token ([RFC 9110,
@@ -47,31 +49,32 @@ pub enum RequestError {
     /// The value of the header field of this name has a carriage return, a line feed or a NUL.
     #[error("the value of the header {0:?} has a line break or a NUL in it")]
     HeaderValue(String),
-    /// A transfer coding that is not supported ([RFC 9112,
+    /// The transfer coding is not supported ([RFC 9112,
     /// 6.1](https://www.rfc-editor.org/rfc/rfc9112#section-6.1)).
-    #[error("the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave it out")]
+    #[error("the header Transfer-Encoding can only be 'chunked', which sends the body in chunks: leave the header out")]
     Coding,
     /// Both a transfer coding and a length are given, although only one may mark the end of the
     /// content.
     #[error("the headers Transfer-Encoding and Content-Length exclude each other: leave one out")]
     CodingAndLength,
-    /// A field occurs twice that may occur only once ([RFC 9112,
+    /// A header field that may occur only once occurs twice ([RFC 9112,
     /// 3.2](https://www.rfc-editor.org/rfc/rfc9112#section-3.2)).
-    #[error("the header {0} may stand once, and is given several times: leave all but one out")]
+    #[error("the header {0} is given several times, and only one is allowed: leave the others out")]
     Repeated(&'static str),
-    /// The given length differs from that of the content.
-    #[error("the header Content-Length is not the length of the body, {0} bytes: leave it out")]
+    /// The given `Content-Length` differs from the length of the content.
+    #[error("the header Content-Length is not the length of the body, {0} bytes: leave the header out")]
     Length(usize),
 }
 
-/// Encodes a request ([RFC 9112, 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
+/// Encodes a request as HTTP/1.1 bytes ([RFC 9112,
+/// 3](https://www.rfc-editor.org/rfc/rfc9112#section-3)).
 ///
-/// It adds these fields unless `headers` has a field of the same name: `Host`, `User-Agent`,
-/// `Accept`; and `Connection: close` for a connection that is used once. `Content-Length` is added
-/// if there is a body, or if the method normally has one (POST, PUT, PATCH: [RFC 9110,
-/// 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)). A `User-Agent` or `Accept` that is
-/// given without a value is not sent. With `Transfer-Encoding: chunked` the body is one chunk. A
-/// length or coding that does not fit the body is refused.
+/// The fields `Host`, `User-Agent` and `Accept` are added unless `headers` has a field of the same
+/// name. `Connection: close` is added in the same way for a connection that is used once.
+/// `Content-Length` is added if there is a body, or if the method normally has one (POST, PUT,
+/// PATCH: [RFC 9110, 8.6](https://www.rfc-editor.org/rfc/rfc9110#section-8.6)). A `User-Agent` or
+/// `Accept` that is given without a value is not sent. With `Transfer-Encoding: chunked` the body
+/// is one chunk. A length or coding that does not fit the body is refused.
 pub fn encode(parts: &RequestParts) -> Result<Vec<u8>, RequestError> {
     check(parts)?;
     let mut bytes = Vec::new();
@@ -96,7 +99,7 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
             out.extend_from_slice(piece.as_bytes());
         }
     };
-    // It comes first, because "a user agent SHOULD generate Host as the first field" (RFC 9110,
+    // `Host` comes first, because "a user agent SHOULD generate Host as the first field" (RFC 9110,
     // 7.2).
     if !given("host") {
         field("Host", parts.host);
@@ -109,8 +112,9 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
     }
     for (name, value) in parts.headers {
         match name {
-            name if is_left_out(name, value) => {}
-            // A filled-in body may have another length each time, so the given value is replaced.
+            name if is_header_removed(name, value) => {}
+            // Filled-in bodies differ in length, so the given value is replaced by the actual
+            // length.
             name if name.eq_ignore_ascii_case("content-length") => {
                 field(name, decimal(parts.body.len(), &mut [0; 20]));
             }
@@ -140,14 +144,15 @@ pub(crate) fn write(parts: &RequestParts, out: &mut Vec<u8>) {
 /// The bytes after the only chunk of a body.
 const CHUNKS_END: &[u8] = b"\r\n0\r\n\r\n";
 
-/// Number of bytes after the content that [`write`] appends.
+/// Returns the number of bytes that [`write`] appends after the content.
 pub(crate) fn after_body(parts: &RequestParts) -> usize {
     let in_chunks = parts.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("transfer-encoding"));
     if in_chunks && !parts.body.is_empty() { CHUNKS_END.len() } else { 0 }
 }
 
-/// Whether a field is given without a value, which means that it must not be sent.
-fn is_left_out(name: &str, value: &str) -> bool {
+/// Returns whether the user gave a field without a value, which means that the field must not be
+/// sent.
+fn is_header_removed(name: &str, value: &str) -> bool {
     value.is_empty() && ["user-agent", "accept"].iter().any(|own| name.eq_ignore_ascii_case(own))
 }
 

@@ -1,12 +1,12 @@
-//! Parses responses: finds the status, the end, and whether the connection can be used again.
+//! Parses HTTP/1.1 responses: finds the status, the end, and whether the connection can be used
+//! again.
 //!
-//! One [`ResponseParser`] belongs to one connection and is used for each response on it. It is
-//! split-invariant: however the bytes are cut into pieces, the response or the error is the same.
-//! In the common case (the head comes in one read) nothing is allocated, and each byte of the head
-//! is read once.
+//! Each connection has one [`ResponseParser`] for all of its responses. The parser gives the same
+//! response or error however the bytes are split into pieces. If the head arrives in one read, as
+//! is usual, no memory is allocated, and each byte of the head is read once.
 //!
-//! Where the rules leave a choice, the parser is as lenient as real servers require. It never
-//! guesses where a body ends:
+//! Where the rules leave a choice, the parser is as lenient as real servers require. The parser
+//! never guesses where a body ends:
 //!
 //! - lines may end with a bare LF; up to [`BLANK_LINES_MAX`](super::BLANK_LINES_MAX) blank lines
 //!   may come first;
@@ -15,99 +15,104 @@
 //! - control characters in header values are accepted, except NUL and a CR without its LF;
 //! - a header name must be a token that touches its colon.
 //!
-//! Not here: what the bytes after a response are (without pipelining, a protocol error of the
-//! server), retries, time-outs, the content of bodies.
+//! Not here: the meaning of bytes after a response (without pipelining, a protocol error of the
+//! server), retries, timeouts, the content of bodies.
 
 use super::chunked::ChunkDecoder;
 use super::head::{Body, Head, HeadLine};
 use crate::error::{EndError, ProtocolError};
 use memchr::memchr;
 
-/// Most interim responses (1xx) before a response.
+/// The maximum number of interim responses (1xx) before a response.
 pub const INTERIM_REPLIES_MAX: u8 = 64;
 
-/// Largest buffer that is kept for unfinished lines, in bytes; a larger one is freed.
+/// The maximum size in bytes of the buffer for unfinished lines that is kept for reuse. A larger
+/// buffer is freed.
 const LINE_BYTES_KEPT: usize = 1024;
 
-/// What a request determines about its response.
+/// What a request determines about its response: whether it has a body, whether its content is
+/// wanted, and whether it is a gRPC response.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expect {
-    /// The request is a HEAD, so the response has no body, whatever its fields say.
+    /// Whether the request is a HEAD request. The response then has no body, whatever its fields
+    /// say.
     pub head_request: bool,
-    /// Whether the content is wanted: see [`FeedResult::content`].
+    /// Whether the caller wants the content; see [`FeedResult::content`].
     pub content: bool,
-    /// Whether the request is a gRPC call: then messages are counted in the content of the
-    /// response.
+    /// Whether the request is a gRPC call. If so, the messages in the content of the response are
+    /// counted.
     pub call: CallState,
 }
 
-/// A set of flags: whether a request is a gRPC call, and facts about its messages. One byte, since
-/// every connection has such a set.
+/// A set of flags about a request: whether it is a gRPC call, and facts about its messages. The set
+/// is one byte, because every connection has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CallState(u8);
 
 impl CallState {
-    /// The request is no gRPC call.
+    /// The request is not a gRPC call.
     pub const NO: CallState = CallState(0);
     /// The request is a gRPC call.
     pub const CALL: CallState = CallState(1);
-    /// Over HTTP/2, each message waits for a part of the response; otherwise all are sent at once.
+    /// Over HTTP/2, each request message waits for a message of the response. Without this flag all
+    /// messages are sent at once.
     pub const IN_TURN: CallState = CallState(1 | 1 << 1);
     /// The response must have exactly one message.
     pub const ONE_MESSAGE: CallState = CallState(1 | 1 << 2);
     /// Messages of the response may have any compression.
     pub const ANY_ENCODING: CallState = CallState(1 | 1 << 3);
 
-    /// The union of two sets of flags.
+    /// Returns the union of two sets of flags.
     pub const fn and(self, other: CallState) -> CallState {
         CallState(self.0 | other.0)
     }
 
-    /// Whether the request is a gRPC call.
+    /// Returns whether the request is a gRPC call.
     #[inline]
     pub const fn is_call(self) -> bool {
         self.0 != 0
     }
 
-    /// Whether all flags of `other` are set.
+    /// Returns whether all flags of `other` are set.
     #[inline]
     pub const fn has(self, other: CallState) -> bool {
         self.0 & other.0 == other.0
     }
 }
 
-/// The result of parsing some bytes.
+/// The result of parsing received bytes of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FeedResult {
-    /// Number of bytes that belong to the response: all while it is incomplete. If content is
-    /// wanted, fewer when it ends before a chunk's framing: the rest must be passed again.
+    /// The number of bytes that belong to the response. While the response is incomplete, these are
+    /// all bytes. If content is wanted, parsing may stop before the framing of a chunk. The caller
+    /// must then pass the rest again.
     pub consumed: usize,
-    /// Number of content bytes, which are the last of the consumed bytes. 0 for a chunked body,
-    /// unless content is wanted.
+    /// The number of content bytes, which are the last of the consumed bytes. It is 0 for a chunked
+    /// body, unless content is wanted.
     pub content: usize,
-    /// The complete response; `None`: it is incomplete.
+    /// The facts of the response; `None`: the response is incomplete.
     pub reply: Option<Reply>,
 }
 
 /// The facts of a complete response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reply {
-    /// The status code, 200 to 999: above 599 a failure like 5xx (RFC 9110, 15).
+    /// The status code, 200 to 999. Codes above 599 count as a failure like 5xx (RFC 9110, 15).
     pub status: u16,
-    /// Whether the server lets the connection be used again.
+    /// Whether the server permits further requests on the connection.
     pub keep_alive: bool,
-    /// Length of the content in bytes, without chunk framing.
+    /// The length of the content in bytes, without chunk framing.
     pub body_bytes: u64,
 }
 
-/// Parses the responses on one connection.
+/// Parses the HTTP/1.1 responses on one connection.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
     phase: ReplyPhase,
     body_bytes: u64,
-    /// The unfinished line of the head, if a read ended within one. Allocated only then.
+    /// The unfinished line of the head. Memory is allocated only if a read ends within a line.
     line: Vec<u8>,
-    /// The status; valid once the head is parsed.
+    /// The status of the response; valid once the head is parsed.
     status: u16,
     keep_alive: bool,
     expect: Expect,
@@ -115,17 +120,18 @@ pub struct ResponseParser {
     interims: u8,
 }
 
-// There is one parser for each connection, and there may be very many: it must fit a cache line.
+// Each connection has a parser, and there may be very many connections. So a parser must fit into
+// one cache line.
 const _: () = assert!(size_of::<ResponseParser>() <= 64);
 
 #[derive(Clone, Copy, Debug)]
 enum ReplyPhase {
     Head(Head),
-    /// A body of known length, of which this number of bytes is left (never 0).
+    /// A body of known length, of which this number of bytes is missing (never 0).
     Length(u64),
     Chunked(ChunkDecoder),
     UntilClose,
-    /// The response was returned.
+    /// The response is complete and was returned.
     Done,
     Failed(ProtocolError),
 }
@@ -151,13 +157,13 @@ impl ResponseParser {
         }
     }
 
-    /// The expectation of the current response.
+    /// Returns what is expected of the current response.
     pub fn expect(&self) -> Expect {
         self.expect
     }
 
-    /// Prepares for the next response on this connection, or for the first on a new one. Everything
-    /// about earlier responses is dropped.
+    /// Prepares for the next response on this connection, or for the first one on a new connection.
+    /// All data about earlier responses are dropped.
     #[inline]
     pub fn begin(&mut self, expect: Expect) {
         self.phase = ReplyPhase::Head(Head::new());
@@ -170,22 +176,23 @@ impl ResponseParser {
         self.interims = 0;
     }
 
-    /// Whether any byte of the current response (or of an interim one) has arrived.
+    /// Returns whether any byte of the current response, or of an interim response before it, has
+    /// arrived.
     pub fn started(&self) -> bool {
         self.started
     }
 
-    /// The status of the current response; `None` before its head is parsed.
+    /// Returns the status of the current response; `None` before its head is parsed.
     pub fn status(&self) -> Option<u16> {
         (self.status != 0).then_some(self.status)
     }
 
-    /// Parses received bytes. It consumes the bytes that belong to the current response: all of
-    /// them, or those up to the end of the response.
+    /// Parses received bytes. Consumes the bytes that belong to the current response: all bytes, or
+    /// those up to the end of the response.
     ///
-    /// After an error the connection is of no use; feeding it again repeats the error until
-    /// [`begin`](Self::begin). Bytes that come after a reply and before `begin` are
-    /// [`ProtocolError::Surplus`].
+    /// After an error the connection is unusable, and each further call returns the error again
+    /// until [`begin`](Self::begin). Bytes after the end of a response and before `begin` are the
+    /// error [`ProtocolError::Surplus`].
     #[inline]
     pub fn feed(&mut self, bytes: &[u8]) -> Result<FeedResult, ProtocolError> {
         self.started |= !bytes.is_empty();
@@ -196,8 +203,8 @@ impl ResponseParser {
         result
     }
 
-    /// Handles that the peer closed its side. The close completes a body until close, and cuts any
-    /// other response.
+    /// Handles that the peer closed its side. This completes a body that ends with the connection.
+    /// Any other response is then incomplete, which is an error.
     pub fn finish(&mut self) -> Result<Reply, EndError> {
         match self.phase {
             ReplyPhase::UntilClose => Ok(self.done()),
@@ -235,7 +242,7 @@ impl ResponseParser {
                     return Ok(FeedResult { consumed: at, content, reply: Some(self.done()) });
                 }
                 if self.expect.content {
-                    // A run of content ends this call.
+                    // If content is wanted, the call ends after contiguous content.
                     content = read.content as usize;
                 }
             }
@@ -277,7 +284,7 @@ impl ResponseParser {
         Ok(at)
     }
 
-    /// Stores an unfinished line, and parses it when complete.
+    /// Stores an unfinished line, and parses the line when it is complete.
     #[cold]
     fn keep_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
         let ReplyPhase::Head(head) = &mut self.phase else {
@@ -304,8 +311,8 @@ impl ResponseParser {
         Ok(taken)
     }
 
-    /// Handles a complete head. The body follows, or the response is complete, or after an interim
-    /// response the next head follows.
+    /// Handles a complete head. After it the body follows, or the response is complete. After an
+    /// interim response the next head follows.
     #[inline]
     fn end_head(&mut self) -> Result<(), ProtocolError> {
         let ReplyPhase::Head(head) = &self.phase else {

@@ -1,25 +1,25 @@
-//! Parses requests on the server's side: the head as a whole, then the body.
+//! Parses HTTP/1.1 requests in a server: the head as a whole, then the body.
 //!
-//! The grammar is that of responses, but stricter, because a server must not guess. Folded lines,
+//! The rules are stricter than those for responses, because a server must not guess. Folded lines,
 //! control characters in fields, a length next to a coding, and any coding but chunked are refused.
 //!
-//! Not here: storing a partial head (the caller passes it again with more bytes), and the requested
-//! resource.
+//! Not here: storing an incomplete head (the caller passes it again with more bytes), and the
+//! requested resource.
 
 use super::chunked::ChunkDecoder;
 use super::field::{ValueEnd, content_length, is_name, token_len, value_end};
 use super::token::{is_token, list, trim};
 use memchr::memchr;
 
-/// Longest request line and header fields together, in bytes.
+/// The maximum length of a request head in bytes: the request line and all header fields.
 pub const REQUEST_HEAD_BYTES_MAX: usize = 16 * 1024;
 
 /// The head of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RequestHead<'a> {
-    /// The method, a token.
+    /// The method, which is a token.
     pub method: &'a [u8],
-    /// The request target as received; without control characters.
+    /// The request target as received. It contains no control characters.
     pub target: &'a [u8],
     /// Whether the request uses HTTP/1.0.
     pub is_1_0: bool,
@@ -29,9 +29,9 @@ pub struct RequestHead<'a> {
     pub awaits_continue: bool,
 }
 
-/// Why bytes are no request. The connection is then unusable.
+/// The reason why received bytes are no valid request. The connection is then unusable.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum InvalidRequest {
     /// The bytes are not HTTP/1.x, or invalid.
     Malformed,
     /// The head is longer than [`REQUEST_HEAD_BYTES_MAX`].
@@ -41,15 +41,16 @@ pub enum Refusal {
 /// The result of parsing some bytes of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestStep<'a> {
-    /// More bytes are needed. Bytes that were not consumed must be passed again with more.
+    /// More bytes are needed. The caller must pass the bytes that were not consumed again, with
+    /// more bytes.
     More,
-    /// The head is complete. The body follows; a request without body has only its
+    /// The head is complete. The body follows, or for a request without body
     /// [`End`](RequestStep::End).
     Head(RequestHead<'a>),
     /// The request is complete.
     End,
     /// The bytes are no valid request.
-    Refused(Refusal),
+    Refused(InvalidRequest),
 }
 
 /// Parses the requests on one connection.
@@ -60,11 +61,11 @@ pub struct RequestParser {
 
 #[derive(Clone, Copy, Debug)]
 enum RequestPart {
-    /// Before or within a head; its first `scanned` bytes do not contain its end.
+    /// The parser is before or within a head, whose first `scanned` bytes do not contain its end.
     Head {
         scanned: u32,
     },
-    /// Within a body of which this number of bytes is left.
+    /// The parser is within a body, of which this number of bytes is missing.
     Length(u64),
     Chunked(ChunkDecoder),
 }
@@ -103,7 +104,7 @@ impl RequestParser {
                     (read.consumed, RequestStep::End)
                 }
                 Ok(read) => (read.consumed, RequestStep::More),
-                Err(_) => (input.len(), RequestStep::Refused(Refusal::Malformed)),
+                Err(_) => (input.len(), RequestStep::Refused(InvalidRequest::Malformed)),
             },
         }
     }
@@ -117,22 +118,22 @@ impl RequestParser {
         }
         let Some(end) = head_end(input, scanned).filter(|end| *end <= REQUEST_HEAD_BYTES_MAX) else {
             if input.len() > REQUEST_HEAD_BYTES_MAX {
-                return (input.len(), RequestStep::Refused(Refusal::TooLarge));
+                return (input.len(), RequestStep::Refused(InvalidRequest::TooLarge));
             }
-            // The end has at most three bytes, so two bytes of it may have arrived already.
+            // The end of the head has at most three bytes, so two of them may have arrived already.
             self.at = RequestPart::Head { scanned: input.len().saturating_sub(2) as u32 };
             return (0, RequestStep::More);
         };
         let Some((head, body)) = parse(&input[..end]) else {
-            return (input.len(), RequestStep::Refused(Refusal::Malformed));
+            return (input.len(), RequestStep::Refused(InvalidRequest::Malformed));
         };
         self.at = body;
         (end, RequestStep::Head(head))
     }
 }
 
-/// Finds the end of the head (after its empty line). The first `scanned` bytes do not contain the
-/// beginning of that end.
+/// Returns the index after the empty line that ends the head. The first `scanned` bytes do not
+/// contain the beginning of that line.
 fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     let mut at = scanned;
     loop {
@@ -145,7 +146,8 @@ fn head_end(input: &[u8], scanned: usize) -> Option<usize> {
     }
 }
 
-/// Parses a complete head. Returns it, and the way in which its body ends.
+/// Parses a complete head. Returns the head, and the way in which the body ends. `None`: the head
+/// is invalid.
 fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     let line_end = memchr(b'\n', head)?;
     let line = head[..line_end].strip_suffix(b"\r").unwrap_or(&head[..line_end]);
@@ -193,7 +195,8 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
         rest = &rest[end..];
     }
     let body = match (length, chunked) {
-        // Both fields together are a way to smuggle requests past proxies.
+        // A request with both fields is refused, because attackers use it to smuggle requests past
+        // proxies.
         (Some(_), true) => return None,
         (None, true) => RequestPart::Chunked(ChunkDecoder::new()),
         (length, false) => RequestPart::Length(length.unwrap_or(0)),
@@ -202,7 +205,7 @@ fn parse(head: &[u8]) -> Option<(RequestHead<'_>, RequestPart)> {
     Some((RequestHead { method, target, is_1_0, keep_alive, awaits_continue: awaits_continue && !is_1_0 }, body))
 }
 
-/// Whether the bytes contain no control characters except the tab.
+/// Returns whether the bytes contain no control characters except the tab.
 fn is_text(bytes: &[u8]) -> bool {
     !bytes.iter().any(|b| (*b < b' ' && *b != b'\t') || *b == 0x7f)
 }

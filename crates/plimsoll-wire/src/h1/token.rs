@@ -1,6 +1,6 @@
-//! Characters and lists of HTTP/1.1, for checks of both requests and responses.
+//! Checks tokens, and splits lists, in HTTP/1.1 requests and responses.
 
-/// Whether each byte may occur in a token ([RFC 9110,
+/// For each byte value, whether it may occur in a token ([RFC 9110,
 /// 5.6.2](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.2)).
 pub(crate) const TOKEN: [bool; 256] = {
     let mut table = [false; 256];
@@ -17,12 +17,12 @@ pub(crate) const TOKEN: [bool; 256] = {
     table
 };
 
-/// Whether `bytes` is a token: at least one byte, all of them permitted.
+/// Returns whether `bytes` is a token: one or several bytes, all of them permitted in a token.
 pub(crate) fn is_token(bytes: &[u8]) -> bool {
     !bytes.is_empty() && bytes.iter().all(|&b| TOKEN[usize::from(b)])
 }
 
-/// `bytes` without the spaces and tabs around it (OWS, [RFC 9110,
+/// Returns `bytes` without the spaces and tabs around them (OWS, [RFC 9110,
 /// 5.6.3](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.3)).
 pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     while let [b' ' | b'\t', rest @ ..] = bytes {
@@ -34,8 +34,8 @@ pub(crate) fn trim(mut bytes: &[u8]) -> &[u8] {
     bytes
 }
 
-/// The elements of a comma separated list, trimmed; empty ones too
-/// ([RFC 9110, 5.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.1)).
+/// Returns the trimmed elements of a comma-separated list, including empty elements ([RFC 9110,
+/// 5.6.1](https://www.rfc-editor.org/rfc/rfc9110#section-5.6.1)).
 pub(crate) fn list(value: &[u8]) -> impl Iterator<Item = &[u8]> {
     value.split(|&b| b == b',').map(trim)
 }

@@ -1,27 +1,27 @@
 //! HTTP/2 frames ([RFC 9113, 4 and 6](https://www.rfc-editor.org/rfc/rfc9113#section-6)) of both
-//! sides, decoded from any split of bytes, and encoded.
+//! sides: decodes frames from bytes in any split, and encodes frames.
 //!
-//! The content of DATA is passed on as it arrives; other frames are judged when complete, so that
-//! splits cannot change the result. The memory of a partial frame is bounded by the longest frame,
-//! that of a head by [`BLOCK_BYTES_MAX`].
+//! The content of DATA frames is passed on as it arrives. Other frames are parsed when complete, so
+//! that the result does not depend on how bytes are split. The maximum frame length bounds the
+//! memory of an incomplete frame, and [`BLOCK_BYTES_MAX`] that of a head.
 //!
-//! Not here: the meaning of a frame for stream or connection, windows, and header compression.
+//! Not here: the effect of a frame on its stream or connection, windows, and header compression.
 
 use crate::error::ProtocolError;
 
-/// The first bytes of every client connection (3.4).
+/// The connection preface: the first bytes that every HTTP/2 client sends (RFC 9113, 3.4).
 pub const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-/// Longest payload that is accepted, in bytes: the largest without another agreement (4.2).
+/// The maximum payload of a frame in bytes: the default limit of HTTP/2 (RFC 9113, 4.2).
 pub(super) const PAYLOAD_BYTES_MAX: usize = 16_384;
-/// Longest block of a head, in bytes.
+/// The maximum length in bytes of the compressed header block of a head.
 pub const BLOCK_BYTES_MAX: usize = 64 * 1024;
-/// Most frames into which one head may be split.
+/// The maximum number of frames into which one head may be split.
 const FRAGMENTS_MAX: u32 = 1024;
-/// The largest permitted window, in bytes (6.9.1).
+/// The largest flow-control window that HTTP/2 permits, in bytes (RFC 9113, 6.9.1).
 pub(super) const WINDOW_MAX: i64 = (1 << 31) - 1;
 const HEADER_BYTES: usize = 9;
 
-/// Type numbers of frames.
+/// The type number of DATA frames. The constants below are the other frame types.
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;
 const PRIORITY: u8 = 2;
@@ -33,14 +33,16 @@ const GOAWAY: u8 = 7;
 const WINDOW_UPDATE: u8 = 8;
 const CONTINUATION: u8 = 9;
 
-/// Flags. END_STREAM belongs to DATA and HEADERS, ACK to SETTINGS and PING.
+/// The flag of DATA and HEADERS frames that ends the stream. The same bit is ACK in SETTINGS and
+/// PING.
 const END_STREAM: u8 = 1;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 const PADDED: u8 = 8;
 const WITH_PRIORITY: u8 = 0x20;
 
-/// The used settings (6.5.2); `None`: not sent.
+/// The values of the settings that plimsoll uses (RFC 9113, 6.5.2); `None`: the frame does not
+/// contain the setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct H2Settings {
     pub(super) table_bytes: Option<u32>,
@@ -57,15 +59,15 @@ pub(super) enum H2Frame<'a> {
     Data {
         stream: u32,
         content: &'a [u8],
-        /// Number of bytes by which the frame reduces the windows, including padding; given with
-        /// its first piece.
+        /// The number of bytes by which the frame reduces the windows, including padding. Only the
+        /// first piece of a frame has this number; other pieces have 0.
         window_bytes: u32,
         /// Whether this is the last piece of the frame.
         is_last: bool,
-        /// Whether this is the end of the stream.
+        /// Whether the stream ends here.
         ends: bool,
     },
-    /// A complete head, or trailers. `None`: the head came in pieces and is in
+    /// A complete head, or trailers. If the block is `None`, the head arrived in pieces and is in
     /// [`FrameReader::block`].
     Head {
         stream: u32,
@@ -89,18 +91,18 @@ pub(super) enum H2Frame<'a> {
         stream: u32,
         bytes: u32,
     },
-    /// An error of this stream alone: a priority frame with a wrong length.
-    Misfit {
+    /// A frame that is an error of its stream only: a priority frame with a wrong length.
+    WrongPriorityLength {
         stream: u32,
     },
-    /// A frame without effect: a priority, or an unknown type.
+    /// A frame without effect: a priority frame, or a frame of unknown type.
     Other {
-        /// The stream; 0: the connection.
+        /// The number of the stream; 0 for a frame of the connection.
         stream: u32,
     },
 }
 
-/// The first nine bytes of a frame.
+/// The header of a frame, which is its first nine bytes.
 #[derive(Clone, Copy, Debug)]
 struct FrameHeader {
     length: usize,
@@ -122,7 +124,8 @@ impl FrameHeader {
         self.flags & flag != 0
     }
 
-    /// Number of bytes of the frame that must be complete before it is handled.
+    /// Returns the number of bytes, including the header, that must arrive before the frame is
+    /// handled.
     fn wanted(&self) -> usize {
         match self.kind {
             DATA if self.has(PADDED) && self.length > 0 => HEADER_BYTES + 1,
@@ -141,7 +144,7 @@ struct OpenData {
     ends: bool,
 }
 
-/// A head that continues in further frames.
+/// A head whose header block continues in further frames.
 #[derive(Clone, Copy, Debug)]
 struct OpenBlock {
     stream: u32,
@@ -152,16 +155,16 @@ struct OpenBlock {
 /// Parses the frames in the bytes of one direction of a connection.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FrameReader {
-    /// The received part of a frame.
+    /// The received part of an incomplete frame.
     held: Vec<u8>,
-    /// The block of a head that came in pieces.
+    /// The header block of a head that arrived in pieces.
     block: Vec<u8>,
     open: Option<OpenBlock>,
     data: Option<OpenData>,
 }
 
-/// A complete frame. The block of a head is given as a range of the payload.
-enum WholeFrame<'a> {
+/// A complete frame, in which the block of a head is a range of the payload.
+enum CompleteFrame<'a> {
     Other(H2Frame<'a>),
     Block {
         stream: u32,
@@ -169,7 +172,7 @@ enum WholeFrame<'a> {
         from: usize,
         to: usize,
     },
-    /// A piece of a head; more pieces follow.
+    /// A piece of a head, after which more pieces follow.
     More,
 }
 
@@ -178,7 +181,7 @@ impl FrameReader {
         FrameReader { held: Vec::new(), block: Vec::new(), open: None, data: None }
     }
 
-    /// The block of a head that came in pieces.
+    /// Returns the header block of a head that arrived in pieces.
     pub(super) fn block(&self) -> &[u8] {
         &self.block
     }
@@ -195,16 +198,17 @@ impl FrameReader {
                 return Ok(None);
             }
             if !self.held.is_empty() || bytes.len() < HEADER_BYTES {
-                match self.complete_held(bytes)? {
+                match self.complete_stored_frame(bytes)? {
                     Some(frame) => return Ok(Some(frame)),
-                    // More bytes are left: content, or a frame after a piece of a head.
+                    // More bytes are left: content of a DATA frame, or the frame after a piece of a
+                    // head.
                     None if !bytes.is_empty() => continue,
                     None => return Ok(None),
                 }
             }
             let header = self.header(bytes)?;
             if bytes.len() < header.wanted() {
-                // Store the beginning of an incomplete frame.
+                // The beginning of an incomplete frame is stored until the next bytes arrive.
                 self.held.extend_from_slice(bytes);
                 *bytes = &[];
                 return Ok(None);
@@ -216,23 +220,23 @@ impl FrameReader {
                 return self.begin_data(header, payload, bytes).map(Some);
             }
             match self.whole(header, payload)? {
-                WholeFrame::Other(frame) => return Ok(Some(frame)),
-                WholeFrame::Block { stream, ends, from, to } => {
+                CompleteFrame::Other(frame) => return Ok(Some(frame)),
+                CompleteFrame::Block { stream, ends, from, to } => {
                     return Ok(Some(H2Frame::Head { stream, block: Some(&payload[from..to]), ends }));
                 }
-                WholeFrame::More => {}
+                CompleteFrame::More => {}
             }
         }
     }
 
-    /// Parses the header at the start of `bytes`. It is an error if such a frame is not permitted
-    /// now.
+    /// Parses the frame header at the start of `bytes`. Returns an error if such a frame is not
+    /// permitted now.
     fn header(&self, bytes: &[u8]) -> Result<FrameHeader, ProtocolError> {
         let header = FrameHeader::parse(bytes);
         if header.length > PAYLOAD_BYTES_MAX {
             return Err(ProtocolError::FrameSize);
         }
-        // Nothing may come between the pieces of a head (6.2).
+        // No other frame may come between the pieces of a head (RFC 9113, 6.2).
         if self.open.is_some_and(|open| header.kind != CONTINUATION || header.stream != open.stream) {
             return Err(ProtocolError::FrameOrder);
         }
@@ -242,7 +246,7 @@ impl FrameReader {
     /// Completes the stored beginning of a frame with bytes from `bytes`. Returns the frame once it
     /// is complete.
     #[cold]
-    fn complete_held<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
+    fn complete_stored_frame<'a>(&mut self, bytes: &mut &'a [u8]) -> Result<Option<H2Frame<'a>>, ProtocolError> {
         loop {
             let wanted =
                 if self.held.len() < HEADER_BYTES { HEADER_BYTES } else { FrameHeader::parse(&self.held).wanted() };
@@ -262,9 +266,9 @@ impl FrameReader {
                 return self.begin_data(header, payload, bytes).map(Some);
             }
             return Ok(match self.whole(header, payload)? {
-                WholeFrame::Other(frame) => Some(frame),
-                WholeFrame::More => None,
-                WholeFrame::Block { stream, ends, from, to } => {
+                CompleteFrame::Other(frame) => Some(frame),
+                CompleteFrame::More => None,
+                CompleteFrame::Block { stream, ends, from, to } => {
                     self.block.clear();
                     self.block.extend_from_slice(&payload[from..to]);
                     Some(H2Frame::Head { stream, block: None, ends })
@@ -273,7 +277,8 @@ impl FrameReader {
         }
     }
 
-    /// Begins a DATA frame; `start` is its first byte, the length of its padding, if it has any.
+    /// Begins a DATA frame. `start` contains its first byte (the length of the padding) if the
+    /// frame has padding.
     fn begin_data<'a>(
         &mut self,
         header: FrameHeader,
@@ -298,7 +303,8 @@ impl FrameReader {
             Some(H2Frame::Data { stream, content, is_last, ends, .. }) => {
                 H2Frame::Data { stream, content, window_bytes, is_last, ends }
             }
-            // No content has arrived yet, but the frame's use of the windows is known.
+            // No content has arrived yet, but the number of bytes by which the frame reduces the
+            // windows is known.
             _ => H2Frame::Data { stream: header.stream, content: &[], window_bytes, is_last: false, ends: false },
         })
     }
@@ -324,22 +330,22 @@ impl FrameReader {
     }
 
     /// Parses a complete frame of any type but DATA.
-    fn whole<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<WholeFrame<'a>, ProtocolError> {
+    fn whole<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<CompleteFrame<'a>, ProtocolError> {
         let (stream, length) = (header.stream, payload.len());
         let of_stream = stream != 0;
         let sized = |right: bool| if right { Ok(()) } else { Err(ProtocolError::FrameSize) };
         let placed = |right: bool| if right { Ok(()) } else { Err(ProtocolError::FrameOrder) };
-        Ok(WholeFrame::Other(match header.kind {
+        Ok(CompleteFrame::Other(match header.kind {
             HEADERS => {
                 placed(of_stream)?;
                 let (from, to) = without_padding(header, payload)?;
                 return self.begin_block(header, payload, from, to);
             }
-            CONTINUATION => return self.go_on_with_block(header, payload),
+            CONTINUATION => return self.continue_block(header, payload),
             PRIORITY => {
                 placed(of_stream)?;
-                // Priorities are obsolete, so they are ignored.
-                if length == 5 { H2Frame::Other { stream } } else { H2Frame::Misfit { stream } }
+                // Priority frames are obsolete, so they are ignored.
+                if length == 5 { H2Frame::Other { stream } } else { H2Frame::WrongPriorityLength { stream } }
             }
             RST_STREAM => {
                 placed(of_stream)?;
@@ -378,26 +384,26 @@ impl FrameReader {
         }))
     }
 
-    /// Handles the first piece of a head, which usually is all of it.
+    /// Handles the first piece of a head, which usually is the whole head.
     fn begin_block<'a>(
         &mut self,
         header: FrameHeader,
         payload: &[u8],
         from: usize,
         to: usize,
-    ) -> Result<WholeFrame<'a>, ProtocolError> {
+    ) -> Result<CompleteFrame<'a>, ProtocolError> {
         let (stream, ends) = (header.stream, header.has(END_STREAM));
         if header.has(END_HEADERS) {
-            return Ok(WholeFrame::Block { stream, ends, from, to });
+            return Ok(CompleteFrame::Block { stream, ends, from, to });
         }
         self.block.clear();
         self.block.extend_from_slice(&payload[from..to]);
         self.open = Some(OpenBlock { stream, ends, fragments: 1 });
-        Ok(WholeFrame::More)
+        Ok(CompleteFrame::More)
     }
 
     #[cold]
-    fn go_on_with_block<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<WholeFrame<'a>, ProtocolError> {
+    fn continue_block<'a>(&mut self, header: FrameHeader, payload: &[u8]) -> Result<CompleteFrame<'a>, ProtocolError> {
         let Some(open) = &mut self.open else { return Err(ProtocolError::FrameOrder) };
         open.fragments += 1;
         if self.block.len() + payload.len() > BLOCK_BYTES_MAX || open.fragments > FRAGMENTS_MAX {
@@ -405,15 +411,15 @@ impl FrameReader {
         }
         self.block.extend_from_slice(payload);
         if !header.has(END_HEADERS) {
-            return Ok(WholeFrame::More);
+            return Ok(CompleteFrame::More);
         }
         let OpenBlock { stream, ends, .. } = *open;
         self.open = None;
-        Ok(WholeFrame::Other(H2Frame::Head { stream, block: None, ends }))
+        Ok(CompleteFrame::Other(H2Frame::Head { stream, block: None, ends }))
     }
 }
 
-/// Returns the range of the block in the payload of a HEADERS frame.
+/// Returns the range of the header block, without padding, in the payload of a HEADERS frame.
 fn without_padding(header: FrameHeader, payload: &[u8]) -> Result<(usize, usize), ProtocolError> {
     let (mut from, mut to) = (0, payload.len());
     if header.has(PADDED) {
@@ -453,14 +459,14 @@ fn settings(payload: &[u8]) -> Result<H2Settings, ProtocolError> {
                 found.payload_bytes_max = Some(value);
             }
             6 => found.head_bytes_max = Some(value),
-            // Unknown settings are ignored (6.5.2).
+            // Unknown settings are ignored (RFC 9113, 6.5.2).
             _ => {}
         }
     }
     Ok(found)
 }
 
-/// Parses the first four bytes as a number.
+/// Parses the first four bytes as a big-endian number.
 fn number(bytes: &[u8]) -> u32 {
     bytes.first_chunk::<4>().map_or(0, |four| u32::from_be_bytes(*four))
 }
@@ -471,8 +477,8 @@ fn header(out: &mut Vec<u8>, length: usize, kind: u8, flags: u8, stream: u32) {
     out.extend_from_slice(&[a, b, c, kind, flags, w, x, y, z]);
 }
 
-/// Appends a head in as many frames as needed. Each frame has stream 0 until [`set_stream`] sets
-/// its stream.
+/// Appends a head in as many frames as needed. Each frame has stream number 0 until [`set_stream`]
+/// sets the number.
 pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     let end_stream = if ends { END_STREAM } else { 0 };
     let (mut kind, mut flags) = (HEADERS, end_stream);
@@ -490,19 +496,20 @@ pub(super) fn write_head(out: &mut Vec<u8>, block: &[u8], ends: bool) {
     }
 }
 
-/// Begins a head at the end of `out`. The caller then appends the block, and calls [`end_head`]
-/// with the returned index. So a block needs no buffer of its own.
+/// Begins a head at the end of `out`. The caller then appends the header block, and calls
+/// [`end_head`] with the returned index. So a block needs no separate buffer.
 pub(super) fn begin_head(out: &mut Vec<u8>) -> usize {
     let from = out.len();
     header(out, 0, HEADERS, 0, 0);
     from
 }
 
-/// Turns the bytes from `from` on into the frames of a head, all with stream 0.
+/// Completes a head that [`begin_head`] began at `from`: converts its bytes into frames, all with
+/// stream number 0.
 pub(super) fn end_head(out: &mut Vec<u8>, from: usize, ends: bool) {
     let length = out.len() - from - HEADER_BYTES;
     if length > PAYLOAD_BYTES_MAX {
-        // The block exceeds a frame, which is rare: its buffer is not kept.
+        // A block that is longer than a frame is rare, so its buffer is not kept for reuse.
         let block = out.split_off(from + HEADER_BYTES);
         out.truncate(from);
         return write_head(out, &block, ends);
@@ -511,7 +518,7 @@ pub(super) fn end_head(out: &mut Vec<u8>, from: usize, ends: bool) {
     out[from + 4] = END_HEADERS | if ends { END_STREAM } else { 0 };
 }
 
-/// Sets the stream of all frames in `frames`.
+/// Sets the stream number of all frames in `frames`.
 #[inline]
 pub(super) fn set_stream(frames: &mut [u8], stream: u32) {
     let mut at = 0;
@@ -532,7 +539,7 @@ pub(super) fn write_reset(out: &mut Vec<u8>, stream: u32, code: u32) {
     out.extend_from_slice(&code.to_be_bytes());
 }
 
-/// Appends a SETTINGS frame with these settings: (number, value) each.
+/// Appends a SETTINGS frame with these settings, each as (number, value).
 pub(super) fn write_settings(out: &mut Vec<u8>, settings: &[(u16, u32)]) {
     header(out, 6 * settings.len(), SETTINGS, 0, 0);
     for (number, value) in settings {

@@ -1,6 +1,6 @@
-//! Heads of HTTP/2 and their validation ([RFC 9113,
-//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): responses and trailers for a client,
-//! requests for a server.
+//! Parses and validates the heads of HTTP/2 ([RFC 9113,
+//! 8](https://www.rfc-editor.org/rfc/rfc9113#section-8)): those of responses and trailers for a
+//! client, and those of requests for a server.
 //!
 //! An invalid head is malformed, which ends its stream and not the connection. Not here: the order
 //! of heads and content, compression.
@@ -8,44 +8,44 @@
 use crate::error::ProtocolError;
 use crate::h1::{TOKEN, content_length};
 
-/// Longest fields of a head, in bytes, where each field counts 32 more than its text.
+/// The maximum length of the fields of a head, in bytes. Each field counts as its text plus 32.
 pub(super) const FIELDS_BYTES_MAX: usize = 64 * 1024;
 
-/// The compression of gRPC messages with a compression flag.
+/// The compression of gRPC messages that the head of a response declares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) enum MessageEncoding {
-    /// No compression is declared.
+    /// The head declares no compression.
     #[default]
     Identity,
-    /// A compression that every client supports.
+    /// The head declares gzip, which every client supports.
     Gzip,
-    /// Another compression.
+    /// The head declares another compression.
     Other,
 }
 
-/// A head of the server: of a response, or trailers.
+/// A head that the server sent: the head of a response, or trailers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub(super) struct AnswerHead {
-    /// The status; 0 in trailers.
+    /// The HTTP status; 0 in trailers.
     pub(super) status: u16,
     /// The declared length of the content; `None`: not declared.
     pub(super) length: Option<u64>,
-    /// The gRPC status; `None`: there is none, or it is invalid.
+    /// The gRPC status; `None`: the head has no valid gRPC status.
     pub(super) grpc_status: Option<u16>,
-    /// Whether there was a `grpc-status` field, valid or not.
-    status_said: bool,
+    /// Whether the head has a `grpc-status` field, valid or not.
+    has_status_field: bool,
     /// The declared compression of gRPC messages.
     pub(super) encoding: MessageEncoding,
     /// Whether the declared content type is not that of gRPC.
     pub(super) is_of_other_type: bool,
-    /// The error in the head.
+    /// The error by which the head is malformed; `None`: no error.
     pub(super) fault: Option<ProtocolError>,
     /// Whether a field that is no pseudo-header field has been parsed.
     fields: bool,
 }
 
 impl AnswerHead {
-    /// Parses the next field.
+    /// Parses the next header field of the head.
     pub(super) fn field(&mut self, name: &[u8], value: &[u8]) {
         if let Err(fault) = self.judge(name, value) {
             self.fault = self.fault.or(Some(fault));
@@ -74,11 +74,11 @@ impl AnswerHead {
             self.length = Some(length);
         }
         if name == b"grpc-status" {
-            // An invalid number is ignored, since it is no error of HTTP. Two different values
-            // count as none.
+            // An invalid number is ignored, because it is no error of HTTP. If there are two
+            // different values, the head has no gRPC status.
             let status = call_status(value);
-            self.grpc_status = if self.status_said && self.grpc_status != status { None } else { status };
-            self.status_said = true;
+            self.grpc_status = if self.has_status_field && self.grpc_status != status { None } else { status };
+            self.has_status_field = true;
         }
         if name == b"content-type" {
             self.is_of_other_type = !value.get(..16).is_some_and(|kind| kind.eq_ignore_ascii_case(b"application/grpc"));
@@ -112,7 +112,7 @@ pub(super) struct StreamHead {
 }
 
 impl StreamHead {
-    /// Empties the head for the next request, and keeps its memory.
+    /// Removes all fields before the next request, and keeps the memory for reuse.
     pub(super) fn clear(&mut self) {
         let (mut method, mut path) = (std::mem::take(&mut self.method), std::mem::take(&mut self.path));
         method.clear();
@@ -156,13 +156,13 @@ impl StreamHead {
         Ok(())
     }
 
-    /// Whether the head is a complete request.
+    /// Returns whether the head is the complete head of a request.
     pub(super) fn is_whole(&self) -> bool {
         !self.fault && self.scheme && !self.method.is_empty() && !self.path.is_empty()
     }
 }
 
-/// Checks whether a message may have this field (8.2.1, 8.2.2).
+/// Checks that HTTP/2 permits this header field (RFC 9113, 8.2.1 and 8.2.2).
 fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     let named = !name.is_empty() && name.iter().all(|b| TOKEN[usize::from(*b)] && !b.is_ascii_uppercase());
     let blank = |b: Option<&u8>| matches!(b, Some(b' ' | b'\t'));
@@ -170,14 +170,14 @@ fn check_field(name: &[u8], value: &[u8]) -> Result<(), ProtocolError> {
     if !named || !told {
         return Err(ProtocolError::BadHeader);
     }
-    match is_of_connection(name) {
+    match is_connection_level(name) {
         true => Err(ProtocolError::ConnectionHeader),
         false => Ok(()),
     }
 }
 
-/// Whether fields with this name, in small letters, describe the connection in HTTP/1.1 and are
-/// forbidden in HTTP/2 (8.2.2).
-pub(super) fn is_of_connection(name: &[u8]) -> bool {
+/// Returns whether the field `name`, in small letters, describes the connection in HTTP/1.1. Such
+/// fields are forbidden in HTTP/2 (RFC 9113, 8.2.2).
+pub(super) fn is_connection_level(name: &[u8]) -> bool {
     matches!(name, b"connection" | b"keep-alive" | b"proxy-connection" | b"transfer-encoding" | b"upgrade")
 }

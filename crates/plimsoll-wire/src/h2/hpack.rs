@@ -1,16 +1,16 @@
 //! HPACK ([RFC 7541](https://www.rfc-editor.org/rfc/rfc7541)): decodes header blocks, and encodes
 //! their parts.
 //!
-//! A decoder has a dynamic table ([`HpackDecoder`]) whose size it chooses; with a size of 0 a block
-//! is independent of earlier ones. The encoder never uses that table, so that a block can be
-//! encoded once and sent repeatedly.
+//! A decoder ([`HpackDecoder`]) has a dynamic table, whose maximum size the decoder chooses. With a
+//! size of 0 a block is independent of earlier blocks. The encoder here never uses that table, so
+//! that a block can be encoded once and sent repeatedly.
 //!
-//! Not here: the meaning of fields, and which are permitted.
+//! Not here: the meaning of header fields, and which fields are permitted.
 
 use super::huffman;
 use std::collections::VecDeque;
 
-/// The static table of fields (appendix A); the first entry has index 1.
+/// The static table of header fields (RFC 7541, appendix A). The first entry has index 1.
 #[rustfmt::skip]
 const STATIC: [(&[u8], &[u8]); 61] = [
     (b":authority", b""), (b":method", b"GET"), (b":method", b"POST"), (b":path", b"/"), (b":path", b"/index.html"),
@@ -28,13 +28,13 @@ const STATIC: [(&[u8], &[u8]); 61] = [
     (b"transfer-encoding", b""), (b"user-agent", b""), (b"vary", b""), (b"via", b""), (b"www-authenticate", b""),
 ];
 
-/// Overhead of a table entry besides its text, bytes (RFC 7541, 4.1).
+/// The number of bytes that each table entry counts in addition to its text (RFC 7541, 4.1).
 const ENTRY_BYTES: usize = 32;
 /// The default size of a dynamic table in bytes, unless the sides agree on another.
 pub const TABLE_BYTES: usize = 4096;
 
-/// Why a block cannot be decoded. The connection cannot continue, since the tables of both sides
-/// differ from now on.
+/// The reason why a header block cannot be decoded. The connection cannot continue, because from
+/// now on the tables of both sides differ.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HpackError {
     /// The block is malformed, or refers to an unknown table entry.
@@ -49,8 +49,9 @@ pub struct HpackDecoder {
     /// The entries of the dynamic table, the newest first.
     entries: VecDeque<TableEntry>,
     bytes: usize,
-    /// The table size of the encoder, and its limit.
+    /// The maximum table size that the encoder has chosen, bytes.
     bytes_max: usize,
+    /// The maximum table size that the decoder permits, bytes.
     limit: usize,
     /// Whether the last block depended on the dynamic table, or changed it.
     stateful: bool,
@@ -89,21 +90,22 @@ impl HpackDecoder {
         }
     }
 
-    /// Whether the last block is independent of earlier blocks, and does not affect later ones.
+    /// Returns whether the last block was independent of earlier blocks and does not affect later
+    /// blocks.
     #[inline]
     pub fn is_stateless(&self) -> bool {
         !self.stateful
     }
 
-    /// Limits the encoder's table from now on, because the peer has confirmed the new limit. Some
-    /// servers (h2o) keep their old size without announcing it again, which is accepted.
+    /// Sets the maximum table size, after the peer has confirmed the new limit. Some servers (h2o)
+    /// keep their old size without announcing it again, and this is accepted.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit;
     }
 
-    /// Decodes a block, and passes its fields in order. Fields of more than `bytes_max` bytes
-    /// together are an error (each counts 32 more than its text). If a block is not decoded to its
-    /// end, the decoder is unusable.
+    /// Decodes a header block and passes its fields to the caller in order. If all fields together
+    /// exceed `bytes_max` bytes (each counts as its text plus 32), returns an error. After a block
+    /// that was not decoded to its end, the decoder is unusable.
     pub fn decode(
         &mut self,
         block: &[u8],
@@ -115,7 +117,8 @@ impl HpackDecoder {
         while let [first, ..] = rest {
             let first = *first;
             if first & 0xe0 == 0x20 {
-                // A change of the table size, permitted only at the start of a block.
+                // This byte begins a change of the table size, which is permitted only at the start
+                // of a block.
                 let size = integer(&mut rest, 5).ok_or(HpackError::Malformed)?;
                 if !is_first || size > self.limit {
                     return Err(HpackError::Malformed);
@@ -148,7 +151,7 @@ impl HpackDecoder {
             text(&mut rest, &mut self.value, bytes_left)?;
             count(&mut bytes_left, &self.name, &self.value)?;
             field(&self.name, &self.value);
-            // An entry is not stored if there is no table.
+            // Without a table, the field is not stored as an entry.
             if is_kept && (self.bytes_max > 0 || self.limit > 0) {
                 self.stateful = true;
                 self.keep();
@@ -157,7 +160,7 @@ impl HpackDecoder {
         Ok(())
     }
 
-    /// Adds the current field to the table, if it fits.
+    /// Adds the current field to the dynamic table, if it fits.
     fn keep(&mut self) {
         let bytes = self.name.len() + self.value.len() + ENTRY_BYTES;
         self.evict(bytes);
@@ -168,7 +171,7 @@ impl HpackDecoder {
         }
     }
 
-    /// Removes old entries until there is room for an entry of `bytes` bytes.
+    /// Removes the oldest entries of the table until there is room for an entry of `bytes` bytes.
     fn evict(&mut self, bytes: usize) {
         while self.bytes + bytes > self.bytes_max
             && let Some(entry) = self.entries.pop_back()
@@ -192,8 +195,8 @@ fn count(bytes_left: &mut usize, name: &[u8], value: &[u8]) -> Result<(), HpackE
     Ok(())
 }
 
-/// Parses an integer whose first byte has `prefix` bits for it (5.1), with at most four further
-/// bytes.
+/// Parses an HPACK integer that begins in the lowest `prefix` bits of the first byte (RFC 7541,
+/// 5.1). At most four further bytes are accepted.
 fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     let (first, mut rest) = bytes.split_first()?;
     let most = (1u32 << prefix) - 1;
@@ -214,13 +217,13 @@ fn integer(bytes: &mut &[u8], prefix: u32) -> Option<usize> {
     Some(value as usize)
 }
 
-/// Parses a text (5.2), and appends it to `out`.
+/// Parses an HPACK text (RFC 7541, 5.2) and appends it to `out`.
 fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), HpackError> {
     let is_coded = bytes.first().ok_or(HpackError::Malformed)? & 0x80 != 0;
     let length = integer(bytes, 7).ok_or(HpackError::Malformed)?;
     let (coded, rest) = bytes.split_at_checked(length).ok_or(HpackError::Malformed)?;
     *bytes = rest;
-    // No code is shorter than five bits, so this bounds the length of the decoded text.
+    // Every code has at least five bits, so this check also bounds the length of the decoded text.
     if coded.len() > bytes_max {
         return Err(HpackError::TooLarge);
     }
@@ -232,16 +235,17 @@ fn text(bytes: &mut &[u8], out: &mut Vec<u8>, bytes_max: usize) -> Result<(), Hp
     }
 }
 
-/// Whether a field may be stored in the peer's table.
+/// Whether the peer or an intermediary may store a header field in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Secrecy {
-    /// The field is encoded like any other.
+    /// The field is encoded as usual.
     Plain,
-    /// Never indexed, so that no intermediary stores the field in a table (7.1.3).
+    /// The field is encoded as "never indexed", so that no intermediary stores it in a table (RFC
+    /// 7541, 7.1.3).
     NeverIndexed,
 }
 
-/// Appends a field to a block, without using the peer's dynamic table.
+/// Appends a header field to a block, without using the peer's dynamic table.
 pub fn write_field(out: &mut Vec<u8>, name: &[u8], value: &[u8], secrecy: Secrecy) {
     if secrecy == Secrecy::Plain
         && let Some(index) = STATIC.iter().position(|known| *known == (name, value))
@@ -320,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn integers_of_appendix_c1() {
+    fn hpack_integers_match_appendix_c1() {
         for (hex, prefix, expect) in [("0a", 5, 10), ("1f9a0a", 5, 1337), ("2a", 8, 42)] {
             let (block, mut out) = (bytes(hex), Vec::new());
             assert_eq!(integer(&mut &block[..], prefix), Some(expect));
@@ -333,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn single_fields_of_appendix_c2() {
+    fn hpack_fields_match_appendix_c2() {
         let custom = "400a 6375 7374 6f6d 2d6b 6579 0d63 7573 746f 6d2d 6865 6164 6572";
         check("C.2.1", 4096, &[(custom, "custom-key: custom-header", &["custom-key: custom-header"], 55)]);
         check("C.2.2", 4096, &[("040c 2f73 616d 706c 652f 7061 7468", ":path: /sample/path", &[], 0)]);
@@ -347,7 +351,7 @@ mod tests {
         ":method: GET\n:scheme: https\n:path: /index.html\n:authority: www.example.com\ncustom-key: custom-value";
 
     #[test]
-    fn requests_of_appendix_c3_and_c4() {
+    fn hpack_requests_match_appendix_c3_and_c4() {
         let a = ":authority: www.example.com";
         let (b, c) = ("cache-control: no-cache", "custom-key: custom-value");
         check(
@@ -371,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn responses_of_appendix_c5_and_c6() {
+    fn hpack_responses_match_appendix_c5_and_c6() {
         let head = |status: &str, seconds: &str, more: &str| {
             format!(
                 ":status: {status}\ncache-control: private\ndate: Mon, 21 Oct 2013 20:13:{seconds} GMT\n\
@@ -434,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_block_is_refused() {
+    fn invalid_header_blocks_are_refused() {
         let malformed = Err(HpackError::Malformed);
         for (name, limit, hex) in [
             ("index 0", 4096, "80"),
@@ -456,7 +460,8 @@ mod tests {
 
     #[test]
     fn a_small_block_of_large_fields_is_too_large() {
-        // One entry of 4000 bytes, referred to repeatedly by one byte each.
+        // The block has one entry of 4000 bytes, and then many single bytes that refer to this
+        // entry.
         let mut block = vec![0x40, 1, b'a'];
         write_integer(&mut block, 0, 7, 4000);
         block.extend([b'x'; 4000]);
@@ -468,7 +473,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_reads_back() {
+    fn encoded_header_blocks_decode_back() {
         let mut block = Vec::new();
         for (name, value, secrecy) in [
             (":method", "GET", Secrecy::Plain),
@@ -484,7 +489,7 @@ mod tests {
             ":method: GET\n:path: /a?b=c\nauthorization: Basic dTpw\nx-odd: \u{1}\u{2}\nuser-agent: {}",
             "long ".repeat(100)
         );
-        // The result does not depend on the decoder's table.
+        // The result must not depend on the size of the decoder's table.
         for limit in [0, 4096] {
             assert_eq!(fields(&mut HpackDecoder::new(limit), &block).as_deref(), Ok(expect.as_str()));
         }

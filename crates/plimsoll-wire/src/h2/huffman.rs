@@ -1,11 +1,11 @@
 //! The static Huffman code of HPACK ([RFC 7541, 5.2 and appendix
 //! B](https://www.rfc-editor.org/rfc/rfc7541#appendix-B)): encoder and decoder.
 //!
-//! The code is canonical, so it follows from the lengths alone. All tables are computed from the
-//! lengths at compile time.
+//! The code is canonical: the lengths of the codes alone determine it. All tables are computed from
+//! these lengths at compile time.
 
-/// Length in bits of the code of each byte. The end-of-string symbol (30 ones) is not a byte, and
-/// never occurs in a valid text.
+/// The length in bits of the code of each byte. The end-of-string symbol (30 ones) is not a byte,
+/// and never occurs in a valid text.
 #[rustfmt::skip]
 const LENGTHS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -27,23 +27,23 @@ const LENGTHS: [u8; 256] = [
 ];
 
 const LENGTH_MAX: usize = 30;
-/// Codes of up to this number of bits are decoded by one table lookup; they cover nearly all texts
-/// in heads.
+/// The maximum length in bits of codes that are decoded by one table lookup. Nearly all texts in
+/// heads have only such codes.
 const SHORT_BITS: u32 = 8;
 
 /// The tables that follow from the code lengths.
 struct HuffmanTables {
     /// The code of each byte, in the lowest bits.
     codes: [u32; 256],
-    /// Bytes ordered by code length, then by value.
+    /// The bytes ordered by code length, then by value.
     order: [u8; 256],
-    /// For each code length: its first code, the number of its codes, and the index in `order` of
-    /// the byte of its first code.
+    /// For each code length: the first code, the number of codes, and the index in `order` of the
+    /// byte of the first code.
     first: [u32; LENGTH_MAX + 1],
     count: [u32; LENGTH_MAX + 1],
     place: [u32; LENGTH_MAX + 1],
-    /// For each value of `SHORT_BITS` bits: byte and length of the code at its beginning; length 0
-    /// if the code is longer.
+    /// For each value of `SHORT_BITS` bits, the byte and the length of the code at its beginning.
+    /// The length is 0 if the code is longer.
     short: [(u8, u8); 1 << SHORT_BITS],
 }
 
@@ -86,10 +86,10 @@ const fn tables() -> HuffmanTables {
     t
 }
 
-/// Appends the decoded text. `None`: the code is invalid, or is followed by more than the permitted
-/// padding.
+/// Decodes `coded` and appends the text to `out`. Returns `None` if the code or the padding after
+/// it is invalid.
 pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
-    // The next bits, the first one highest.
+    // `bits` contains the next bits, with the first bit highest.
     let (mut bits, mut count) = (0u64, 0u32);
     let mut rest = coded.iter();
     loop {
@@ -107,7 +107,7 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
             (byte, length) => (byte, u32::from(length)),
         };
         if length > count {
-            // Less than a byte of ones pads the last code.
+            // The padding after the last code is less than a byte of ones.
             return padded(bits, count);
         }
         if length == 0 {
@@ -119,8 +119,8 @@ pub(super) fn decode(coded: &[u8], out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Decodes the long code at the front of `bits`, of which `count` are valid. Returns its byte and
-/// length; length 0: the code is incomplete.
+/// Decodes the long code at the front of `bits`, of which `count` are valid. Returns the byte and
+/// the length of the code; the length is 0 if the code is incomplete.
 fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
     for length in SHORT_BITS as usize + 1..=LENGTH_MAX {
         if length as u32 > count {
@@ -131,7 +131,7 @@ fn long_code(bits: u64, count: u32) -> Option<(u8, u32)> {
             return Some((TABLES.order[(TABLES.place[length] + above) as usize], length as u32));
         }
     }
-    // The end-of-string symbol, which no text may contain.
+    // This is the end-of-string symbol, which no text may contain.
     None
 }
 
@@ -139,12 +139,12 @@ fn padded(bits: u64, count: u32) -> Option<()> {
     (count < 8 && bits >> (64 - count) == (1 << count) - 1).then_some(())
 }
 
-/// The length in bytes of the encoded `text`.
+/// Returns the length in bytes of the encoded `text`.
 pub(super) fn coded_len(text: &[u8]) -> usize {
     text.iter().map(|byte| usize::from(LENGTHS[usize::from(*byte)])).sum::<usize>().div_ceil(8)
 }
 
-/// Appends the encoded `text`.
+/// Encodes `text` and appends the result to `out`.
 pub(super) fn encode(text: &[u8], out: &mut Vec<u8>) {
     let (mut bits, mut count) = (0u64, 0u32);
     for byte in text {
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_text_reads_back() {
+    fn huffman_texts_round_trip() {
         let all: Vec<u8> = (0..=255).collect();
         for text in [&b""[..], b"a", b"www.example.com", b"Mon, 21 Oct 2013 20:13:21 GMT", &all] {
             let (mut coded, mut back) = (Vec::new(), Vec::new());
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_less_than_a_byte_of_ones_and_the_end_of_string_is_no_text() {
+    fn invalid_huffman_padding_is_refused() {
         let decoded = |coded: &[u8]| {
             let mut out = Vec::new();
             decode(coded, &mut out).map(|()| out)

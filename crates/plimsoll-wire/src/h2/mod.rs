@@ -1,8 +1,8 @@
 //! HTTP/2: the client's side, and as much of the server's side as a reference server needs ([RFC
 //! 9113]), with HPACK ([RFC 7541]).
 //!
-//! As over HTTP/1.1, a request is encoded once, and a response is only delimited. Of its head only
-//! the status and the length of the content are used; the rest is checked and dropped.
+//! As over HTTP/1.1, a request is encoded once, and of a response only the end is found. Of its
+//! head only the status and the length of the content are used; other fields are only checked.
 //!
 //! Not here: pushed streams (refused), priorities (ignored), `CONNECT`, upgrades from HTTP/1.1.
 //!

@@ -1,8 +1,8 @@
-//! A request encoded for HTTP/2, with its head in frames. The encoder for HTTP/1.1 validates the
-//! request, since a connection may use either.
+//! Encodes requests for HTTP/2, with the head in frames. The encoder for HTTP/1.1 validates the
+//! request, because a connection may use either protocol.
 
 use super::frame::{FrameReader, H2Frame, begin_head, end_head, set_stream};
-use super::head::{FIELDS_BYTES_MAX, is_of_connection};
+use super::head::{FIELDS_BYTES_MAX, is_connection_level};
 use super::hpack::{HpackDecoder, Secrecy, TABLE_BYTES, write_field};
 use crate::h1::{Expect, RequestParts, decimal, trim};
 
@@ -13,11 +13,12 @@ pub(crate) struct H2Request<'a> {
     pub(crate) head: &'a [u8],
     /// The content of the request.
     pub(crate) body: &'a [u8],
-    /// The expectation of the response.
+    /// What is expected of the response.
     pub(crate) expect: Expect,
 }
 
-/// Longest field name that is converted to small letters without an allocation, in bytes.
+/// The maximum length in bytes of a field name that is converted to small letters without a memory
+/// allocation.
 const NAME_BYTES: usize = 128;
 
 /// The fixed header fields of a gRPC call, in the order of the
@@ -26,9 +27,9 @@ const NAME_BYTES: usize = 128;
 const CALL_FIELDS: [&str; 6] =
     ["te", "grpc-timeout", "content-type", "grpc-encoding", "grpc-accept-encoding", "user-agent"];
 
-/// Appends the frames of the request's head, all with stream 0. Filled-in requests are encoded each
-/// time. So nothing is allocated beyond `out`, unless a field name is very long or the head exceeds
-/// a frame.
+/// Appends the frames of the request's head, all with stream number 0. Filled-in requests are
+/// encoded each time. So no memory is allocated except by `out`, unless a field name is very long
+/// or the head exceeds a frame.
 ///
 /// A gRPC call has the fields that gRPC clients send, in the order of the protocol. It has neither
 /// `accept` nor `content-length`, unless the user gives them.
@@ -77,7 +78,7 @@ pub(crate) fn write(parts: &RequestParts, is_https: bool, out: &mut Vec<u8>) {
     end_head(out, from, parts.body.is_empty());
 }
 
-/// The value of `user-agent`, unless the user gives one.
+/// The value of the field `user-agent`, unless the user gives another value.
 const USER_AGENT: &[u8] = concat!("plimsoll/", env!("CARGO_PKG_VERSION")).as_bytes();
 
 /// Passes a field of the user to `field` in its HTTP/2 form; a field that HTTP/2 forbids is
@@ -97,9 +98,9 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
         }
     };
     let value = trim(value.as_bytes());
-    // Fields of the connection are forbidden (RFC 9113, 8.2.2), and so is a second name of the
-    // host.
-    let dropped = is_of_connection(name)
+    // Fields that describe the connection are forbidden (RFC 9113, 8.2.2), and so is a second field
+    // with the name of the host.
+    let dropped = is_connection_level(name)
         || name == b"host"
         || (name == b"te" && value != b"trailers")
         || (value.is_empty() && [&b"user-agent"[..], b"accept"].contains(&name));
@@ -108,8 +109,8 @@ fn give(name: &str, value: &str, field: &mut impl FnMut(&[u8], &[u8])) {
     }
 }
 
-/// Whether the header fields make the request a gRPC call. gRPC for browsers
-/// (`application/grpc-web`) is another protocol and counts as a plain request.
+/// Returns whether the header fields make the request a gRPC call. A request of gRPC for browsers
+/// (`application/grpc-web`), which is another protocol, is no gRPC call.
 pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     let mut types = headers.iter().filter(|(name, _)| name.eq_ignore_ascii_case("content-type"));
     types.any(|(_, value)| {
@@ -118,8 +119,8 @@ pub(crate) fn is_call(headers: &[(String, String)]) -> bool {
     })
 }
 
-/// Parses the fields of a head that [`write`] encoded, in order. For a head that no server would
-/// accept, there are none.
+/// Decodes a head that [`write`] encoded, and passes its fields to `each` in order. For a head that
+/// no server would accept, passes no field.
 pub(crate) fn read(head: &[u8], each: impl FnMut(&[u8], &[u8])) {
     let mut frames = head.to_vec();
     set_stream(&mut frames, 1);

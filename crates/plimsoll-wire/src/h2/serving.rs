@@ -1,42 +1,43 @@
-//! The server's side of HTTP/2, as far as a reference server needs it: decodes requests, encodes
-//! responses. No I/O.
+//! The server's side of HTTP/2, as far as a reference server needs it. It decodes requests and
+//! encodes responses, without I/O.
 //!
-//! Requests are reported with their head and again at their end; their content is dropped, and
-//! windows stay open. Responses have literal bytes or a filler, sent within the client's windows,
-//! each stream in turn. A client with a connection error gets GOAWAY.
+//! A request is reported when its head arrives, and again at its end. Its content is ignored, and
+//! receive windows are always refilled. The content of a response is given bytes or filler. It is
+//! sent within the client's windows, each stream in turn. A client that makes a connection error
+//! gets GOAWAY.
 //!
 //! Not here: sockets, resources, response times.
 
 use super::frame::{self, FrameReader, H2Frame, PAYLOAD_BYTES_MAX};
 use super::head::{FIELDS_BYTES_MAX, StreamHead};
 use super::hpack::{HpackDecoder, HpackError, Secrecy, TABLE_BYTES, write_field};
-use super::window::{OurWindow, PeerWindow, WINDOW_FIRST, WindowUse, resize};
+use super::window::{OwnReceiveWindow, PeerWindow, WINDOW_FIRST, WindowUse, resize};
 use crate::error::ProtocolError;
 use plimsoll_model::H2Error;
 use std::collections::VecDeque;
 
-/// Most concurrent streams of a client.
+/// The maximum number of concurrent streams of a client.
 const STREAMS_MAX: u32 = 1_000;
-/// Receive windows for the content of requests, in bytes.
+/// The size in bytes of the receive windows for the content of requests.
 const WINDOW_BYTES: u32 = 1 << 24;
-/// Most consecutive frames that do not advance any request.
+/// The maximum number of consecutive frames that do not advance any request.
 const IDLE_FRAMES_MAX: u32 = 10_000;
-/// Most bytes of unsent replies to a client that does not read.
+/// The maximum number of bytes of unsent replies to a client that does not read.
 const OWED_BYTES_MAX: usize = 1 << 20;
 
-/// Something that follows from received bytes.
+/// A fact that follows from bytes which the server received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerFact {
     /// The head of a request arrived: see [`H2Server::method`] and [`H2Server::path`].
     Head {
-        /// The stream of the request.
+        /// The number of the stream that the request uses.
         stream: u32,
         /// Whether the request has no content, so that it is complete.
         ends: bool,
     },
     /// A request is complete.
     End {
-        /// The stream of the request.
+        /// The number of the stream that the request uses.
         stream: u32,
     },
     /// The client no longer wants a response.
@@ -44,20 +45,20 @@ pub enum ServerFact {
         /// The stream of the cancelled request.
         stream: u32,
     },
-    /// The connection is over: the bytes to send now are the last.
+    /// The connection is over, and the bytes to send now are the last ones.
     Over,
 }
 
 /// The content of a response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// These bytes.
+    /// The content is these bytes.
     Bytes(Vec<u8>),
-    /// This number of filler bytes.
+    /// The content is this number of filler bytes.
     Filling(u64),
 }
 
-/// A stream that has not ended.
+/// A stream whose request or response is not complete.
 #[derive(Debug)]
 struct ServedStream {
     id: u32,
@@ -66,7 +67,7 @@ struct ServedStream {
     /// The unsent content of the response; `None` before the response.
     left: Option<Content>,
     window: PeerWindow,
-    our_window: OurWindow,
+    own_receive_window: OwnReceiveWindow,
 }
 
 /// The server's side of one connection, after the client's preface.
@@ -77,19 +78,20 @@ pub struct H2Server {
     head: StreamHead,
     /// The open streams, ascending by number.
     streams: VecDeque<ServedStream>,
-    /// Streams with unsent content, in the order of their turns.
+    /// The streams with unsent content, in the order in which they may send.
     sending: VecDeque<u32>,
     owed: Vec<u8>,
     last_stream: u32,
     window_first: u32,
     window: PeerWindow,
     payload_bytes_max: usize,
-    our_window: OurWindow,
+    own_receive_window: OwnReceiveWindow,
     idle_frames: u32,
     settled: bool,
     over: bool,
-    /// The last encoded head, and the response it belongs to.
+    /// The last encoded head of a response, for reuse.
     block: Vec<u8>,
+    /// The response that `block` belongs to: its status, content type and length in bytes.
     block_of: (u16, &'static str, u64),
 }
 
@@ -117,7 +119,7 @@ impl H2Server {
             window_first: WINDOW_FIRST,
             window: PeerWindow::new(WINDOW_FIRST),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            our_window: OurWindow::default(),
+            own_receive_window: OwnReceiveWindow::default(),
             idle_frames: 0,
             settled: false,
             over: false,
@@ -126,12 +128,12 @@ impl H2Server {
         }
     }
 
-    /// The method in the last reported head.
+    /// Returns the method in the last reported head.
     pub fn method(&self) -> &[u8] {
         &self.head.method
     }
 
-    /// The path and query in the last reported head.
+    /// Returns the path and query in the last reported head.
     pub fn path(&self) -> &[u8] {
         &self.head.path
     }
@@ -208,9 +210,9 @@ impl H2Server {
                 }
             }
             H2Frame::Push => return Err(ProtocolError::Pushed),
-            // A client that sends GOAWAY ends the connection by itself.
+            // A client that sends GOAWAY ends the connection itself, so the server does nothing.
             H2Frame::GoAway { .. } | H2Frame::SettingsAck | H2Frame::PingAck | H2Frame::Other { .. } => {}
-            H2Frame::Misfit { stream } => {
+            H2Frame::WrongPriorityLength { stream } => {
                 if let Some(at) = self.find(stream) {
                     self.streams.remove(at);
                     frame::write_reset(&mut self.owed, stream, ProtocolError::FrameSize.h2_error() as u32);
@@ -246,7 +248,7 @@ impl H2Server {
         self.idle_frames = 0;
         if id <= self.last_stream {
             self.check_known(id)?;
-            // Trailers. If their stream has ended, they are ignored.
+            // The head is trailers. If their stream has ended, they are ignored.
             let Some(at) = self.find(id) else { return Ok(None) };
             let stream = &mut self.streams[at];
             if stream.asked || !ends {
@@ -268,25 +270,27 @@ impl H2Server {
             frame::write_reset(&mut self.owed, id, error as u32);
             return Ok(None);
         }
-        let (window, our_window) = (PeerWindow::new(self.window_first), OurWindow::default());
-        self.streams.push_back(ServedStream { id, asked: ends, left: None, window, our_window });
+        let (window, own_receive_window) = (PeerWindow::new(self.window_first), OwnReceiveWindow::default());
+        self.streams.push_back(ServedStream { id, asked: ends, left: None, window, own_receive_window });
         Ok(Some(ServerFact::Head { stream: id, ends }))
     }
 
     fn on_data(&mut self, id: u32, window_bytes: u32, ends: bool) -> Result<Option<ServerFact>, ProtocolError> {
         self.check_known(id)?;
-        match self.our_window.take(window_bytes, WINDOW_BYTES) {
-            WindowUse::Overdrawn => return Err(ProtocolError::Window),
-            WindowUse::BelowHalf | WindowUse::Empty => frame::write_window(&mut self.owed, 0, self.our_window.fill()),
+        match self.own_receive_window.take(window_bytes, WINDOW_BYTES) {
+            WindowUse::WindowExceeded => return Err(ProtocolError::Window),
+            WindowUse::BelowHalf | WindowUse::Empty => {
+                frame::write_window(&mut self.owed, 0, self.own_receive_window.fill())
+            }
             WindowUse::Plenty => {}
         }
         let Some(at) = self.find(id) else { return Ok(None) };
         let stream = &mut self.streams[at];
-        match stream.our_window.take(window_bytes, WINDOW_BYTES) {
+        match stream.own_receive_window.take(window_bytes, WINDOW_BYTES) {
             _ if stream.asked => return Err(ProtocolError::FrameOrder),
-            WindowUse::Overdrawn => return Err(ProtocolError::Window),
+            WindowUse::WindowExceeded => return Err(ProtocolError::Window),
             WindowUse::BelowHalf | WindowUse::Empty if !ends => {
-                frame::write_window(&mut self.owed, id, stream.our_window.fill());
+                frame::write_window(&mut self.owed, id, stream.own_receive_window.fill());
             }
             WindowUse::BelowHalf | WindowUse::Empty | WindowUse::Plenty => {}
         }
@@ -294,8 +298,8 @@ impl H2Server {
         Ok(ends.then_some(ServerFact::End { stream: id }))
     }
 
-    /// Starts the response of a stream, if its client still waits for it. `head_only`: the response
-    /// has no content.
+    /// Starts the response of a stream, unless the client has cancelled the stream. If `head_only`
+    /// is true, the response has no content.
     pub fn answer(&mut self, stream: u32, status: u16, kind: &'static str, content: Content, head_only: bool) {
         let Some(at) = self.find(stream) else { return };
         let length = match &content {
@@ -326,19 +330,19 @@ impl H2Server {
         }
     }
 
-    /// Whether anything can be sent now.
+    /// Returns whether there are bytes that can be sent now.
     pub fn wants_to_send(&self) -> bool {
         let sendable = |id: &u32| self.find(*id).is_none_or(|at| self.streams[at].window.left() > 0);
         !self.owed.is_empty() || (self.window.left() > 0 && self.sending.iter().any(sendable))
     }
 
-    /// Whether the connection is over.
+    /// Returns whether the connection is over.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Appends bytes to send, until `out` has this length or the windows are used up. `filling`:
-    /// the filler, at least as long as a frame.
+    /// Appends bytes to send, until `out` has the length `bytes_max` or the windows are used up.
+    /// `filling` is filler content, at least as long as a frame.
     pub fn write(&mut self, out: &mut Vec<u8>, bytes_max: usize, filling: &[u8]) {
         out.append(&mut self.owed);
         let mut stuck = 0;

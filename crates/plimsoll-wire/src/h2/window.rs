@@ -1,15 +1,16 @@
 //! Flow-control windows of streams and connections, on both sides ([RFC 9113,
-//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)): how much may still be sent
-//! ([PeerWindow]), and how much the peer has used and when it gets an update ([OurWindow]). Not
-//! here: the consequence of an error for stream or connection.
+//! 5.2](https://www.rfc-editor.org/rfc/rfc9113#section-5.2)). [PeerWindow] counts how much may
+//! still be sent. [OwnReceiveWindow] counts how much the peer has used, and when it needs an
+//! update. Not here: the effect of an error on the stream or the connection.
 
 use super::frame::{PAYLOAD_BYTES_MAX, WINDOW_MAX};
 use crate::error::ProtocolError;
 
-/// The initial window size (6.9.2).
+/// The initial size of a flow-control window in bytes (RFC 9113, 6.9.2).
 pub(super) const WINDOW_FIRST: u32 = 65_535;
 
-/// Bytes that may still be sent; below 0 after the peer reduced its initial window size.
+/// The number of bytes that may still be sent. It may be below 0 after the peer reduced its initial
+/// window size.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PeerWindow(i64);
 
@@ -19,19 +20,19 @@ impl PeerWindow {
         PeerWindow(i64::from(bytes))
     }
 
-    /// Bytes that may be sent now; 0 or less: none.
+    /// Returns the number of bytes that may be sent now. At 0 or less nothing may be sent.
     #[inline]
     pub(super) fn left(self) -> i64 {
         self.0
     }
 
-    /// Subtracts `bytes` that were sent.
+    /// Subtracts the number of bytes that were sent from the window.
     #[inline]
     pub(super) fn spend(&mut self, bytes: usize) {
         self.0 -= bytes as i64;
     }
 
-    /// Adds the increment of a WINDOW_UPDATE frame (6.9).
+    /// Adds the increment of a WINDOW_UPDATE frame to the window (RFC 9113, 6.9).
     pub(super) fn grow(&mut self, bytes: u32) -> Result<(), ProtocolError> {
         if bytes == 0 {
             return Err(ProtocolError::ZeroWindow);
@@ -45,8 +46,8 @@ impl PeerWindow {
     }
 }
 
-/// Handles a new initial size of the peer's stream windows: the windows of open streams change by
-/// the difference (6.9.2).
+/// Handles that the peer changed the initial size of its stream windows. The windows of open
+/// streams change by the difference (RFC 9113, 6.9.2).
 pub(super) fn resize<'a>(
     first: &mut u32,
     size: u32,
@@ -62,7 +63,7 @@ pub(super) fn resize<'a>(
 
 /// The part of a receive window that the peer has used since the last update.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct OurWindow {
+pub(super) struct OwnReceiveWindow {
     used: u32,
 }
 
@@ -76,25 +77,26 @@ pub(super) enum WindowUse {
     /// Less than a frame is left now, so the peer waits for a window update.
     Empty,
     /// The peer has sent more than the window permits.
-    Overdrawn,
+    WindowExceeded,
 }
 
-impl OurWindow {
-    /// Takes bytes from a window of `size`. Each consequence is reported once.
+impl OwnReceiveWindow {
+    /// Counts `bytes` that the peer sent as used from a window of `size` bytes. Returns the effect;
+    /// each effect is returned once.
     #[inline]
     pub(super) fn take(&mut self, bytes: u32, size: u32) -> WindowUse {
         let before = self.used;
         self.used = before.saturating_add(bytes);
         let passes = |mark: u32| before < mark && self.used >= mark;
         match self.used {
-            used if used > size => WindowUse::Overdrawn,
+            used if used > size => WindowUse::WindowExceeded,
             _ if passes(size - PAYLOAD_BYTES_MAX as u32 + 1) => WindowUse::Empty,
             _ if passes(size / 2) => WindowUse::BelowHalf,
             _ => WindowUse::Plenty,
         }
     }
 
-    /// Records that a window update is sent. Returns its increment, which makes the window full
+    /// Records that a window update is sent. Returns the increment that makes the window full
     /// again.
     pub(super) fn fill(&mut self) -> u32 {
         std::mem::take(&mut self.used)
@@ -106,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_window_of_the_peer_grows_up_to_its_bound() {
+    fn a_peer_window_grows_up_to_its_maximum() {
         let check = |first: u32, spent: usize, more: u32, expect: Result<i64, ProtocolError>| {
             let mut window = PeerWindow::new(first);
             window.spend(spent);
@@ -121,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn another_size_changes_what_is_open_by_the_difference() {
+    fn a_new_window_size_changes_open_windows_by_the_difference() {
         let (mut first, mut windows) = (100, [PeerWindow::new(100), PeerWindow::new(100)]);
         windows[1].spend(60);
         assert_eq!(resize(&mut first, 50, windows.iter_mut()), Ok(()));
@@ -131,10 +133,10 @@ mod tests {
     }
 
     #[test]
-    fn what_follows_of_a_use_is_said_once() {
+    fn each_window_use_reports_its_update_once() {
         const SIZE: u32 = 100_000;
         let check = |uses: &[u32], last: WindowUse| {
-            let mut window = OurWindow::default();
+            let mut window = OwnReceiveWindow::default();
             let said = uses.iter().map(|bytes| window.take(*bytes, SIZE)).last();
             assert_eq!(said, Some(last), "{uses:?}");
         };
@@ -147,9 +149,9 @@ mod tests {
         check(&[50_000, 33_617], WindowUse::Empty);
         check(&[83_617, 1], WindowUse::Plenty);
         check(&[100_000], WindowUse::Empty);
-        check(&[100_000, 1], WindowUse::Overdrawn);
-        check(&[50_000, u32::MAX], WindowUse::Overdrawn);
-        let mut window = OurWindow::default();
+        check(&[100_000, 1], WindowUse::WindowExceeded);
+        check(&[50_000, u32::MAX], WindowUse::WindowExceeded);
+        let mut window = OwnReceiveWindow::default();
         window.take(60_000, SIZE);
         assert_eq!(window.fill(), 60_000);
         assert_eq!(window.take(50_000, SIZE), WindowUse::BelowHalf, "full again");

@@ -1,36 +1,36 @@
-//! TLS errors: why a configuration is invalid, and the mapping from the library's errors to counted
-//! reasons.
+//! TLS errors: the reasons why a configuration is invalid, and the mapping from the library's
+//! errors to the reasons that plimsoll counts.
 
 use plimsoll_model::TlsFailure;
 use rustls::{AlertDescription, CertificateError, Error};
 
-/// Why a TLS configuration cannot be used.
+/// The reason why a TLS configuration cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConfigError {
     /// The server's name cannot occur in a certificate.
-    #[error("'{0}' is no host name that a certificate could have")]
+    #[error("'{0}' is not a host name that a certificate can contain")]
     ServerName(String),
-    /// There is no trusted issuer.
-    #[error("there is no issuer to trust")]
+    /// The configuration has no trusted issuer.
+    #[error("there is no certificate issuer to trust")]
     NoRoots,
-    /// Some bytes among the trusted issuers are no certificate.
-    #[error("a certificate in it cannot be read")]
+    /// The trusted issuers contain bytes that are not a certificate.
+    #[error("a certificate in the file cannot be read")]
     Roots,
-    /// The PEM contains no client certificate.
-    #[error("there is no certificate in it that can be read (PEM is expected)")]
+    /// The PEM data contain no client certificate.
+    #[error("the file contains no readable certificate (PEM is expected)")]
     Certificate,
-    /// The PEM contains no key.
-    #[error("there is no private key in it that can be read (unencrypted PEM is expected)")]
+    /// The PEM data contain no private key.
+    #[error("the file contains no readable private key (unencrypted PEM is expected)")]
     Key,
-    /// Certificate and key do not match, or cannot be used.
-    #[error("do not belong together or cannot be used: {0}")]
+    /// The certificate and the key do not match, or cannot be used.
+    #[error("do not match each other or cannot be used: {0}")]
     Pair(String),
     /// The TLS library rejects the configuration.
     #[error("TLS cannot be set up: {0}")]
     Other(String),
 }
 
-/// Returns the counted reason for an error of the library.
+/// Returns the reason that plimsoll counts for an error of the TLS library.
 pub fn failure_of(error: &Error) -> TlsFailure {
     match error {
         Error::InvalidCertificate(error) => certificate(error),
@@ -54,7 +54,7 @@ fn certificate(error: &CertificateError) -> TlsFailure {
     }
 }
 
-/// Returns the counted reason for an alert of the server.
+/// Returns the reason that plimsoll counts for an alert of the server.
 fn received(alert: AlertDescription) -> TlsFailure {
     match alert {
         AlertDescription::CertificateRequired

@@ -1,11 +1,12 @@
-//! TLS as a layer between bytes: encrypted text from and to the network, plain text from and to a
-//! protocol. No I/O.
+//! TLS as a layer without I/O between the network and a protocol: decrypts received bytes, and
+//! encrypts bytes to send.
 //!
-//! [`Client`] is shared by all connections of a thread: trust, the client certificate, resumable
-//! sessions. [`Session`] is one connection of either side; [`ServerTls`] is shared by a server's
-//! connections. The session has the negotiated protocol (ALPN); the plan has the offered ones.
+//! All connections of a thread share a [`Client`], with the trusted issuers, the client certificate
+//! and resumable sessions. A [`Session`] is one connection of a client or a server. All connections
+//! of a server share a [`ServerTls`]. The plan contains the offered protocols, and the session the
+//! negotiated one (ALPN).
 //!
-//! The cryptography is rustls with ring. Not here: sockets, timeouts, files.
+//! The cryptographic library is rustls with ring. Not here: sockets, timeouts, files.
 
 mod fault;
 mod parameters;
@@ -27,12 +28,14 @@ use std::ops::DerefMut;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Number of sessions that are kept for resumption; one server name needs no more.
+/// The number of sessions that are stored for resumption. A single server name needs no more.
 const SESSIONS_KEPT: usize = 8;
-/// Most encrypted bytes that wait in a session before it accepts no more plain text.
+/// The maximum number of encrypted bytes that wait in a session. Beyond it the session accepts no
+/// more plain text.
 const WAITING_BYTES_MAX: usize = 64 << 10;
 
-/// Parses the certificates of a PEM file; `None`: there is none, or one is invalid.
+/// Parses the certificates of a PEM file. Returns `None` if the file has no certificate or an
+/// invalid one.
 pub fn certificates(pem: &[u8]) -> Option<Vec<Vec<u8>>> {
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     let found: Vec<Vec<u8>> = found.ok()?.into_iter().map(|certificate| certificate.to_vec()).collect();
@@ -58,7 +61,7 @@ pub struct Client {
     asked: Arc<CertificateRequestFlag>,
 }
 
-/// For a client without certificate: whether a server has asked for one.
+/// For a client without a certificate, whether a server has asked for one.
 #[derive(Debug, Default)]
 struct CertificateRequestFlag(AtomicBool);
 
@@ -106,13 +109,13 @@ impl Client {
         Client { config: Arc::new(config), ..self.clone() }
     }
 
-    /// Whether only HTTP/2 is offered to servers.
+    /// Returns whether HTTP/2 is the only protocol that the client offers.
     pub(crate) fn offers_only_h2(&self) -> bool {
         let offered = &self.config.alpn_protocols;
         !offered.is_empty() && offered.iter().all(|name| name == b"h2")
     }
 
-    /// Creates the session of a new connection; its first message is ready to be sent.
+    /// Creates the session of a new connection, whose first message is ready to be sent.
     pub fn session(&self) -> Result<Session, TlsFailure> {
         let mut connection =
             ClientConnection::new(Arc::clone(&self.config), self.name.clone()).map_err(|error| failure_of(&error))?;
@@ -125,7 +128,7 @@ fn sessions(resume: bool) -> Resumption {
     if resume { Resumption::in_memory_sessions(SESSIONS_KEPT) } else { Resumption::disabled() }
 }
 
-/// Events in received bytes, besides plain text.
+/// The events in received bytes, in addition to plain text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct SessionEvents {
     /// Whether the handshake has just ended.
@@ -134,11 +137,11 @@ pub struct SessionEvents {
     pub ended: bool,
 }
 
-/// The TLS state of one connection: of a client, or ([`ServedSession`]) of a server.
+/// The TLS state of one connection of a client, or of a server ([`ServedSession`]).
 pub struct Session<C = ClientConnection> {
     connection: Box<C>,
     established: bool,
-    /// For a client without certificate: whether the server asked for one.
+    /// For a client without a certificate, whether the server has asked for one.
     asked: Option<Arc<CertificateRequestFlag>>,
 }
 
@@ -147,13 +150,13 @@ where
     C: DerefMut<Target = ConnectionCommon<D>>,
     D: 'static,
 {
-    /// Takes encrypted bytes from the network and appends their plain text to `plain`.
+    /// Decrypts bytes from the network and appends the plain text to `plain`.
     ///
-    /// After an error the session is over; the remaining bytes to send are the alert for the peer.
+    /// After an error the session is over. The remaining bytes to send are the alert for the peer.
     pub fn receive(&mut self, mut cipher: &[u8], plain: &mut Vec<u8>) -> Result<SessionEvents, TlsFailure> {
         let mut news = SessionEvents::default();
         while !cipher.is_empty() {
-            // Bytes after the end are ignored.
+            // Bytes after the end of the TLS stream are ignored.
             let taken = self.connection.read_tls(&mut cipher).map_err(|_| TlsFailure::Other)?;
             if taken == 0 {
                 news.ended = true;
@@ -179,8 +182,8 @@ where
         Ok(news)
     }
 
-    /// Returns the counted reason for an error. Before TLS 1.3, a server that demands a certificate
-    /// reports only a failed handshake.
+    /// Returns the reason that plimsoll counts for an error. Before TLS 1.3, a server that demands
+    /// a client certificate reports only a failed handshake.
     fn failure_of(&self, error: &rustls::Error) -> TlsFailure {
         let is_asked = self.asked.as_ref().is_some_and(|asked| asked.0.load(Ordering::Relaxed));
         match error {
@@ -191,10 +194,10 @@ where
         }
     }
 
-    /// Encrypts plain text, and returns how many bytes were taken. All are taken, unless many bytes
-    /// wait to be sent.
+    /// Encrypts plain text, and returns how many bytes of it were accepted. If few bytes wait to be
+    /// sent, all are accepted.
     pub fn send(&mut self, plain: &[u8]) -> usize {
-        // The write goes to memory, so it can only be limited by room.
+        // The write goes to memory, so only the buffer limit can make it incomplete.
         self.connection.writer().write(plain).unwrap_or(0)
     }
 
@@ -208,35 +211,35 @@ where
         }
     }
 
-    /// Ends the stream properly (close_notify alert).
+    /// Ends the TLS stream properly, with a close_notify alert.
     pub fn end(&mut self) {
         self.connection.send_close_notify();
     }
 
-    /// Whether encrypted bytes wait to be sent.
+    /// Returns whether encrypted bytes wait to be sent.
     pub fn wants_to_send(&self) -> bool {
         self.connection.wants_write()
     }
 
-    /// Whether the handshake has ended.
+    /// Returns whether the handshake has ended.
     #[inline]
     pub fn is_established(&self) -> bool {
         self.established
     }
 
-    /// Whether an earlier session was resumed.
+    /// Returns whether the connection resumed an earlier session.
     pub fn is_resumed(&self) -> bool {
         self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
     }
 
-    /// The negotiated protocol (ALPN), once the handshake has ended.
+    /// Returns the negotiated protocol (ALPN), once the handshake has ended.
     pub fn protocol(&self) -> Option<&[u8]> {
         self.connection.alpn_protocol()
     }
 }
 
 impl Session {
-    /// The negotiated parameters, once the handshake has ended.
+    /// Returns the negotiated TLS parameters, once the handshake has ended.
     pub fn agreed(&self) -> Option<TlsParameters> {
         TlsParameters::from_connection(&self.connection)
     }

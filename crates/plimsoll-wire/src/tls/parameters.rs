@@ -1,6 +1,6 @@
-//! The negotiated TLS parameters, with OpenSSL's names.
+//! Reads the negotiated TLS parameters of a connection, with the names that OpenSSL uses.
 //!
-//! Not here: whether a certificate is valid (`trust`).
+//! Not here: verifying a certificate (`trust`).
 
 use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
@@ -13,11 +13,13 @@ pub struct TlsParameters {
     pub version: &'static str,
     /// The cipher suite, such as `TLS_AES_256_GCM_SHA384` or `ECDHE-RSA-AES128-GCM-SHA256`.
     pub cipher: String,
-    /// Length of the encryption key in bits.
+    /// The length of the encryption key in bits.
     pub cipher_bits: u32,
-    /// Length of the public key in the server's certificate, in bits; 0: its kind is unknown here.
+    /// The length in bits of the public key in the server's certificate; 0 if plimsoll does not
+    /// know the kind of key.
     pub key_bits: u32,
-    /// The key exchange and its bits: `X25519`, `ECDH prime256v1`; `None`: the session was resumed.
+    /// The key exchange, such as `X25519` or `ECDH prime256v1`, and its length in bits; `None`: the
+    /// session was resumed.
     pub exchange: Option<(&'static str, u32)>,
 }
 
@@ -45,30 +47,32 @@ impl TlsParameters {
     }
 }
 
-/// The OpenSSL name of a cipher suite, which for TLS 1.2 differs from the standard's.
+/// Returns the OpenSSL name of a cipher suite. For TLS 1.2 this name differs from that of the
+/// standard.
 fn cipher_name(suite: CipherSuite) -> String {
     let name = format!("{suite:?}");
     match name.strip_prefix("TLS13_") {
         Some(rest) => format!("TLS_{rest}"),
         None => {
             let name = name.trim_start_matches("TLS_").replace("_WITH", "").replace("AES_", "AES");
-            // An AEAD suite with ChaCha has no separate hash.
+            // The OpenSSL name of a ChaCha suite contains no hash.
             name.replace("POLY1305_SHA256", "POLY1305").replace('_', "-")
         }
     }
 }
 
-/// Length of the public key in a certificate, in bits; 0 if it is unknown.
+/// Returns the length in bits of the public key in a certificate; 0 if the kind of key is unknown.
 fn key_bits(certificate: &CertificateDer) -> u32 {
     let info = ParsedCertificate::try_from(certificate).ok().map(|parsed| parsed.subject_public_key_info());
-    info.and_then(|info| bits_of(&info)).unwrap_or(0)
+    info.and_then(|info| key_length_bits(&info)).unwrap_or(0)
 }
 
 const SEQUENCE: u8 = 0x30;
 const INTEGER: u8 = 0x02;
 const BIT_STRING: u8 = 0x03;
 const OBJECT: u8 = 0x06;
-/// Key lengths of elliptic curves, and of keys of Edwards curves, by the bytes of their names.
+/// The key lengths in bits of elliptic curves, by the encoded bytes of the curve's object
+/// identifier.
 const CURVES: [(&[u8], u32); 4] = [
     (&[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x03, 0x01, 0x07], 256),
     (&[0x2b, 0x81, 0x04, 0x00, 0x22], 384),
@@ -76,9 +80,9 @@ const CURVES: [(&[u8], u32); 4] = [
     (&[0x2b, 0x65, 0x70], 253),
 ];
 
-/// Parses a public key, `SEQUENCE { SEQUENCE { name, parameters }, BIT STRING }`, to its length in
-/// bits.
-fn bits_of(info: &[u8]) -> Option<u32> {
+/// Returns the length in bits of an encoded public key, `SEQUENCE { SEQUENCE { name, parameters },
+/// BIT STRING }`.
+fn key_length_bits(info: &[u8]) -> Option<u32> {
     let mut fields = take_value(&mut &*info, SEQUENCE)?;
     let mut kind = take_value(&mut fields, SEQUENCE)?;
     let named = |name: &[u8]| CURVES.iter().find(|(known, _)| *known == name).map(|(_, bits)| *bits);
@@ -94,7 +98,8 @@ fn bits_of(info: &[u8]) -> Option<u32> {
     Some((modulus.len() - first) as u32 * 8 - modulus[first].leading_zeros())
 }
 
-/// The content of the next value if it has this kind; the rest stays in `from`.
+/// Removes the next encoded value from `from` and returns its content; `None` if it is not of this
+/// kind.
 fn take_value<'a>(from: &mut &'a [u8], kind: u8) -> Option<&'a [u8]> {
     let [first, length, rest @ ..] = *from else { return None };
     let (length, rest) = match length {
@@ -119,7 +124,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn ciphers_have_openssls_names() {
+    fn ciphers_have_their_openssl_names() {
         for (suite, expect) in [
             (CipherSuite::TLS13_AES_256_GCM_SHA384, "TLS_AES_256_GCM_SHA384"),
             (CipherSuite::TLS13_CHACHA20_POLY1305_SHA256, "TLS_CHACHA20_POLY1305_SHA256"),
@@ -144,9 +149,9 @@ mod tests {
     }
 
     #[test]
-    fn keys_have_their_bits() {
+    fn tls_keys_have_their_length_in_bits() {
         assert_eq!(
-            [rsa(0x80, 256), rsa(0xff, 512), rsa(0x01, 128)].map(|info| bits_of(&info)),
+            [rsa(0x80, 256), rsa(0xff, 512), rsa(0x01, 128)].map(|info| key_length_bits(&info)),
             [Some(2048), Some(4096), Some(1017)]
         );
         for (algorithm, expect) in
@@ -161,11 +166,11 @@ mod tests {
 
     proptest! {
         #[test]
-        fn nothing_panics(cuts in proptest::collection::vec((0..300usize, any::<u8>()), 0..6), end in 0..300usize) {
+        fn any_input_is_handled_without_a_panic(cuts in proptest::collection::vec((0..300usize, any::<u8>()), 0..6), end in 0..300usize) {
             let mut info = rsa(0x80, 256);
             cuts.into_iter().for_each(|(at, byte)| if let Some(place) = info.get_mut(at) { *place = byte });
             info.truncate(end);
-            let _ = bits_of(&info);
+            let _ = key_length_bits(&info);
         }
     }
 }

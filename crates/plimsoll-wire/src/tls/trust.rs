@@ -1,5 +1,5 @@
-//! Verification of the server's certificate by a client: against given issuers, against a given
-//! certificate, or not at all.
+//! Verifies the server's certificate in a client: by given issuers, by a given certificate, or not
+//! at all.
 
 use super::fault::ConfigError;
 use plimsoll_model::TlsSpec;
@@ -17,17 +17,18 @@ pub fn verifier(spec: &TlsSpec, provider: &Arc<CryptoProvider>) -> Result<Arc<dy
     Ok(Arc::new(Verifier { provider: Arc::clone(provider), trusted }))
 }
 
-/// Verifies that the server has its certificate's key, and whether the certificate is acceptable.
+/// Verifies that the server has the private key of its certificate, and that the certificate is
+/// acceptable.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,
-    /// `None`: any certificate is acceptable.
+    /// The rules by which certificates are acceptable; `None`: any certificate is acceptable.
     trusted: Option<TrustVerifier>,
 }
 
-/// Verifies by issuers, with the rules of the web, and also accepts the given certificates
-/// themselves. The latter is needed for self-signed certificates, as `openssl req -x509` makes
-/// them: by those rules they are not valid issuers.
+/// Verifies certificates by their issuers, with the rules of the web, and also accepts the given
+/// certificates themselves. Self-signed certificates, as `openssl req -x509` creates them, need
+/// this, because by these rules they are not valid issuers.
 #[derive(Debug)]
 struct TrustVerifier {
     issuers: Arc<WebPkiServerVerifier>,
@@ -51,23 +52,25 @@ impl TrustVerifier {
         Ok(TrustVerifier { issuers, given })
     }
 
-    /// Decides about a certificate from the verdict of the issuers' rules.
-    fn decide_by_verdict(
+    /// Accepts or refuses a certificate. `verdict` is the result of verifying it by the issuers'
+    /// rules.
+    fn decide_from_issuer_verdict(
         &self,
         end_entity: &CertificateDer<'_>,
         server_name: &ServerName<'_>,
         verdict: Result<ServerCertVerified, Error>,
     ) -> Result<ServerCertVerified, Error> {
         match &verdict {
-            // The dates were already checked before this error; the name is checked here.
+            // The library checks the dates before it returns this error, so only the name is
+            // checked here.
             Err(Error::InvalidCertificate(CertificateError::Other(_)))
                 if self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) =>
             {
                 verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
                 Ok(ServerCertVerified::assertion())
             }
-            // A self-signed certificate that was not given. The error "CA used as end entity" would
-            // not help the user. The library's reason can only be recognised by its text.
+            // The certificate is self-signed and was not given. The error "CA used as end entity"
+            // would not help the user. The library's reason can only be recognised by its text.
             Err(Error::InvalidCertificate(CertificateError::Other(reason)))
                 if format!("{reason:?}").contains("CaUsedAsEndEntity") =>
             {
@@ -90,7 +93,7 @@ impl ServerCertVerifier for Verifier {
         let Some(trusted) = &self.trusted else { return Ok(ServerCertVerified::assertion()) };
         let issuers = &trusted.issuers;
         let verdict = issuers.verify_server_cert(end_entity, intermediates, server_name, ocsp_response, now);
-        trusted.decide_by_verdict(end_entity, server_name, verdict)
+        trusted.decide_from_issuer_verdict(end_entity, server_name, verdict)
     }
 
     fn verify_tls12_signature(

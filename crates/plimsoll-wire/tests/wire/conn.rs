@@ -1,7 +1,7 @@
 //! Tests of whole connections, plain and over TLS: the facts of responses, for any split of the
 //! bytes.
 
-use crate::driver::{Heard, Random, hear, request, same_facts_in_all_splits};
+use crate::driver::{Random, ReceivedData, hear, request, same_facts_in_all_splits};
 use crate::tls::{spec, world};
 use plimsoll_model::{TlsFailure, TlsSpec};
 use plimsoll_wire::tls::Client;
@@ -11,7 +11,7 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 
 #[test]
-fn answers_and_what_is_told_of_them() {
+fn responses_become_the_expected_facts() {
     let protocol = |error: ProtocolError| Err(ExchangeError::Protocol(error));
     let end = |error: EndError| Err(ExchangeError::End(error));
     for (method, bytes, answer, content, surplus) in [
@@ -46,7 +46,7 @@ fn whole(conn: &mut Conn, request: &EncodedRequest) {
 }
 
 #[test]
-fn a_connection_goes_on_while_both_sides_let_it() {
+fn a_connection_is_reused_while_both_sides_allow() {
     let asked = request("GET", b"", false);
     let (mut conn, mut plain) = (Conn::new(), Vec::new());
     for number in 1..4 {
@@ -93,12 +93,12 @@ fn over_tls(
     end: End,
     random: &mut Random,
     longest: usize,
-) -> Heard {
+) -> ReceivedData {
     let mut conn = Conn::over_tls(client, 1).expect("a connection");
     let mut server = ServerConnection::new(Arc::clone(&world().config)).expect("a server");
     server.set_buffer_limit(None);
     let (mut scratch, mut plain, mut heard_there) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut heard, mut stands, mut answered, mut owed) = (Heard::default(), false, false, 0);
+    let (mut heard, mut stands, mut answered, mut owed) = (ReceivedData::default(), false, false, 0);
     assert_eq!(conn.room(), 0);
     for _ in 0..100_000 {
         let bytes = conn.out(|_| asked, &mut scratch);
@@ -136,7 +136,7 @@ fn over_tls(
                         conn.start(7, asked);
                     }
                     // The due bytes are sent with the rest.
-                    Fact::Owes => owed += 1,
+                    Fact::HasBytesToSend => owed += 1,
                     Fact::Ended => {
                         if let Some(fact) = conn.end() {
                             hear(&mut heard, fact).expect("an end");
@@ -189,7 +189,7 @@ fn facts_over_tls_do_not_depend_on_splits() {
 }
 
 #[test]
-fn a_failure_of_tls_is_told_and_the_peer_is_told_why() {
+fn a_tls_failure_is_reported_and_alerts_the_peer() {
     let client = Client::new(&spec()).expect("a client");
     let (mut conn, mut scratch, mut plain) =
         (Conn::over_tls(&client, 1).expect("a connection"), Vec::new(), Vec::new());

@@ -69,7 +69,7 @@ pub fn outcome<'a>(
         }
         match fed.reply {
             None if fed.consumed == piece.len() => {}
-            Some(reply) if fed.consumed <= piece.len() => return sensible(parser, reply, taken),
+            Some(reply) if fed.consumed <= piece.len() => return check_reader(parser, reply, taken),
             _ => return Err(format!("of {} bytes: {fed:?}", piece.len())),
         }
     }
@@ -80,7 +80,7 @@ pub fn outcome<'a>(
 }
 
 /// Checks that a response of `taken` bytes is consistent.
-fn sensible(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
+fn check_reader(parser: &mut impl Parser, reply: Reply, taken: usize) -> Result<Outcome, String> {
     if !(200..1000).contains(&reply.status) || reply.body_bytes >= taken as u64 {
         return Err(format!("of {taken} bytes: {reply:?}"));
     }
@@ -100,7 +100,7 @@ pub fn same_in_all_splits(
     random: &mut Random,
 ) -> Result<Outcome, String> {
     let whole = outcome(parser, head_request, [bytes])?;
-    in_all_splits(bytes, random, |what, pieces| {
+    compare_in_all_splits(bytes, random, |what, pieces| {
         let other = outcome(parser, head_request, pieces)?;
         if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;
@@ -108,7 +108,7 @@ pub fn same_in_all_splits(
 }
 
 /// Calls `compare` for `bytes` split into single bytes, and for some random splits.
-pub fn in_all_splits(
+pub fn compare_in_all_splits(
     bytes: &[u8],
     random: &mut Random,
     mut compare: impl FnMut(&str, &mut dyn Iterator<Item = &[u8]>) -> Result<(), String>,
@@ -132,7 +132,7 @@ pub fn in_all_splits(
 /// Everything that a connection reported about the bytes after one request, and about the close
 /// after them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct Heard {
+pub struct ReceivedData {
     /// Status and content length of the response, or the reason why there is none.
     pub answer: Option<Result<(u16, u64), ExchangeError>>,
     /// The bytes of the response, and those of them that were reported as content.
@@ -150,7 +150,7 @@ pub fn request(method: &str, body: &[u8], content: bool) -> EncodedRequest {
 }
 
 /// Records a fact of a connection. Returns whether the connection continues.
-pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
+pub fn hear(heard: &mut ReceivedData, fact: Fact) -> Result<bool, String> {
     match fact {
         Fact::Piece { exchange: 7, piece, .. } if heard.answer.is_none() => {
             heard.bytes.extend_from_slice(piece.bytes);
@@ -174,7 +174,7 @@ pub fn hear(heard: &mut Heard, fact: Fact) -> Result<bool, String> {
 
 /// Sends `request` over a new plain connection, feeds `pieces`, then closes. An error describes a
 /// contract that the connection broke.
-fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<Heard, String> {
+fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<ReceivedData, String> {
     let (mut conn, mut scratch, mut plain) = (Conn::new(), Vec::new(), Vec::new());
     conn.start(7, request);
     let mut sent = 0;
@@ -189,7 +189,7 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
             return Err(format!("wrong about the end after {sent} bytes"));
         }
     }
-    let mut heard = Heard::default();
+    let mut heard = ReceivedData::default();
     'all: for piece in pieces {
         let mut received = conn.receive(piece, &mut plain);
         while let Some(fact) = conn.next(&mut received) {
@@ -216,7 +216,7 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
 
 /// Returns the facts of `bytes`, if they are the same in one piece, byte by byte and in some random
 /// splits, with and without wanted content. Otherwise describes the difference.
-pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<Heard, String> {
+pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random) -> Result<ReceivedData, String> {
     let asked = request(method, b"", true);
     let whole = facts(&asked, [bytes])?;
     if !bytes.starts_with(&whole.bytes) {
@@ -227,7 +227,7 @@ pub fn same_facts_in_all_splits(method: &str, bytes: &[u8], random: &mut Random)
     {
         return Err(format!("content was lost: {whole:?}"));
     }
-    in_all_splits(bytes, random, |what, pieces| {
+    compare_in_all_splits(bytes, random, |what, pieces| {
         let other = facts(&asked, pieces)?;
         // Before a response fails, a different number of its bytes may have been reported.
         let same = other == whole || (matches!(whole.answer, Some(Err(_))) && other.answer == whole.answer);
@@ -257,7 +257,7 @@ const CORPUS: &[&str] = &[
 ];
 
 /// Bytes that mutations insert.
-const MORSELS: &[&str] = &[
+const MUTATION_BYTES: &[&str] = &[
     "\r",
     "\n",
     "\r\n",
@@ -316,10 +316,10 @@ fn random_bytes(random: &mut Random) -> Vec<u8> {
             0 => bytes.truncate(at),
             1 => drop(bytes.drain(at..end)),
             2 => {
-                bytes.splice(at..at, random.of(MORSELS).bytes());
+                bytes.splice(at..at, random.of(MUTATION_BYTES).bytes());
             }
             3 => {
-                bytes.splice(at..end, random.of(MORSELS).bytes());
+                bytes.splice(at..end, random.of(MUTATION_BYTES).bytes());
             }
             4 => {
                 let again = bytes[at..end].to_vec();

@@ -10,7 +10,7 @@ use plimsoll_wire::{EndError, ProtocolError};
 const CASES: u32 = 250_000;
 
 #[test]
-fn no_split_changes_the_answer() {
+fn no_split_changes_the_response() {
     fuzz(&mut ResponseParser::new(), crate::seed(), CASES).unwrap_or_else(|what| panic!("{what}"));
 }
 
@@ -20,7 +20,7 @@ fn no_split_changes_the_facts() {
 }
 
 #[test]
-fn no_split_changes_what_becomes_of_exchanges_over_http2() {
+fn no_split_changes_http2_outcomes() {
     fuzz_h2(crate::seed(), CASES / 10).unwrap_or_else(|what| panic!("{what}"));
 }
 
@@ -74,7 +74,7 @@ impl Parser for Broken {
 }
 
 #[test]
-fn canary_the_driver_notices_broken_parsers() {
+fn the_fuzz_driver_detects_broken_parsers() {
     let seed = crate::seed();
     for mistake in
         [Mistake::LosesLineFeed, Mistake::CountsLastReadOnly, Mistake::KeepsOldState, Mistake::ConsumesTooMuch]

@@ -2,7 +2,7 @@
 //! of a client. The name of each case tells its outcome.
 
 use crate::driver::{Random, request};
-use crate::h2_driver::{H2Heard, H2Outcome, h2_requests, same_h2_facts_in_all_splits};
+use crate::h2_driver::{H2Outcome, H2Results, h2_requests, same_h2_facts_in_all_splits};
 use crate::h2_frames::*;
 use H2Outcome::{Answered, Failed, Refused};
 use plimsoll_model::H2Error;
@@ -15,7 +15,7 @@ fn others() -> Vec<u8> {
     [ok(3), ok(5)].concat()
 }
 
-fn hear(bytes: &[u8]) -> H2Heard {
+fn hear(bytes: &[u8]) -> H2Results {
     same_h2_facts_in_all_splits(bytes, &mut Random(1)).unwrap_or_else(|what| panic!("{what}"))
 }
 
@@ -25,7 +25,7 @@ fn answered(bytes: &[Vec<u8>], status: u16, body_bytes: u64) {
     let heard = hear(&[begun(), bytes.concat(), others()].concat());
     let ok = Some(Answered(200, 0));
     assert_eq!(heard.outcomes, [Some(Answered(status, body_bytes)), ok.clone(), ok]);
-    assert_eq!((heard.resets.as_slice(), heard.went_away), (&[][..], None));
+    assert_eq!((heard.resets.as_slice(), heard.goaway_code), (&[][..], None));
 }
 
 /// Checks that the first exchange fails and its stream is reset with this code, and that the other
@@ -34,14 +34,14 @@ fn stream_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), others()].concat());
     let ok = Some(Answered(200, 0));
     assert_eq!(heard.outcomes, [Some(Failed(error.into())), ok.clone(), ok]);
-    assert_eq!((heard.resets.as_slice(), heard.went_away), (&[(1, code as u32)][..], None));
+    assert_eq!((heard.resets.as_slice(), heard.goaway_code), (&[(1, code as u32)][..], None));
 }
 
 /// Checks that all exchanges fail, and that the connection is ended with this code.
 fn connection_fails(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error) {
     let heard = hear(&[begun(), bytes.concat(), ok(1), others()].concat());
     assert_eq!(heard.outcomes, [Some(Failed(error.into())), Some(Failed(error.into())), Some(Failed(error.into()))]);
-    assert_eq!(heard.went_away, Some(code as u32));
+    assert_eq!(heard.goaway_code, Some(code as u32));
 }
 
 macro_rules! cases {
@@ -263,11 +263,11 @@ fn connection_fails_late(bytes: &[Vec<u8>], error: ProtocolError, code: H2Error)
     let heard = hear(&[begun(), bytes.concat()].concat());
     let failed = Some(Failed(error.into()));
     assert_eq!(heard.outcomes, [Some(Answered(200, 0)), failed.clone(), failed]);
-    assert_eq!(heard.went_away, Some(code as u32));
+    assert_eq!(heard.goaway_code, Some(code as u32));
 }
 
 #[test]
-fn heads_that_fill_a_table_are_each_read() {
+fn heads_that_fill_the_hpack_table_are_decoded() {
     // The same block twice makes two entries, of which the third head refers to the older one.
     let fills = b"\x88\x40\x01a\x01b";
     let heads =
@@ -283,7 +283,7 @@ fn heads_that_fill_a_table_are_each_read() {
 }
 
 #[test]
-fn answers_may_come_in_any_order_and_among_each_other() {
+fn responses_can_interleave_in_any_order() {
     let bytes =
         [head(5, 0, &[STATUS]), head(1, 0, &[STATUS]), frame(DATA, 0, 5, b"a"), ok(3), frame(DATA, 0, 1, b"bc")];
     let ends = [frame(DATA, END, 5, b"d"), frame(DATA, END, 1, b"e")];
@@ -292,7 +292,7 @@ fn answers_may_come_in_any_order_and_among_each_other() {
 }
 
 #[test]
-fn more_content_than_said_fails_the_stream_as_soon_as_it_comes() {
+fn content_beyond_its_stated_length_fails_the_stream_at_once() {
     let head = head(1, 0, &[STATUS, ("content-length", "4")]);
     let heard = hear(&[begun(), head, frame(DATA, 0, 1, b"hello"), others()].concat());
     assert_eq!(heard.outcomes[0], Some(Failed(ProtocolError::WrongLength.into())));
@@ -300,7 +300,7 @@ fn more_content_than_said_fails_the_stream_as_soon_as_it_comes() {
 }
 
 #[test]
-fn content_of_an_answer_to_head_fails_the_stream() {
+fn content_in_a_head_response_fails_the_stream() {
     let heard = hear(&[begun(), head(3, 0, &[STATUS]), frame(DATA, END, 3, b"x"), ok(1), ok(5)].concat());
     assert_eq!(heard.outcomes[1], Some(Failed(ProtocolError::UnexpectedContent.into())));
     let fine = head(3, END, &[STATUS, ("content-length", "7")]);
@@ -326,7 +326,7 @@ fn another_protocol_is_reported() {
 }
 
 #[test]
-fn resets_fail_their_exchange_and_refused_ones_can_be_asked_again() {
+fn resets_fail_their_exchange_and_refused_streams_can_retry() {
     let reset = |code: u32| frame(RST_STREAM, 0, 1, &code.to_be_bytes());
     for (code, expect) in [
         (0, Failed(ExchangeError::StreamReset(H2Error::NoError))),
@@ -336,12 +336,12 @@ fn resets_fail_their_exchange_and_refused_ones_can_be_asked_again() {
     ] {
         let heard = hear(&[begun(), reset(code), others()].concat());
         assert_eq!(heard.outcomes, [Some(expect), Some(Answered(200, 0)), Some(Answered(200, 0))]);
-        assert_eq!(heard.went_away, None);
+        assert_eq!(heard.goaway_code, None);
     }
 }
 
 #[test]
-fn a_server_that_leaves_answers_what_it_has_taken() {
+fn a_closing_server_answers_accepted_requests() {
     let leaves = |last: u32, code: u32| frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat());
     let closed = |error: EndError| Some(Failed(error.into()));
     for (name, bytes, expect) in [
@@ -370,7 +370,7 @@ fn a_server_that_leaves_answers_what_it_has_taken() {
 }
 
 #[test]
-fn an_early_end_is_reported() {
+fn an_early_connection_end_is_reported() {
     let whole = [begun(), ok(1), head(3, 0, &[STATUS]), head(5, 0, &[STATUS]), frame(DATA, END, 5, b"hello")].concat();
     let nothing = Some(Failed(EndError::NothingReceived.into()));
     let cut = Some(Failed(EndError::Truncated.into()));
@@ -380,7 +380,7 @@ fn an_early_end_is_reported() {
 }
 
 #[test]
-fn pings_and_settings_are_acknowledged_once_and_acknowledgements_are_not() {
+fn each_ping_and_settings_frame_is_acknowledged_once() {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain) = (Conn::h2(3), Vec::new(), Vec::new());
     conn.start(0, &requests[0]);
@@ -395,7 +395,7 @@ fn pings_and_settings_are_acknowledged_once_and_acknowledgements_are_not() {
 }
 
 #[test]
-fn a_server_may_take_content_in_very_small_pieces() {
+fn a_server_can_accept_content_in_small_pieces() {
     let body = vec![b'x'; 12_000];
     let asked = request("POST", &body, false);
     let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
@@ -410,7 +410,7 @@ fn a_server_may_take_content_in_very_small_pieces() {
             [frame(WINDOW_UPDATE, 0, 1, &1u32.to_be_bytes()), frame(WINDOW_UPDATE, 0, 0, &1u32.to_be_bytes())].concat();
         let mut received = conn.receive(&more, &mut plain);
         while let Some(fact) = conn.next(&mut received) {
-            assert_eq!(fact, Fact::Owes, "nothing is wrong with it");
+            assert_eq!(fact, Fact::HasBytesToSend, "nothing is wrong with it");
         }
         sent.extend(sent_now(&mut conn, &asked));
     }
@@ -419,7 +419,7 @@ fn a_server_may_take_content_in_very_small_pieces() {
 }
 
 #[test]
-fn the_content_of_requests_keeps_to_the_servers_windows() {
+fn request_content_respects_the_server_windows() {
     let body: Vec<u8> = (0..200_000u32).map(|n| n as u8).collect();
     let asked = request("POST", &body, false);
     let (mut conn, mut scratch, mut plain) = (Conn::h2(2), Vec::new(), Vec::new());
@@ -456,7 +456,7 @@ fn the_content_of_requests_keeps_to_the_servers_windows() {
     let window = |stream: u32, bytes: u32| frame(WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
     let mut told = |conn: &mut Conn, bytes: &[u8]| {
         let mut received = conn.receive(bytes, &mut plain);
-        std::iter::from_fn(|| conn.next(&mut received)).any(|fact| fact == Fact::Owes)
+        std::iter::from_fn(|| conn.next(&mut received)).any(|fact| fact == Fact::HasBytesToSend)
     };
     // The server's windows become smaller than the used part, with room for one stream only.
     assert!(
@@ -472,7 +472,7 @@ fn the_content_of_requests_keeps_to_the_servers_windows() {
 }
 
 #[test]
-fn an_answer_before_the_end_of_the_request_ends_it() {
+fn an_early_response_ends_the_request() {
     let asked = request("POST", &[b'x'; 100_000], false);
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     conn.start(7, &asked);
@@ -480,14 +480,14 @@ fn an_answer_before_the_end_of_the_request_ends_it() {
     let answer = [begun(), head(1, END, &[(":status", "413")])].concat();
     let mut received = conn.receive(&answer, &mut plain);
     let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
-    assert!(matches!(facts[..], [Fact::Answered { exchange: 7, status: 413, .. }, Fact::Owes]), "{facts:?}");
+    assert!(matches!(facts[..], [Fact::Answered { exchange: 7, status: 413, .. }, Fact::HasBytesToSend]), "{facts:?}");
     let sent = frames(conn.out(|_| &asked, &mut scratch));
     assert!(sent.contains(&(RST_STREAM, 0, 1, vec![0; 4])), "{sent:?}");
     assert!(conn.room() == 1 && !conn.is_over());
 }
 
 #[test]
-fn an_exchange_that_is_given_up_is_reset_and_the_others_go_on() {
+fn an_abandoned_exchange_is_reset_and_others_continue() {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain) = (Conn::h2(3), Vec::new(), Vec::new());
     conn.start(0, &requests[0]);
@@ -505,11 +505,11 @@ fn an_exchange_that_is_given_up_is_reset_and_the_others_go_on() {
     let late = [begun(), head(1, 0, &[STATUS]), frame(DATA, END, 1, b"late"), ok(3)].concat();
     let mut received = conn.receive(&late, &mut plain);
     let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
-    assert!(matches!(facts[..], [Fact::Answered { exchange: 1, .. }, Fact::Owes]), "{facts:?}");
+    assert!(matches!(facts[..], [Fact::Answered { exchange: 1, .. }, Fact::HasBytesToSend]), "{facts:?}");
 }
 
 #[test]
-fn the_fields_of_an_answer_are_told_with_its_first_fact_where_content_is_asked_for() {
+fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
     let fields = |conn: &Conn| String::from_utf8(conn.fields().to_vec()).expect("text");
     let [plain_asked, asked] = [false, true].map(|content| request("GET", b"", content));
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
@@ -541,7 +541,7 @@ fn the_fields_of_an_answer_are_told_with_its_first_fact_where_content_is_asked_f
         let mut received = conn.receive(&bytes, &mut plain);
         let first = loop {
             match conn.next(&mut received) {
-                Some(Fact::Owes) => {}
+                Some(Fact::HasBytesToSend) => {}
                 other => break other.is_some_and(|fact| matches!(fact, Fact::Piece { .. })),
             }
         };
@@ -553,7 +553,7 @@ fn the_fields_of_an_answer_are_told_with_its_first_fact_where_content_is_asked_f
 }
 
 #[test]
-fn there_are_never_more_streams_than_the_server_takes() {
+fn the_stream_limit_of_the_server_is_respected() {
     let asked = request("GET", b"", false);
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1_000), Vec::new(), Vec::new());
     assert_eq!(conn.room(), 100, "what servers take as a rule, before this one has said");
@@ -579,7 +579,7 @@ fn there_are_never_more_streams_than_the_server_takes() {
     let mut received = conn.receive(&answers, &mut plain);
     assert!(matches!(conn.next(&mut received), Some(Fact::Answered { .. })));
     assert!(!conn.start(1, &asked));
-    assert_eq!(conn.next(&mut received), Some(Fact::Owes));
+    assert_eq!(conn.next(&mut received), Some(Fact::HasBytesToSend));
     assert!(conn.start(2, &asked) && conn.next(&mut received).is_none());
 }
 
@@ -595,7 +595,7 @@ fn opened(bytes: &[u8]) -> usize {
 }
 
 #[test]
-fn a_limit_that_was_lowered_holds_for_what_waits() {
+fn a_lowered_stream_limit_applies_to_waiting_requests() {
     let asked = request("GET", b"", false);
     let (mut conn, mut scratch, mut plain) = (Conn::h2(4), Vec::new(), Vec::new());
     let send = |conn: &mut Conn, scratch: &mut Vec<u8>| {
@@ -625,7 +625,7 @@ fn a_limit_that_was_lowered_holds_for_what_waits() {
 }
 
 /// A connection with one exchange, whose response has its head but no end.
-fn half_answered(asked: &EncodedRequest) -> Conn {
+fn half_answered_conn(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     conn.start(0, asked);
     let count = conn.out(|_| asked, &mut scratch).len();
@@ -637,14 +637,14 @@ fn half_answered(asked: &EncodedRequest) -> Conn {
 }
 
 #[test]
-fn a_window_that_runs_empty_while_nothing_can_be_sent_is_told_once() {
+fn an_empty_window_is_reported_once() {
     let asked = request("GET", b"", false);
-    let (mut conn, mut scratch, mut plain) = (half_answered(&asked), Vec::new(), Vec::new());
+    let (mut conn, mut scratch, mut plain) = (half_answered_conn(&asked), Vec::new(), Vec::new());
     let (piece, mut empty, frames_of_a_gib) = (frame(DATA, 0, 1, &[b'x'; 16_384]), 0, 1 << 16);
     for _ in 0..frames_of_a_gib {
         let mut received = conn.receive(&piece, &mut plain);
         while let Some(fact) = conn.next(&mut received) {
-            assert!(matches!(fact, Fact::Piece { .. } | Fact::Owes | Fact::WindowEmpty), "{fact:?}");
+            assert!(matches!(fact, Fact::Piece { .. } | Fact::HasBytesToSend | Fact::WindowEmpty), "{fact:?}");
             empty += u32::from(fact == Fact::WindowEmpty);
         }
     }
@@ -659,9 +659,9 @@ fn a_window_that_runs_empty_while_nothing_can_be_sent_is_told_once() {
 }
 
 #[test]
-fn a_large_answer_never_uses_the_window_up() {
+fn a_large_response_never_exhausts_the_window() {
     let asked = request("GET", b"", false);
-    let (mut conn, mut scratch, mut plain) = (half_answered(&asked), Vec::new(), Vec::new());
+    let (mut conn, mut scratch, mut plain) = (half_answered_conn(&asked), Vec::new(), Vec::new());
     let (piece, mut windows) = (frame(DATA, 0, 1, &[b'x'; 16_384]), [1i64 << 30; 2]);
     let (mut told, frames_of_3_gib) = (0u64, 3 << 16);
     for _ in 0..frames_of_3_gib {
@@ -670,7 +670,7 @@ fn a_large_answer_never_uses_the_window_up() {
         while let Some(fact) = conn.next(&mut received) {
             match fact {
                 Fact::Piece { piece, .. } => told += piece.bytes.len() as u64,
-                Fact::Owes => {
+                Fact::HasBytesToSend => {
                     let count = conn.out(|_| &asked, &mut scratch).len();
                     for (kind, _, stream, payload) in frames(&scratch[..count]) {
                         if kind == WINDOW_UPDATE {
@@ -689,7 +689,7 @@ fn a_large_answer_never_uses_the_window_up() {
 }
 
 #[test]
-fn a_request_is_written_as_its_server_expects() {
+fn an_h2_request_is_encoded_as_expected() {
     let given = [
         ("Host", "api.test"),
         ("Authorization", "Bearer x"),
@@ -782,7 +782,7 @@ fn client_and_server_understand_each_other() {
             let mut received = conn.receive(&piece, &mut plain);
             while let Some(fact) = conn.next(&mut received) {
                 match fact {
-                    Fact::Piece { .. } | Fact::Owes => {}
+                    Fact::Piece { .. } | Fact::HasBytesToSend => {}
                     Fact::Answered { exchange, status: 200, body_bytes, .. } => {
                         let whole = if round % 2 == 0 { 5 } else { 300_000 };
                         assert_eq!(body_bytes, if exchange % 3 == 1 { 0 } else { whole });

@@ -8,7 +8,7 @@ use plimsoll_wire::h2::PREFACE;
 use plimsoll_wire::{Conn, EncodedRequest, Fact};
 
 #[test]
-fn the_status_of_a_call_is_told_with_its_answer() {
+fn the_call_status_is_reported_with_the_response() {
     let check = |pieces: &[Vec<u8>], grpc_status: Option<u16>| {
         let asked = request("GET", b"", false);
         // Twice, because heads are cached the second time.
@@ -29,7 +29,7 @@ fn the_status_of_a_call_is_told_with_its_answer() {
                 while let Some(fact) = conn.next(&mut received) {
                     match fact {
                         Fact::Answered { grpc_status, status: 200, .. } => told = Some(grpc_status),
-                        Fact::Piece { .. } | Fact::Owes => {}
+                        Fact::Piece { .. } | Fact::HasBytesToSend => {}
                         other => panic!("{other:?}"),
                     }
                 }
@@ -69,7 +69,7 @@ fn call(messages: &[Vec<u8>]) -> EncodedRequest {
 }
 
 #[test]
-fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
+fn invalid_messages_turn_status_ok_into_internal() {
     let one = |flag: u8| [&[flag][..], &message(3)[1..]].concat();
     let call = || call(&[message(1)]);
     let takes = |coding: &str| post("h", "/s/m", &[KIND, ("grpc-accept-encoding", coding)], &message(1), false);
@@ -123,7 +123,7 @@ fn messages_that_no_client_of_grpc_takes_make_internal_of_ok() {
 }
 
 #[test]
-fn messages_in_turn_are_each_sent_when_one_more_has_come() {
+fn messages_in_turn_are_sent_after_each_response_message() {
     let messages = [message(3), message(0), message(40_000), message(1)];
     let asked = call(&messages).in_turn();
     let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
@@ -157,7 +157,7 @@ fn messages_in_turn_are_each_sent_when_one_more_has_come() {
 }
 
 #[test]
-fn answers_to_messages_that_were_not_sent_let_as_many_go() {
+fn early_response_messages_release_as_many_request_messages() {
     let messages = [message(1), message(2), message(3), message(4)];
     let check = |asked: &EncodedRequest, at_first: &[&Vec<u8>], then: &[&Vec<u8>]| {
         let (mut conn, mut plain) = (Conn::h2(1), Vec::new());
@@ -186,7 +186,7 @@ fn answers_to_messages_that_were_not_sent_let_as_many_go() {
 }
 
 #[test]
-fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
+fn call_headers_match_grpc_clients_in_order() {
     let user_agent = concat!("user-agent=plimsoll/", env!("CARGO_PKG_VERSION"));
     let pseudo = [":method=POST", ":scheme=http", ":path=/shop.Items/Get", ":authority=h:81"];
     let timeout = ("grpc-timeout", "1S");
@@ -232,7 +232,7 @@ fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
     ];
     for (given, expect) in cases {
         let asked = post("h:81", "/shop.Items/Get", given, &message(1), false);
-        let lines = String::from_utf8(asked.h2_in_lines()).expect("text");
+        let lines = String::from_utf8(asked.h2_form_text()).expect("text");
         let head = lines.split("\r\n\r\n").next().expect("a head");
         let fields: Vec<String> = head.lines().map(|line| line.replacen(": ", "=", 1)).collect();
         let mut pseudo = pseudo;
@@ -245,7 +245,7 @@ fn a_call_says_what_clients_of_grpc_say_in_the_protocols_order() {
 
 /// The exact bytes of a call's head, which do not depend on earlier heads.
 #[test]
-fn the_head_of_a_call_has_these_bytes() {
+fn the_call_head_has_the_expected_bytes() {
     let asked = post("h", "/s/m", &[KIND, ("te", "trailers"), ("user-agent", "u")], &message(1), false);
     let mut conn = Conn::h2(1);
     conn.start(0, &asked);

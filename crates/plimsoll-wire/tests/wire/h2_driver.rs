@@ -4,7 +4,7 @@
 //! It is a separate file like [`crate::driver`], since `fuzz/` includes it, too. Not here: the
 //! right result.
 
-use crate::driver::{Random, in_all_splits, request};
+use crate::driver::{Random, compare_in_all_splits, request};
 use plimsoll_wire::h2::{Content, H2Server, ServerFact};
 use plimsoll_wire::{Conn, EncodedRequest, ExchangeError, Fact};
 
@@ -19,13 +19,13 @@ pub enum H2Outcome {
 
 /// The results of the bytes, and of the close after them.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct H2Heard {
+pub struct H2Results {
     /// The results of the GET on stream 1, the HEAD on stream 3 and the POST on stream 5.
     pub outcomes: [Option<H2Outcome>; 3],
     /// The streams that the client reset, with the error codes.
     pub resets: Vec<(u32, u32)>,
     /// The error code of the client's GOAWAY, if it sent one.
-    pub went_away: Option<u32>,
+    pub goaway_code: Option<u32>,
 }
 
 /// The requests of the exchanges.
@@ -53,7 +53,7 @@ fn drain(
 }
 
 /// Checks the bytes that the client sent: the preface, then whole frames.
-fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
+fn judge(sent: &[u8], heard: &mut H2Results) -> Result<(), String> {
     let mut rest = sent.strip_prefix(plimsoll_wire::h2::PREFACE).ok_or("no preface")?;
     while let [a, b, c, kind, _, stream @ ..] = rest {
         let length = usize::from(*a) << 16 | usize::from(*b) << 8 | usize::from(*c);
@@ -61,7 +61,7 @@ fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
         let payload = rest.get(9..9 + length).ok_or("a frame that is cut")?;
         match (kind, number(stream), number(payload)) {
             (3, Some(stream), Some(code)) => heard.resets.push((stream, code)),
-            (7, Some(0), _) => heard.went_away = number(&payload[4..]),
+            (7, Some(0), _) => heard.goaway_code = number(&payload[4..]),
             _ => {}
         }
         rest = &rest[9 + length..];
@@ -71,7 +71,7 @@ fn judge(sent: &[u8], heard: &mut H2Heard) -> Result<(), String> {
 
 /// Sends the requests, feeds `pieces`, then closes. An error describes a contract that the
 /// connection broke.
-fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, String> {
+fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, String> {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain, mut sent) = (Conn::h2(3), Vec::new(), Vec::new(), Vec::new());
     for (number, request) in requests.iter().enumerate() {
@@ -81,7 +81,7 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, Stri
         return Err("there is room for more than was asked for".into());
     }
     drain(&mut conn, &requests, &mut sent, &mut scratch)?;
-    let mut heard = H2Heard::default();
+    let mut heard = H2Results::default();
     let mut content = [0; 3];
     for piece in pieces {
         let mut received = conn.receive(piece, &mut plain);
@@ -92,7 +92,7 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, Stri
                 return Err(format!("{facts} facts of {} bytes", piece.len()));
             }
             match fact {
-                Fact::Owes => drain(&mut conn, &requests, &mut sent, &mut scratch)?,
+                Fact::HasBytesToSend => drain(&mut conn, &requests, &mut sent, &mut scratch)?,
                 fact => hear(&mut heard, &mut content, fact)?,
             }
         }
@@ -111,7 +111,7 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Heard, Stri
     Ok(heard)
 }
 
-fn hear(heard: &mut H2Heard, content: &mut [u64; 3], fact: Fact) -> Result<(), String> {
+fn hear(heard: &mut H2Results, content: &mut [u64; 3], fact: Fact) -> Result<(), String> {
     let (exchange, outcome) = match fact {
         Fact::Piece { exchange, piece, .. } => {
             content[exchange as usize] += piece.content().len() as u64;
@@ -141,9 +141,9 @@ fn hear(heard: &mut H2Heard, content: &mut [u64; 3], fact: Fact) -> Result<(), S
 
 /// Returns the results of the exchanges, if they are the same in one piece, byte by byte and in
 /// some random splits. Otherwise describes the difference.
-pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Heard, String> {
+pub fn same_h2_facts_in_all_splits(bytes: &[u8], random: &mut Random) -> Result<H2Results, String> {
     let whole = facts([bytes])?;
-    in_all_splits(bytes, random, |what, pieces| {
+    compare_in_all_splits(bytes, random, |what, pieces| {
         let other = facts(pieces)?;
         if other == whole { Ok(()) } else { Err(format!("whole: {whole:?}, {what}: {other:?}")) }
     })?;

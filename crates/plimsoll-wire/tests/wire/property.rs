@@ -215,7 +215,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn a_valid_reply_is_read_as_it_was_meant(spec in spec(), cuts in vec(any::<Index>(), 0..8), seed in any::<u64>()) {
+    fn a_valid_response_parses_correctly(spec in spec(), cuts in vec(any::<Index>(), 0..8), seed in any::<u64>()) {
         let (bytes, expect) = spec.encode();
         let mut parser = ResponseParser::new();
         prop_assert_eq!(
@@ -230,7 +230,7 @@ proptest! {
     }
 
     #[test]
-    fn a_valid_reply_cut_short_is_no_reply(spec in spec(), cut in any::<Index>(), seed in any::<u64>()) {
+    fn a_truncated_response_is_an_error(spec in spec(), cut in any::<Index>(), seed in any::<u64>()) {
         let (bytes, expect) = spec.encode();
         if let Outcome::Reply(_, taken) = expect {
             let short = &bytes[..cut.index(taken)];
@@ -266,7 +266,7 @@ proptest! {
     }
 
     #[test]
-    fn arbitrary_bytes_do_no_harm(
+    fn arbitrary_response_bytes_never_panic(
         start in select(vec!["", "HTTP/1.1 200 OK\r\n", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"]),
         bytes in vec(any::<u8>(), 0..300),
         head_request in any::<bool>(),
@@ -278,7 +278,7 @@ proptest! {
     }
 
     #[test]
-    fn a_request_is_read_back_as_it_was_meant(
+    fn an_encoded_request_parses_back(
         method in "[A-Z]{1,10}", target in "/[!-~]{0,30}", host in "[a-z0-9.:-]{1,20}",
         given in vec(field(), 0..6), body in vec(any::<u8>(), 0..50), keep_alive in any::<bool>(),
     ) {

@@ -29,7 +29,7 @@ fn check_refused(parts: RequestParts, expect: RequestError) {
 }
 
 #[test]
-fn a_get_has_the_default_fields_only() {
+fn a_get_request_has_only_the_default_headers() {
     check(
         GET,
         "GET /healthz?deep=1 HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\r\n",
@@ -37,7 +37,7 @@ fn a_get_has_the_default_fields_only() {
 }
 
 #[test]
-fn a_body_brings_its_length() {
+fn a_body_adds_content_length() {
     check(
         RequestParts { method: "POST", target: "/", body: b"a=1", ..GET },
         "POST / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
@@ -59,7 +59,7 @@ fn a_body_brings_its_length() {
 }
 
 #[test]
-fn what_the_user_says_replaces_the_default() {
+fn user_headers_replace_the_defaults() {
     let given = headers(&[
         ("host", "example.org"),
         ("USER-AGENT", "me"),
@@ -82,7 +82,7 @@ fn what_the_user_says_replaces_the_default() {
 }
 
 #[test]
-fn a_body_is_sent_in_chunks_where_a_header_says_so() {
+fn a_transfer_encoding_header_makes_the_body_chunked() {
     let chunked = headers(&[("Transfer-Encoding", "chunked")]);
     let head = "PUT / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n\
                 Transfer-Encoding: chunked\r\n\r\n";
@@ -106,7 +106,7 @@ fn a_body_is_sent_in_chunks_where_a_header_says_so() {
 }
 
 #[test]
-fn a_connection_used_once_says_so_once() {
+fn a_single_use_connection_sends_close_once() {
     let once = RequestParts { target: "/", keep_alive: false, ..GET };
     let start = "GET / HTTP/1.1\r\nHost: localhost:8080\r\nUser-Agent: plimsoll/VERSION\r\nAccept: */*\r\n";
     check(once, &format!("{start}Connection: close\r\n\r\n"));
@@ -117,14 +117,14 @@ fn a_connection_used_once_says_so_once() {
 }
 
 #[test]
-fn bytes_of_the_body_are_sent_as_they_are() {
+fn body_bytes_are_sent_unchanged() {
     let body: Vec<u8> = (0..=255).collect();
     let bytes = encode(&RequestParts { body: &body, ..GET }).expect("the request is valid");
     assert!(bytes.ends_with(&body));
 }
 
 #[test]
-fn what_would_break_the_framing_is_refused() {
+fn parts_that_would_break_the_framing_are_refused() {
     for method in ["", "G ET", "GET\r\n", "GÉT", "GET:"] {
         check_refused(RequestParts { method, ..GET }, RequestError::Method(method.to_owned()));
     }
@@ -146,7 +146,7 @@ fn what_would_break_the_framing_is_refused() {
 }
 
 #[test]
-fn refusals_are_sentences_that_name_the_culprit() {
+fn refusals_name_the_invalid_part() {
     let sentence = RequestError::HeaderName("X Y".to_owned()).to_string();
     assert_eq!(sentence, "the header name \"X Y\" is not a word of letters, digits and !#$%&'*+-.^_`|~");
     assert!(RequestError::Target("/a b".to_owned()).to_string().contains("\"/a b\""));

@@ -69,7 +69,7 @@ fn with(lines: &str) -> String {
 }
 
 #[test]
-fn status_lines() {
+fn status_lines_parse_or_fail() {
     for line in ["HTTP/1.1 200 OK", "HTTP/1.1 200 ", "HTTP/1.1 200", "HTTP/1.1 200 Très bien", "HTTP/1.1 200 a\tb: c"]
     {
         check(format!("{line}\r\nContent-Length: 0\r\n\r\n"), reply(200, true, 0));
@@ -106,7 +106,7 @@ fn status_lines() {
 }
 
 #[test]
-fn another_protocol_is_refused_before_its_line_ends() {
+fn another_protocol_is_refused_before_its_first_line_ends() {
     for (greeting, refused) in
         [("S", true), ("SSH-2.0", true), ("HTTP/2", true), ("\x15\x03\x01", true), ("HTTP/1.1 1", false), ("H", false)]
     {
@@ -117,7 +117,7 @@ fn another_protocol_is_refused_before_its_line_ends() {
 }
 
 #[test]
-fn blank_lines_before_the_status_line() {
+fn leading_blank_lines_are_limited() {
     let rest = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
     for blanks in ["\r\n", "\n", "\r\n\r\n", "\n\r\n"] {
         check(format!("{blanks}{rest}"), reply(200, true, 1));
@@ -131,7 +131,7 @@ fn blank_lines_before_the_status_line() {
 }
 
 #[test]
-fn content_lengths() {
+fn content_lengths_parse_or_fail() {
     check(with("Content-Length: 5\r\n") + "hello", reply(200, true, 5));
     check(with("cOnTeNt-LeNgTh:\t5 \t\r\n") + "hello", reply(200, true, 5));
     check(with("Content-Length:5\r\n") + "hello", reply(200, true, 5));
@@ -168,7 +168,7 @@ fn content_lengths() {
 }
 
 #[test]
-fn bodies_until_close() {
+fn bodies_without_a_length_end_at_close() {
     check_until_close(&with(""), reply(200, false, 0));
     check_until_close(&(with("Connection: keep-alive\r\n") + "hello"), reply(200, false, 5));
     check_until_close("HTTP/1.0 200 OK\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", reply(200, false, 19));
@@ -178,7 +178,7 @@ fn bodies_until_close() {
 }
 
 #[test]
-fn replies_without_a_body() {
+fn bodyless_responses_are_recognised() {
     for status in [204, 304] {
         check(format!("HTTP/1.1 {status} X\r\nContent-Length: 7\r\n\r\n"), reply(status, true, 0));
         check(format!("HTTP/1.1 {status} X\r\nTransfer-Encoding: chunked\r\n\r\n"), reply(status, true, 0));
@@ -217,7 +217,7 @@ fn connections() {
 }
 
 #[test]
-fn interim_replies() {
+fn interim_responses_are_skipped() {
     let last = "HTTP/1.1 200 OK\r\nContent-Length: 1\r\n\r\nx";
     check(format!("HTTP/1.1 100 Continue\r\n\r\n{last}"), reply(200, true, 1));
     // The fields of an interim response concern only that response.
@@ -238,7 +238,7 @@ fn interim_replies() {
 }
 
 #[test]
-fn header_lines() {
+fn header_lines_parse_or_fail() {
     check(with("A:\r\nB: \r\n!#$%&'*+-.^_`|~09azAZ: x\r\nContent-Length: 0\r\n"), reply(200, true, 0));
     check(with("A: grüß \u{1} \u{7f} : \t\"x\"\r\nContent-Length: 0\r\n"), reply(200, true, 0));
     check("HTTP/1.1 200 OK\nA: b\r\nContent-Length: 1\n\nx", reply(200, true, 1));
@@ -266,7 +266,7 @@ fn header_lines() {
 }
 
 #[test]
-fn every_byte_in_names_and_values() {
+fn every_byte_in_header_names_and_values_is_judged() {
     // Names and values are long enough to be read by words as well as by bytes.
     for byte in 0..=255u8 {
         let line = |before: &[u8], after: &[u8]| [b"HTTP/1.1 204 X\r\n", before, &[byte], after, b"\r\n\r\n"].concat();
@@ -294,7 +294,7 @@ fn every_byte_in_names_and_values() {
 }
 
 #[test]
-fn folded_lines() {
+fn folded_header_lines_parse_or_fail() {
     check(with("A: x\r\n y\r\n\t: z\r\n \r\nContent-Length: 0\r\n"), reply(200, true, 0));
     check(with("A: x\r\n Content-Length: 7\r\nContent-Length: 0\r\n"), reply(200, true, 0));
     check_refused(with(" x\r\nContent-Length: 0\r\n"), BadHeader);
@@ -305,7 +305,7 @@ fn folded_lines() {
 }
 
 #[test]
-fn chunked_bodies() {
+fn chunked_bodies_parse_or_fail() {
     let chunked = with("Transfer-Encoding: chunked\r\n");
     for (body, bytes) in [
         ("0\r\n\r\n", 0),
@@ -366,7 +366,7 @@ fn chunked_bodies() {
 }
 
 #[test]
-fn limits_of_a_head() {
+fn head_limits_are_enforced() {
     let start = "HTTP/1.1 204 X\r\n";
     let sized = |bytes: usize| {
         let rest = bytes - start.len() - "A: \r\n\r\n".len();
@@ -395,7 +395,7 @@ fn limits_of_a_head() {
 }
 
 #[test]
-fn limits_of_chunk_framing() {
+fn chunk_framing_limits_are_enforced() {
     let chunked = with("Transfer-Encoding: chunked\r\n");
     let line = |bytes: usize| format!("{chunked}1;{}\r\nx\r\n0\r\n\r\n", "e".repeat(bytes - "1;\r\n".len()));
     check(line(CHUNK_LINE_BYTES_MAX), reply(200, true, 1));
@@ -420,7 +420,7 @@ fn ends() {
 }
 
 #[test]
-fn one_parser_for_all_replies_of_a_connection() {
+fn one_parser_reads_all_responses_of_a_connection() {
     let mut parser = ResponseParser::default();
     assert!(!parser.started());
     assert_eq!(parser.feed(b""), Ok(FeedResult { consumed: 0, content: 0, reply: None }));
@@ -458,7 +458,7 @@ fn one_parser_for_all_replies_of_a_connection() {
 }
 
 #[test]
-fn a_big_body_is_counted_and_not_kept() {
+fn a_large_body_is_counted_and_discarded() {
     let mut parser = ResponseParser::new();
     let megabyte = vec![b'x'; 1 << 20];
     let count = 256;
@@ -474,11 +474,11 @@ fn a_big_body_is_counted_and_not_kept() {
 }
 
 #[test]
-fn errors_are_sentences() {
-    assert_eq!(BadStatusLine.to_string(), "the answer does not start with an HTTP/1.0 or HTTP/1.1 status line");
+fn response_errors_are_sentences() {
+    assert_eq!(BadStatusLine.to_string(), "the response does not start with an HTTP/1.0 or HTTP/1.1 status line");
     // The text of the error states these limits as numbers.
     assert_eq!((HEAD_BYTES_MAX, HEAD_LINES_MAX, INTERIM_REPLIES_MAX), (64 << 10, 256, 64));
     assert!(HeadTooLarge.to_string().contains("64 KiB or 256 lines"));
     assert!(TooManyInterim.to_string().contains("64 interim"));
-    assert_eq!(Truncated.to_string(), "the server closed the connection in the middle of an answer");
+    assert_eq!(Truncated.to_string(), "the server closed the connection in the middle of a response");
 }

@@ -88,7 +88,7 @@ fn whole(bytes: Vec<u8>) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn the_same_text_comes_out_whatever_the_cuts() {
+fn tls_text_is_equal_in_any_split() {
     let client = Client::new(&spec()).expect("a client");
     let question = vec![b'q'; 200_000];
     let answer: Vec<u8> = (0..100_000u32).map(|n| (n % 251) as u8).collect();
@@ -116,7 +116,7 @@ fn the_same_text_comes_out_whatever_the_cuts() {
 }
 
 #[test]
-fn damage_has_a_reason_and_never_passes() {
+fn damaged_tls_records_fail_with_a_reason() {
     let client = Client::new(&spec()).expect("a client");
     let mut rng = Rng::new(crate::seed());
     let answer = vec![b'a'; 3_000];
@@ -142,7 +142,7 @@ fn damage_has_a_reason_and_never_passes() {
 }
 
 #[test]
-fn any_bytes_from_a_server_have_a_reason() {
+fn any_tls_server_bytes_fail_with_a_reason() {
     let client = Client::new(&spec()).expect("a client");
     let mut rng = Rng::new(crate::seed());
     for (bytes, reason) in [
@@ -173,7 +173,7 @@ fn any_bytes_from_a_server_have_a_reason() {
 }
 
 #[test]
-fn sessions_are_taken_up_again_only_where_asked() {
+fn tls_sessions_resume_only_on_request() {
     for (resume, expect) in [(true, [false, true, true]), (false, [false; 3])] {
         let client = Client::new(&TlsSpec { resume, ..spec() }).expect("a client");
         let resumed = [0; 3].map(|_| talk(&client, b"q", b"a", &mut whole).expect("a talk").1.is_resumed());
@@ -184,7 +184,7 @@ fn sessions_are_taken_up_again_only_where_asked() {
 }
 
 #[test]
-fn whom_to_trust_is_decided_before_anything_is_sent() {
+fn certificates_are_verified_before_anything_is_sent() {
     let name = |name: &str| TlsSpec { server_name: name.into(), ..spec() };
     let other = TlsSpec { verify: false, ..name("other.test") };
     for (spec, expect) in [
@@ -217,7 +217,7 @@ fn whom_to_trust_is_decided_before_anything_is_sent() {
 }
 
 #[test]
-fn both_sides_of_ours_agree_whatever_the_pieces() {
+fn own_tls_client_and_server_agree_in_any_split() {
     let key = KeyPair::generate().expect("a key");
     let parameters = CertificateParams::new(vec!["api.test".into()]).expect("a name");
     let certificate = parameters.self_signed(&key).expect("signed").pem();

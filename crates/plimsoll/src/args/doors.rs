@@ -1,5 +1,5 @@
-//! Arguments of the commands that behave like another tool. `plimsoll-compat` parses their words,
-//! not clap.
+//! Arguments of the commands that behave like another tool, such as wrk. `plimsoll-compat` parses
+//! these arguments, not clap.
 
 use clap::Args;
 

@@ -1,5 +1,5 @@
-//! Arguments about other machines: for commands whose load other machines can generate or whose
-//! server they can watch, and for the agent on such a machine.
+//! Arguments about other machines: machines that generate the load of a command, machines on which
+//! a server is measured, and the agent on such a machine.
 //!
 //! Not here: executing the load.
 
@@ -15,20 +15,21 @@ pub struct FleetArgs {
     /// nats://bus:4222 for agents that joined a NATS bus
     #[arg(long, value_name = "ssh://HOST,...|nats://BUS:PORT")]
     pub fleet: Option<String>,
-    /// Agents of a bus to use: a number or names, such as 3 or a1,a2 [default: all]
+    /// Agents of the NATS bus to use: how many, or their names, such as 3 or a1,a2 [default: all]
     #[arg(long, value_name = "N|NAME,...", requires = "fleet")]
     pub agents: Option<String>,
     /// Time to wait for the agents of a bus [default: 30s]
     #[arg(long, value_name = "TIME", requires = "fleet")]
     pub wait: Option<String>,
-    /// Copy this plimsoll to the machines for the duration of the study
+    /// Copy this plimsoll program to the machines, and delete the copies after the study
     #[arg(long, requires = "fleet")]
     pub fleet_copy: bool,
-    /// Shares of the load for each agent, such as 2,1,1 or a1=2,a2=1 [default: by calibration, or
-    /// equal]
+    /// Share of the load for each agent, such as 2,1,1 or a1=2,a2=1 [default: shares from the
+    /// calibration, else equal shares]
     #[arg(long, value_name = "N,...|NAME=N,...", requires = "fleet")]
     pub weights: Option<String>,
-    /// After the loss of a machine, continue with the remaining machines (go), or stop
+    /// After the loss of a machine, continue with the remaining machines (go), or end the study
+    /// (stop)
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
           value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
     pub on_loss: String,
@@ -54,7 +55,7 @@ pub struct WatchArgs {
     /// --cgroup then refer to that machine
     #[arg(long, value_name = "ssh://HOST")]
     pub watch: Option<String>,
-    /// Copy this plimsoll to the machines for the duration of the study
+    /// Copy this plimsoll program to the machines, and delete the copies after the study
     #[arg(long, requires = "watch")]
     pub watch_copy: bool,
 }
@@ -70,19 +71,19 @@ pub struct AgentArgs {
     /// Communicate with the coordinator over standard input and output
     #[arg(long, required_unless_present = "join", conflicts_with = "join")]
     pub stdio: bool,
-    /// Join this NATS bus and work for its coordinators, one after the other
+    /// Join this NATS bus, and generate load for its coordinators, one coordinator at a time
     #[arg(long, value_name = "nats://BUS:PORT")]
     pub join: Option<String>,
-    /// The agent's name on the bus [default: the machine's]
+    /// The agent's name on the bus [default: the machine's name]
     #[arg(long, value_name = "NAME", requires = "join")]
     pub name: Option<String>,
-    /// Credentials for the bus: a file with an nkey seed or NATS credentials
+    /// Credentials for the NATS bus: a file with an nkey seed or NATS credentials
     #[arg(long, value_name = "FILE", requires = "join")]
     pub creds: Option<PathBuf>,
-    /// Certificates of the authority that signed the bus's certificate
+    /// Certificates of the authority that signed the certificate of the NATS bus
     #[arg(long, value_name = "FILE", requires = "join")]
     pub bus_ca: Option<PathBuf>,
-    /// The addresses and ports that the agent may load, such as 10.0.0.0/8:8080,192.168.1.5
+    /// The addresses and ports that the agent may send load to, such as 10.0.0.0/8:8080,192.168.1.5
     /// [default: none]
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
@@ -90,13 +91,14 @@ pub struct AgentArgs {
     /// prints
     #[arg(long, value_name = "ed25519:KEY", requires = "join")]
     pub trust: Option<String>,
-    /// Keep intervals in this folder until they are recorded [default: _output/plimsoll/spool/NAME]
+    /// Store measured intervals in this folder until the coordinator has recorded them [default:
+    /// _output/plimsoll/spool/NAME]
     #[arg(long, value_name = "DIR", requires = "join")]
     pub spool: Option<PathBuf>,
-    /// Time to wait for a bus that does not respond yet [default: 10s]
+    /// Time to wait for a NATS bus that does not respond yet [default: 10s]
     #[arg(long, value_name = "TIME", requires = "join")]
     pub wait: Option<String>,
-    /// Observe a server on this machine, and make no load
+    /// Observe a server on this machine, and generate no load
     #[arg(long, conflicts_with = "allow")]
     pub watch_only: bool,
 }
@@ -109,7 +111,7 @@ pub struct AgentArgs {
     plimsoll fleet up --local 3\n  \
     plimsoll fleet key fleet.key")]
 pub struct FleetStatusArgs {
-    /// Action: status (check machines), calibrate (measure machines), fetch (a run file from a
+    /// Action: status (check machines), calibrate (measure machines), fetch (get a run file from a
     /// bus), up (start local agents), key (make a signing key)
     #[arg(value_name = "WHAT", value_parser = KnownWords::text(&["status", "calibrate", "fetch", "up", "key"]), hide_possible_values = true)]
     pub what: String,
@@ -122,7 +124,7 @@ pub struct FleetStatusArgs {
     /// For fetch, the run file to write [default: RUN.plimsoll]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// For status and calibrate, the agents of a bus: a number or names [default: all]
+    /// For status and calibrate, the agents of a bus: how many, or their names [default: all]
     #[arg(long, value_name = "N|NAME,...")]
     pub agents: Option<String>,
     /// For status and calibrate, the time to wait for the agents of a bus [default: 30s]
@@ -134,10 +136,11 @@ pub struct FleetStatusArgs {
     /// For up, the bus to start for the agents
     #[arg(long, value_name = "nats", default_value = "nats", value_parser = KnownWords::text(&["nats"]), hide_possible_values = true)]
     pub bus: String,
-    /// For up, the addresses that the agents may load [default: this machine]
+    /// For up, the addresses that the agents may send load to [default: this machine]
     #[arg(long, value_name = "LIST")]
     pub allow: Option<String>,
-    /// For status and calibrate, copy this plimsoll to the machines for the duration of the command
+    /// For status and calibrate, copy this plimsoll program to the machines, and delete the copies
+    /// afterwards
     #[arg(long)]
     pub fleet_copy: bool,
     /// For calibrate, print one JSON document instead of text

@@ -31,7 +31,7 @@ pub struct GrpcArgs {
     pub schema: SchemaArgs,
     #[command(flatten)]
     pub connection: ConnectionArgs,
-    /// Connect to an address that is neither loopback nor private
+    /// Allow an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
 }

@@ -1,5 +1,5 @@
-//! Orders the help: commands in groups, and the flags of a command from those that every user needs
-//! to those of experts.
+//! Orders the help: commands in groups, and the flags of a command from the most needed flags to
+//! flags for experts.
 //!
 //! Not here: which flags matter most (`short_help`), and the help texts, which stand beside each
 //! flag.
@@ -13,11 +13,11 @@ use std::ffi::OsString;
 /// Width of the list of commands in characters, so that terminals do not wrap its lines.
 const COLUMNS: usize = 80;
 
-/// The heading of the flags that matter most of a command.
+/// The heading of a command's most important flags.
 const MAIN: &str = "Main flags";
 
-/// The headings of flag groups, those that most users need first. A heading that is not listed
-/// comes after these and before the expert headings.
+/// The headings of flag groups in their order in the help. A heading that is not listed comes after
+/// these headings and before the expert headings.
 const HEADINGS: [&str; 14] = [
     "Request",
     "Load",
@@ -54,24 +54,25 @@ const MAIN_COMMANDS: [&str; 15] = [
 
 /// Returns the parser with the help that the arguments ask for: the short help for `-h`, the full
 /// help for `--help`.
-pub fn with_help(commands: Command, arguments: &[OsString]) -> Command {
+pub fn parser_with_help(commands: Command, arguments: &[OsString]) -> Command {
     let is_long = arguments.iter().take_while(|word| *word != "--").any(|word| word == "--help")
         || arguments.get(1).is_some_and(|word| word == "help");
     match (short_help::is_wanted(arguments), is_long) {
-        (true, _) => short_help::with_short_help(with_groups(commands, false)),
-        (false, true) => with_groups(commands, true),
+        (true, _) => short_help::with_short_help(commands_in_groups(commands, false)),
+        (false, true) => commands_in_groups(commands, true),
         (false, false) => commands,
     }
 }
 
 /// Returns the commands with their flags in order and a grouped list of commands. With `is_full`,
 /// the list describes all commands.
-pub fn with_groups(commands: Command, is_full: bool) -> Command {
+pub fn commands_in_groups(commands: Command, is_full: bool) -> Command {
     let help = root_help(&commands, is_full);
     commands.mut_subcommands(in_order).override_help(help)
 }
 
-/// Returns a command with its flags in the order of the headings, after those that matter most.
+/// Returns a command with its most important flags first, then its flags in the order of the
+/// headings.
 fn in_order(mut command: Command) -> Command {
     let main = short_help::main_flags(command.get_name()).unwrap_or_default();
     let mut flags: Vec<(usize, usize, String)> = command
@@ -149,7 +150,7 @@ mod tests {
 
     fn help_of(line: &str) -> String {
         let words: Vec<OsString> = line.split(' ').map(Into::into).collect();
-        let shown = with_help(Cli::command(), &words).try_get_matches_from(&words);
+        let shown = parser_with_help(Cli::command(), &words).try_get_matches_from(&words);
         shown.expect_err("help comes as an error").to_string()
     }
 
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_every_user_needs_comes_first() {
+    fn main_flags_come_first_in_help() {
         let help = help_of("plimsoll explain --help");
         let at = |words: &str| help.find(words).unwrap_or_else(|| panic!("{words}: {help}"));
         let order = [
@@ -212,19 +213,19 @@ mod tests {
     }
 
     #[test]
-    fn each_heading_has_a_place() {
+    fn every_help_heading_is_in_the_order() {
         for command in Cli::command().get_subcommands() {
             for heading in command.get_arguments().filter_map(Arg::get_help_heading) {
                 let known = HEADINGS.contains(&heading) || EXPERT_HEADINGS.contains(&heading);
-                assert!(known || heading == "Left out of the record", "{}: {heading}", command.get_name());
+                assert!(known || heading == "Values that the run file withholds", "{}: {heading}", command.get_name());
             }
         }
     }
 
     #[test]
-    fn targets_keep_their_order() {
+    fn target_urls_keep_their_order() {
         let words = ["plimsoll", "prove", "http://a/", "http://b/"];
-        let matches = with_groups(Cli::command(), true).try_get_matches_from(words).expect("a command line");
+        let matches = commands_in_groups(Cli::command(), true).try_get_matches_from(words).expect("a command line");
         let (_, prove) = matches.subcommand().expect("a command");
         assert_eq!(prove.get_one::<String>("url").map(String::as_str), Some("http://a/"));
     }

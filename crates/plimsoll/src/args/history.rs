@@ -18,7 +18,7 @@ use std::path::PathBuf;
     A series contains comparable runs only: the same traffic, SLO and kind of machine. \
     A change is reported if it exceeds 2 %. Chance produces such a report in at most 3 of 1 000 series.")]
 pub struct HistoryArgs {
-    /// Show runs against this URL or paths below it [default: all]
+    /// Show the runs that loaded this URL or a path below this URL [default: all runs]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub url: Option<String>,
     /// Points of the history: one for each run in order of time (time), or one for each commit
@@ -26,10 +26,10 @@ pub struct HistoryArgs {
     #[arg(long, value_name = "ORDER", default_value = "time",
           value_parser = KnownWords::text(&["commit", "time"]), hide_possible_values = true)]
     pub by: String,
-    /// Show runs of this branch [default: all]
+    /// Show the runs of this branch [default: all runs]
     #[arg(long, value_name = "BRANCH")]
     pub branch: Option<String>,
-    /// Rows of each table
+    /// Maximum number of rows of each table
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..))]
     pub last: u32,
     /// The folder of run files [default: $PLIMSOLL_STORE, else _output/plimsoll]
@@ -42,15 +42,17 @@ pub struct HistoryArgs {
 
 /// `plimsoll gate`
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Exit codes: 0 better or the same, 1 worse, 2 bad use, 3 not known (--on-inconclusive).\n\n\
+#[command(
+    after_help = "Exit codes: 0 better or the same, 1 worse, 2 usage error, 3 not known (--on-inconclusive).\n\n\
     Examples:\n  \
     plimsoll gate --against main                       the latest run\n  \
     plimsoll gate @3f2c1ab --against main --json       the runs of a commit\n\n\
-    The gate compares the runs of one commit with the runs of the branch since its last change. At most \
-    1 in 100 commits without an effect is called worse. With too few runs, the gate prints the command that decides.")]
+    The gate compares the runs of one commit with the runs of the branch since the branch's last change in performance. At most \
+    1 in 100 commits without an effect on performance is reported as worse. With too few runs, the gate prints the command that decides."
+)]
 pub struct GateArgs {
-    /// The run: @latest, @2 (the one before), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a file of
-    /// the store
+    /// The run: @latest, @2 (the run before @latest), @BRANCH, @COMMIT, @KEY=VALUE (a tag), or a
+    /// file of the store
     #[arg(value_name = "RUN", default_value = "@latest", value_hint = ValueHint::FilePath)]
     pub run: String,
     /// The branch to compare the run with
@@ -69,7 +71,7 @@ pub struct GateArgs {
 /// `plimsoll serve`
 #[derive(Debug, Clone, Args)]
 #[command(
-    after_help = "The command prints a link with a token. On this machine only starting and stopping need the token.\n\n\
+    after_help = "The command prints a link with a token. Browsers on this machine need the token only to start and stop studies.\n\n\
     Examples:\n  \
     plimsoll serve                                     pages of _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \

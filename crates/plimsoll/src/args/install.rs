@@ -1,6 +1,6 @@
 //! Arguments of the commands that install plimsoll on a machine: completions and manual pages.
 //!
-//! Not here: generating them (`commands`).
+//! Not here: generating completions and manual pages (`commands`).
 
 use clap::{Args, ValueEnum, ValueHint};
 use std::path::PathBuf;
@@ -10,9 +10,9 @@ use std::path::PathBuf;
 pub enum CompletionShell {
     /// source <(plimsoll completions bash)
     Bash,
-    /// In a file _plimsoll in a folder of $fpath
+    /// Write the output to a file _plimsoll in a folder of $fpath
     Zsh,
-    /// In ~/.config/fish/completions/plimsoll.fish
+    /// Write the output to ~/.config/fish/completions/plimsoll.fish
     Fish,
 }
 

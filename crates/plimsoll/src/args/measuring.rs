@@ -38,11 +38,11 @@ use std::path::PathBuf;
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Closed loop of N users, each waiting for its response; stages as 10@10s,100@30s [default:
-    /// 10]
+    /// Closed loop of N users, where each user waits for its response; stages such as
+    /// 10@10s,100@30s [default: 10]
     #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Open loop of N requests (or sessions of scenarios) a second; ramps as 0..5000@30s
+    /// Open loop of N requests (or sessions of scenarios) a second; ramps such as 0..5000@30s
     #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
     pub rate: Option<String>,
     /// Stop the load after N requests, or N sessions of scenarios
@@ -87,8 +87,8 @@ pub struct RunArgs {
     plimsoll find --slo 'p99<=50ms' --budget 2m http://localhost:8080/\n  \
     plimsoll find http://localhost:8080/ --pprof      the cost of each function\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
-    plimsoll find --soak 30m http://localhost:8080/   does the line last?\n  \
-    plimsoll find --replay access.log http://localhost:8080/   a multiple of it\n  \
+    plimsoll find --soak 30m http://localhost:8080/   load line for 30 min\n  \
+    plimsoll find --replay access.log http://localhost:8080/   multiple of a log\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
@@ -119,15 +119,15 @@ pub struct FindArgs {
     /// as 30%
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,
-    /// After the search, load at the load line for this long, such as 30m, and report any violation
-    /// of the SLO (not part of --budget)
+    /// After the search, apply the load line's rate for this long, such as 30m, and report
+    /// violations of the SLO (not part of --budget)
     #[arg(long, value_name = "TIME", help_heading = "Planning")]
     pub soak: Option<String>,
     /// Calculate how many instances of the server sustain this rate, such as 50k
     #[arg(long, value_name = "RATE", help_heading = "Planning")]
     pub need: Option<String>,
-    /// Exit with code 1 if this condition is true of the line, peak or knee, such as 'line<5000'
-    /// (repeatable)
+    /// Exit with code 1 if this condition on the load line, peak or knee is true, such as
+    /// 'line<5000' (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Judgement")]
     pub fail_if: Vec<String>,
     #[command(flatten)]
@@ -173,11 +173,11 @@ pub struct ExplainArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll overload http://localhost:8080/items     after a search for the line\n  \
+    plimsoll overload http://localhost:8080/items     first find the load line\n  \
     plimsoll overload --line 2k --budget 1m http://localhost:8080/items\n  \
     plimsoll overload --retries 3 http://localhost:8080/items\n  \
     plimsoll overload --against http://localhost:8081/ http://localhost:8080/\n\n\
-    One load passes through 0.5, 1, 1.5, 2 and 3 times the line, then 0.5 again.")]
+    The offered rate rises through 0.5, 1, 1.5, 2 and 3 times the load line, then falls to 0.5 times.")]
 pub struct OverloadArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -187,7 +187,7 @@ pub struct OverloadArgs {
     /// The SLO: success rate and latency that users need
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms", help_heading = "Search")]
     pub slo: String,
-    /// Time for the search and the overload
+    /// Total time for the search and the overload
     #[arg(long, value_name = "TIME", default_value = "3m", help_heading = "Search")]
     pub budget: String,
     /// Above the load line, repeat each failed request up to N times, after 0.1 s, 0.2 s, 0.4 s,
@@ -195,7 +195,7 @@ pub struct OverloadArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Search")]
     pub retries: u32,
     /// Repeat the load on this second target, such as a proxy in front of the first target, and
-    /// compare both
+    /// compare both targets
     #[arg(long, value_name = "URL2", help_heading = "Search", value_hint = ValueHint::Url)]
     pub against: Option<String>,
     #[command(flatten)]
@@ -222,14 +222,13 @@ pub struct ChangeArgs {
     /// Make no experiments: keep the path, method, client identity and number of users unchanged
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
-    /// A path of the same server that does little work [default: a path that the server does not
-    /// have]
+    /// A path that costs the server little work [default: a path that the server does not have]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// Header that identifies another client, such as 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
     pub identities: Vec<String>,
-    /// A body of another length for the requests that have one: text, or @FILE
+    /// A second body of a different length, for the requests that have a body: text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE")]
     pub other_body: Option<String>,
     /// Allow plimsoll to pause this dependency, such as a database, for 60 of each 180 ms during
@@ -239,8 +238,8 @@ pub struct ChangeArgs {
     // clap treats `{n}` as a line break. The style-end code inside keeps it as text, and clap
     // removes the code from its output.
     #[arg(
-        help = "At the end run this command with each of --values in place of {\u{1b}[0mn}, and measure the throughput: \
-                  './set-pool {\u{1b}[0mn}'"
+        help = "At the end, run this command with each value of --values in place of {\u{1b}[0mn}, and measure the \
+            throughput: './set-pool {\u{1b}[0mn}'"
     )]
     #[arg(long, value_name = "CMD", requires = "values",
           conflicts_with_all = ["no_intervene", "max_rate"],
@@ -298,22 +297,22 @@ impl ChangeArgs {
 
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
-    plimsoll sweep http://localhost:8080/          1 to 512 users, a minute\n  \
+    plimsoll sweep http://localhost:8080/          1 to 512 users, in 1 min\n  \
     plimsoll sweep -c 1,2,4,8,16 --for 5s --name api http://localhost:8080/\n  \
     plimsoll sweep --fail-if 'goodput<5000' http://localhost:8080/\n  \
-    plimsoll sweep --full http://localhost:8080/   200 to 50 000, 5 min each")]
+    plimsoll sweep --full http://localhost:8080/   200 to 50 000 users, 5 min each")]
 pub struct SweepArgs {
     #[command(flatten)]
     pub request: RequestArgs,
     /// Numbers of users to measure, in order [default: 1, 2, 4, ... 512]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Time for each concurrency, in up to four visits of 1s or more [default: 10s with -c; 300s
-    /// with --full; else see --budget]
+    /// Time for each number of users, in up to four loads of 1s or more [default: 10s with
+    /// -c; 300s with --full; else see --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
-    /// Total time for all numbers of users, each loaded up to eight times [default: 60s, unless -c,
-    /// --for or --full is given]
+    /// Total time for all numbers of users, each measured up to eight times [default: 60s, unless
+    /// -c, --for or --full is given]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub budget: Option<String>,
     /// Measure 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
@@ -351,7 +350,7 @@ pub struct SweepArgs {
 #[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (that much CPU time).\n\n\
     Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2")]
 pub struct BaselineArgs {
-    /// Address to listen on; port 0 picks a free port and prints it
+    /// Address to listen on; port 0 picks a free port, which is printed
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     pub listen: SocketAddr,
     /// Speak TLS with this certificate (PEM)
@@ -360,19 +359,21 @@ pub struct BaselineArgs {
     /// The key of the certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// Threads, each with an event loop [default: all cores, and more where --connections needs
-    /// them]
+    /// Threads, each with an event loop [default: all cores, and more threads if --connections
+    /// needs more]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
-    /// Number of connections to be ready for; raises the limit of open files as far as needed
+    /// Number of connections that the server must accept; the server raises its limit of open files
+    /// as needed
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
-    /// For each /items, call this dependency over --pool connections: a bottleneck to explain
+    /// For each request to /items, call this dependency over a pool of connections: a known
+    /// bottleneck for plimsoll explain
     #[arg(long, value_name = "URL", requires = "pool",
           conflicts_with_all = ["threads", "connections", "cert"],
           value_hint = ValueHint::Url)]
     pub behind: Option<String>,
-    /// Number of connections to the dependency of --behind
+    /// Number of connections in the pool to the dependency of --behind
     #[arg(long, value_name = "N", requires = "behind")]
     pub pool: Option<String>,
 }
@@ -380,12 +381,12 @@ pub struct BaselineArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  \
     plimsoll demo --budget 30s\n  \
-    plimsoll demo --quick        only the search, in 15 s")]
+    plimsoll demo --quick        only find the load line, in 15 s")]
 pub struct DemoArgs {
-    /// Time for each of the three: find, explain, prove [default: 40s; 15s with --quick]
+    /// Time for each of the three steps: find, explain, prove [default: 40s; 15s with --quick]
     #[arg(long, value_name = "TIME")]
     pub budget: Option<String>,
-    /// Run only the search
+    /// Run only the search for the load line
     #[arg(long)]
     pub quick: bool,
     /// Seed of all random choices [default: a random seed, which is printed]
@@ -407,107 +408,112 @@ pub struct RerunArgs {
     pub yes: bool,
     /// The complete target URL, if the record withholds a part of the URL (repeatable, in the
     /// record's order)
-    #[arg(long = "url", value_name = "URL", help_heading = "Left out of the record",
+    #[arg(long = "url", value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub urls: Vec<String>,
     /// The second target of the comparison
-    #[arg(long, value_name = "URL2", help_heading = "Left out of the record",
+    #[arg(long, value_name = "URL2", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub against: Option<String>,
     /// The file of traffic
-    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Left out of the record",
+    #[arg(short = 'f', long = "file", value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub traffic: Option<String>,
     /// The script
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+    #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
     /// A log to replay (repeatable, in the record's order)
-    #[arg(long = "log", value_name = "FILE", help_heading = "Left out of the record",
+    #[arg(long = "log", value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
     /// The target of the file of traffic or of the log
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+    #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// A header whose value the record withholds (repeatable)
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
+    #[arg(
+        short = 'H',
+        long = "header",
+        value_name = "NAME: VALUE",
+        help_heading = "Values that the run file withholds"
+    )]
     pub headers: Vec<String>,
     /// The body: text, @FILE, or - for standard input
-    #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Left out of the record")]
+    #[arg(short = 'b', long, value_name = "TEXT|@FILE|-", help_heading = "Values that the run file withholds")]
     pub body: Option<String>,
     /// The command of build A
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+    #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
     /// The command of build B
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+    #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
     /// The command that builds a revision
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+    #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
     /// The command that starts the built program
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+    #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,
     /// The command to run before each block
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+    #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub before_block: Option<String>,
     /// The command that changes a setting
-    #[arg(long, value_name = "CMD", help_heading = "Left out of the record",
+    #[arg(long, value_name = "CMD", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::CommandString)]
     pub vary: Option<String>,
     /// The address of the server's profiles
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+    #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub pprof: Option<String>,
     /// The address of the server's metrics
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+    #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
-    /// A path of the server that does little work
-    #[arg(long, value_name = "URL", help_heading = "Left out of the record",
+    /// A path that costs the server little work
+    #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub reference: Option<String>,
     /// A header that identifies another client (repeatable, in the record's order)
-    #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Left out of the record")]
+    #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Values that the run file withholds")]
     pub identities: Vec<String>,
-    /// The other body of an experiment: text, or @FILE
-    #[arg(long, value_name = "TEXT|@FILE", help_heading = "Left out of the record")]
+    /// The second body of an experiment: text, or @FILE
+    #[arg(long, value_name = "TEXT|@FILE", help_heading = "Values that the run file withholds")]
     pub other_body: Option<String>,
     /// The unix socket
-    #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
+    #[arg(long, value_name = "PATH", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub unix: Option<String>,
-    /// The issuers to trust
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+    /// The certificate issuers to trust
+    #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub cacert: Option<String>,
     /// The client certificate
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+    #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub cert: Option<String>,
     /// The key of the client certificate
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+    #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub key: Option<String>,
     /// A file that describes gRPC messages (repeatable, in the record's order)
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+    #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub proto: Vec<String>,
     /// A folder with the imports of --proto files (repeatable, in the record's order)
-    #[arg(long, value_name = "DIR", help_heading = "Left out of the record",
+    #[arg(long, value_name = "DIR", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<String>,
-    /// The descriptor set that protoc made from such files
-    #[arg(long, value_name = "FILE", help_heading = "Left out of the record",
+    /// The descriptor set that protoc made from the .proto files
+    #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub descriptor_set: Option<String>,
     /// The control group to watch
-    #[arg(long, value_name = "PATH", help_heading = "Left out of the record",
+    #[arg(long, value_name = "PATH", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Write the new run file here
@@ -517,13 +523,14 @@ pub struct RerunArgs {
     #[arg(long)]
     pub print: bool,
     /// All arguments of the script
-    #[arg(last = true, value_name = "WORDS", help_heading = "Left out of the record")]
+    #[arg(last = true, value_name = "WORDS", help_heading = "Values that the run file withholds")]
     pub words: Vec<String>,
 }
 
 impl RerunArgs {
-    /// Returns the values given again for those that the record withholds, by kind; all except
-    /// URLs, header fields and the body. `sides` says whether the record has profiles of two sides.
+    /// Returns, by kind, the values that the user gives again because the record withholds them.
+    /// URLs, header fields and the body are not included. `sides` says whether the record has
+    /// profiles of two sides.
     pub fn texts(&self, sides: bool) -> Result<Vec<(TextKind, Vec<String>)>, Failure> {
         let profiles = match self.pprof.as_deref().map(|place| EndpointChoice::parse(place, sides)) {
             None | Some(EndpointChoice::ByTarget) => Vec::new(),

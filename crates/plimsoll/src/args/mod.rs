@@ -1,6 +1,6 @@
-//! The command line: all commands and their arguments. Nothing here reads files or opens sockets.
-//! `plan_from_args` and the commands convert arguments to plans and terms. Flags that form their
-//! own terms convert themselves, beside their declaration (`ChangeArgs::terms`).
+//! Declares the command line: all commands and their arguments. This module reads no files and
+//! opens no sockets. `plan_from_args` and the commands convert arguments to plans and terms. Flags
+//! with their own terms are converted next to their declaration (`ChangeArgs::terms`).
 //!
 //! The files: `measuring`, `prove` and `replay` (commands that generate load), `reading` (commands
 //! that read files), `history` (commands that read a store), `doors` (commands that behave like
@@ -44,7 +44,7 @@ pub use shared::{
 use clap::{Parser, Subcommand};
 
 /// Joins the conditions of a flag that may be given several times, with commas; `None` without any.
-pub fn all_of(conditions: &[String]) -> Option<String> {
+pub fn join_conditions(conditions: &[String]) -> Option<String> {
     (!conditions.is_empty()).then(|| conditions.join(", "))
 }
 
@@ -55,8 +55,8 @@ pub fn all_of(conditions: &[String]) -> Option<String> {
     version,
     after_help = "`plimsoll URL` is short for `plimsoll find URL`.\n\
                   `plimsoll COMMAND -h` shows the most important flags, `--help` all.\n\
-                  Exit codes: 0 done, 1 a --fail-if is true or no request succeeded,\n\
-                  2 bad use, cannot start or write, 3 undecided, 130 interrupted."
+                  Exit codes: 0 done, 1 a --fail-if condition is true or no request succeeded,\n\
+                  2 usage error, cannot start or write, 3 undecided, 130 interrupted."
 )]
 pub struct Cli {
     /// With --version, print also the commit, the features and the platform of the build
@@ -80,7 +80,7 @@ pub enum Command {
     Run(RunArgs),
     /// Check a file of traffic, and print its first requests
     Check(CheckArgs),
-    /// Measure a list of concurrencies, one load each
+    /// Measure a list of numbers of users, with one load for each
     Sweep(SweepArgs),
     /// Start the reference server: minimal, fast, with known costs
     Baseline(BaselineArgs),
@@ -90,9 +90,9 @@ pub enum Command {
     Fleet(FleetStatusArgs),
     /// Generate load for a plimsoll on another machine (--fleet)
     Agent(AgentArgs),
-    /// Find, explain and prove on a sample server, in two minutes
+    /// Try find, explain and prove on a sample server, in two minutes
     Demo(DemoArgs),
-    /// Check whether this machine is fit to measure, and what it lacks
+    /// Check whether this machine is fit to measure, and what to improve
     Doctor(DoctorArgs),
     /// Print the results of run files again
     Show(ShowArgs),
@@ -110,7 +110,7 @@ pub enum Command {
     Diff(DiffArgs),
     /// Show results over time, and where they changed
     History(HistoryArgs),
-    /// Decide whether a commit is worse than a branch, from stored runs
+    /// Decide from stored runs whether a commit is worse than a branch
     Gate(GateArgs),
     /// Serve web pages: runs, history, comparisons, and new studies
     Serve(ServeArgs),

@@ -9,7 +9,7 @@ use clap::{Args, ValueHint};
 use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
-// clap moves a changed argument to the end, so the arguments after it must be moved, too.
+// clap moves a changed argument to the end, so the later arguments must be moved after it, too.
 #[command(mut_arg("url", |url| url.required_unless_present("start")))]
 #[command(mut_arg("more", |more| more), mut_arg("words", |words| words))]
 #[command(after_help = "Examples:\n  \
@@ -18,7 +18,7 @@ use std::path::PathBuf;
     plimsoll prove --a git:main --b git:HEAD --start './server {port}' /items\n  \
     plimsoll prove -f mix.toml URL_A URL_B              several requests by weight\n  \
     plimsoll prove --measure p99 --rate 2k URL_A URL_B  decide by p99 at 2 000/s\n  \
-    plimsoll prove --fail-if worse --json URL_A URL_B   for a pipeline\n  \
+    plimsoll prove --fail-if worse --json URL_A URL_B   for a CI pipeline\n  \
     plimsoll prove --pprof URL_A URL_B                  which functions differ\n  \
     plimsoll prove --ladder URL/a URL/b URL/c           what does each step cost?\n\n\
     Verdicts on B:\n  \
@@ -32,15 +32,15 @@ use std::path::PathBuf;
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// The second target; with --ladder all further steps
+    /// The second target; with --ladder, the targets of all further steps
     #[arg(value_name = "URL", value_hint = ValueHint::Url, help_heading = "Request")]
     pub more: Vec<String>,
-    /// Side A as a build: the command that starts it, anew for each load; or git:REV, a revision of
-    /// this repository
+    /// Build A: the command that starts the build for each load; or git:REV, a revision of this
+    /// repository
     #[arg(long, value_name = "CMD|git:REV", requires = "b", conflicts_with = "ladder", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
-    /// Side B as a build: a start command or git:REV, as for --a
+    /// Build B: the command that starts the build, or git:REV, as for --a
     #[arg(long, value_name = "CMD|git:REV", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub b: Option<String>,
@@ -68,13 +68,13 @@ pub struct ProveArgs {
     /// Compare the goodput of each URL with the previous URL, without a verdict
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
-    /// Measure that decides: goodput, p50, p99, or cpu (CPU time per request, of processes on this
-    /// machine)
+    /// The measure that decides the verdict: goodput, p50, p99, or cpu (CPU time per request, of
+    /// processes on this machine)
     #[arg(long, value_name = "NAME", default_value = "goodput", help_heading = "Comparison",
           value_parser = KnownWords::text(&["goodput", "p50", "p99", "cpu"]),
           hide_possible_values = true)]
     pub measure: String,
-    /// The largest difference that does not matter
+    /// The largest difference between A and B that does not matter
     #[arg(long, value_name = "PERCENT", default_value = "2%", help_heading = "Comparison")]
     pub margin: String,
     /// Time for the whole comparison
@@ -83,25 +83,27 @@ pub struct ProveArgs {
     /// Measure at most N blocks, each with one load on A and one on B
     #[arg(long, value_name = "N", help_heading = "Comparison")]
     pub blocks: Option<String>,
-    /// Compare sides whose responses differ in size or status, such as with and without compression
+    /// Compare A and B even if their responses differ in size or status, such as with and without
+    /// compression
     #[arg(long, help_heading = "Comparison")]
     pub allow_different_answers: bool,
-    /// Number of users for the measures goodput and cpu [default: as many as reach the peak]
+    /// Number of users for the measures goodput and cpu [default: the number that reaches the peak]
     #[arg(short = 'c', long, value_name = "N", help_heading = "Load")]
     pub concurrency: Option<String>,
     /// Rate of the loads that measure p50 and p99, in requests/s [default: 60 % of the slower
     /// side's peak]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Length of each load [default: 400ms, or longer for ten responses in a row and 100 in all]
+    /// Length of each load [default: 400ms, or longer for ten consecutive responses and 100
+    /// responses in total]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub load_time: Option<String>,
-    /// Apply the load for this long before measuring starts [default: three responses in a row, at
-    /// least 30ms; 500ms after a start]
+    /// Apply the load for this long before measuring starts [default: the time of three consecutive
+    /// responses, at least 30ms; 500ms after a build starts]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub warmup: Option<String>,
-    /// Afterwards take four CPU profiles of each side at one rate, and compare the cost of each
-    /// function [default address: /debug/pprof of each side]
+    /// Afterwards take four CPU profiles of A and B at the same rate, and compare each function's
+    /// cost [default address: /debug/pprof of each side]
     #[arg(
         long,
         value_name = "URL_A,URL_B",
@@ -125,7 +127,7 @@ pub struct ProveArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
-    /// Exit with 1 on this verdict: worse
+    /// Exit with code 1 if this is the verdict: worse
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,

@@ -65,7 +65,7 @@ pub struct ProfileArgs {
     /// Length of the profile in seconds, for an address [default: 30 for a CPU profile]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: Option<u32>,
-    /// Fetch from an address that is neither loopback nor private
+    /// Allow an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
     /// Compare two profiles, each a file or an address: the added cost of B
@@ -117,7 +117,8 @@ pub struct DiffArgs {
     /// Run B, the later run: a file, or a run of the store, such as @latest
     #[arg(value_name = "B")]
     pub b: PathBuf,
-    /// The folder of runs named with @ [default: $PLIMSOLL_STORE, else _output/plimsoll]
+    /// The folder of the runs that are named with @, such as @latest [default: $PLIMSOLL_STORE,
+    /// else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
     /// Folder for the charts
@@ -161,10 +162,9 @@ pub enum ChartArg {
     Time,
     /// Latency over time as a heat map (a run)
     Heat,
-    /// Both sides block by block, and the interval as it narrows (a comparison); each step (a
-    /// ladder)
+    /// Both sides block by block, with the narrowing interval (a comparison); each step (a ladder)
     Blocks,
-    /// Changes from a low load to a load past the line (an explanation)
+    /// Changes of the server from a low load to a load past the load line (an explanation)
     Evidence,
 }
 
@@ -179,13 +179,13 @@ pub struct ReportArgs {
     /// Run files
     #[arg(required = true, value_name = "FILE")]
     pub files: Vec<PathBuf>,
-    /// Format of the report [default: by the ending of -o, else html]
+    /// Format of the report [default: from the file ending of -o, else html]
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
     /// Chart for svg and png [default: line, throughput or time, by the kind of run]
     #[arg(long, value_name = "CHART")]
     pub chart: Option<ChartArg>,
-    /// Draw the chart in colours for a dark page (pages follow the browser's setting)
+    /// Draw the chart in colours for a dark background (pages follow the browser's setting)
     #[arg(long)]
     pub dark: bool,
     /// SLO for each load of a run or sweep; each part is a test case (junit)
@@ -219,7 +219,7 @@ pub struct CleanArgs {
 /// How lines of a log are understood.
 #[derive(Debug, Clone, Args)]
 pub struct LogArgs {
-    /// Format of the lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format
+    /// Format of the log's lines: combined, common, caddy, traefik, envoy, alb, an nginx log_format
     /// ($...), an Apache LogFormat (%...) or an Envoy format (%...%) [default: detected]
     #[arg(long, value_name = "FORMAT", requires = "logs", help_heading = "Log",
           value_parser = KnownWords::text(&["combined", "common", "caddy", "traefik", "envoy", "alb", "gin", "uwsgi", "rails"]), hide_possible_values = true)]
@@ -302,7 +302,7 @@ pub struct ModelArgs {
     /// Also use requests that can change data: every method except GET and HEAD
     #[arg(long, help_heading = "Model")]
     pub allow_unsafe: bool,
-    /// Write parts of paths and queries that look like secret keys unchanged
+    /// Write the original parts of paths and queries, even if a part looks like a secret key
     #[arg(long, help_heading = "Model")]
     pub keep_keys: bool,
     /// Seed of all random choices
@@ -339,16 +339,17 @@ pub enum ImportKind {
     Parts without an equivalent are listed on standard error. Read the file, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
-    /// Kind of the file
+    /// Kind of the file to import
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
     /// The file; - is standard input, and an API description may have an address
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: String,
-    /// Use a recording's requests to this host [default: the host of its first request]
+    /// Import only the requests of a recording to this host [default: the host of the first
+    /// request]
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
-    /// Fetch from an address that is neither loopback nor private
+    /// Allow an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
     /// Write the file of traffic here [default: standard output]

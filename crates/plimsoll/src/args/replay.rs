@@ -2,7 +2,7 @@
 
 use super::reading::LogArgs;
 use super::shared::{
-    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_words,
+    ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_parser,
 };
 use clap::{Args, ValueHint};
 use plimsoll_model::Redact;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
     plimsoll replay access.log.*.gz --target http://localhost:8080/ -d 10m --skip '\\.(png|css|js)'\n  \
     plimsoll replay model.toml --scale 2x     a file of plimsoll model\n  \
     zcat access.log.gz | plimsoll replay - --target http://localhost:8080/ --only '^GET /api/' --json\n\n\
-    Only GET and HEAD requests are sent, unless --allow-unsafe is given; the rest is counted. A log has no \
+    Only GET and HEAD requests are sent, unless --allow-unsafe is given; other requests are only counted. A log has no \
     bodies and few header fields: add what the server needs with -H. A response with the logged status \
     counts as a success, unless that status is a server error (5xx).")]
 pub struct ReplayArgs {
@@ -54,7 +54,7 @@ pub struct ReplayArgs {
     /// Time after which a request without a complete response fails
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Request")]
     pub timeout: String,
-    /// Statuses that count as success, beside the status in the log
+    /// Statuses that count as success, in addition to the status in the log
     #[arg(long, value_name = "SET", default_value = "100-399", help_heading = "Request")]
     pub ok_status: String,
     /// Open a new connection for each request
@@ -68,13 +68,13 @@ pub struct ReplayArgs {
     /// Start the load without a first test request
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
-    /// Put load on an address that is neither loopback nor private
+    /// Allow load on an address that is neither loopback nor private
     #[arg(long, help_heading = "Safety")]
     pub allow_public: bool,
     /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
-          value_parser = redact_words(), hide_possible_values = true, help_heading = "Safety")]
+          value_parser = redact_parser(), hide_possible_values = true, help_heading = "Safety")]
     pub redact: Redact,
     /// Record the bodies of failed responses, with any secrets in them
     #[arg(long, conflicts_with = "redact", help_heading = "Safety")]

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 /// The meaning of a gate that cannot decide.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InconclusiveArgs {
-    /// Result of the gate if no verdict is possible: pass or fail [default: exit with code 3]
+    /// Result if no verdict is possible: pass or fail [default: exit with code 3]
     #[arg(long, value_name = "pass|fail", help_heading = "Judgement",
           value_parser = ["pass", "fail"], hide_possible_values = true)]
     pub on_inconclusive: Option<String>,
@@ -61,8 +61,8 @@ pub struct RequestArgs {
     /// Statuses of gRPC calls that count as success, by name or code [default: OK]
     #[arg(long, value_name = "SET", help_heading = "gRPC")]
     pub ok_grpc: Option<String>,
-    /// Send each message of a gRPC call after the response to the message before [default: all at
-    /// once]
+    /// Send each message of a gRPC call after the response to the previous message [default: all
+    /// messages at once]
     #[arg(long, help_heading = "gRPC")]
     pub in_turn: bool,
     #[command(flatten)]
@@ -78,13 +78,13 @@ pub struct RequestArgs {
     /// Start the load without a first test request
     #[arg(long, help_heading = "Request")]
     pub no_preflight: bool,
-    /// Put load on an address that is neither loopback nor private
+    /// Allow load on an address that is neither loopback nor private
     #[arg(long, help_heading = "Safety")]
     pub allow_public: bool,
     /// Values to redact in records and reports: secrets (as far as recognised), or all (query and
     /// header values)
     #[arg(long, value_name = "WHAT", default_value = "secrets",
-          value_parser = redact_words(), hide_possible_values = true, help_heading = "Safety")]
+          value_parser = redact_parser(), hide_possible_values = true, help_heading = "Safety")]
     pub redact: Redact,
     /// Record the bodies of failed responses, with any secrets in them
     #[arg(long, conflicts_with = "redact", help_heading = "Safety")]
@@ -126,7 +126,7 @@ pub struct ConnectionArgs {
     #[arg(long, value_name = "HOW",
           value_parser = KnownWords::text(&["fin", "reset"]), hide_possible_values = true)]
     pub close: Option<String>,
-    /// HTTP version: 1.1, 2, or auto (2 if the server offers it over TLS, else 1.1)
+    /// HTTP version: 1.1, 2, or auto (2 if the server offers HTTP/2 over TLS, else 1.1)
     #[arg(long, value_name = "VERSION",
           value_parser = KnownWords::text(&["1.1", "2", "auto"]), hide_possible_values = true)]
     pub http: Option<String>,
@@ -136,7 +136,7 @@ pub struct ConnectionArgs {
     /// Do not verify the server's certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
-    /// Trust these issuers only (PEM)
+    /// Trust only these certificate issuers (PEM)
     #[arg(long, value_name = "FILE")]
     pub cacert: Option<PathBuf>,
     /// The client certificate (PEM)
@@ -190,7 +190,7 @@ pub struct GeneratorArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// After the load, profile a low load and this load, such as from
+    /// Afterwards profile the server at a low load and at this load, such as from
     /// http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
@@ -204,7 +204,7 @@ pub struct PprofArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Probes")]
 pub struct ProbeArgs {
-    /// Watch this process [default: the one that listens on the target's address]
+    /// Watch this process [default: the process that listens on the target's address]
     #[arg(long, value_name = "PID")]
     pub pid: Option<u32>,
     /// Watch the process of this name
@@ -215,7 +215,7 @@ pub struct ProbeArgs {
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
-    /// Watch this control group [default: that of the process]
+    /// Watch this control group [default: the control group of the process]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
     /// Watch nothing
@@ -271,7 +271,7 @@ pub struct StoreArgs {
     /// Folder for the run file (the store) [default: $PLIMSOLL_STORE, else _output/plimsoll]
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub store: Option<PathBuf>,
-    /// Mark the run, such as release=1.4; history shows the mark, and clean keeps the run
+    /// Tag the run, such as release=1.4; history shows the tag, and clean keeps the run
     /// (repeatable)
     #[arg(long = "tag", value_name = "KEY=VALUE")]
     pub tags: Vec<String>,
@@ -283,7 +283,7 @@ pub fn redaction(redact: Redact, keeps_failed_bodies: bool) -> Redact {
 }
 
 /// Returns the parser of `--redact`, with its accepted words for completion.
-pub fn redact_words() -> impl TypedValueParser<Value = Redact> {
+pub fn redact_parser() -> impl TypedValueParser<Value = Redact> {
     KnownWords::new(&["secrets", "all"], parse_redact)
 }
 

@@ -1,5 +1,5 @@
-//! The help of `-h`: the flags that matter most of each command, on one screen. `--help` shows all
-//! flags.
+//! The short help of `-h`, which shows each command's most important flags on one screen. `--help`
+//! shows all flags.
 //!
 //! Not here: the flags, their texts and their order, which both helps share (`help`).
 
@@ -36,7 +36,7 @@ const IMPORTANT: [(&str, &[&str]); 11] = [
     ),
     ("rerun", &["yes", "print", "output", "url", "target", "file", "log", "header", "body", "pprof"]),
 ];
-/// Number of example lines that `-h` shows, including their heading.
+/// The number of example lines that `-h` shows, including their heading.
 const EXAMPLE_LINES: usize = 4;
 
 /// Returns the long names of a command's most important flags; `None` if all flags are shown.
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_important_flag_is_a_flag() {
+    fn every_important_flag_exists() {
         let commands = Cli::command();
         for (name, flags) in IMPORTANT {
             let command = commands.find_subcommand(name).expect(name);
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn all_flags_are_parsed_all_the_same() {
+    fn short_help_does_not_change_parsing() {
         let line = ["plimsoll", "run", "--no-keepalive", "http://h/"];
         assert!(with_short_help(Cli::command()).try_get_matches_from(line).is_ok());
         let words = |line: &[&str]| line.iter().map(Into::into).collect::<Vec<std::ffi::OsString>>();

@@ -1,4 +1,4 @@
-//! `plimsoll agent`: generates load for a plimsoll on another machine, or watches a server for it.
+//! `plimsoll agent`: generates load or measures a server for a plimsoll on another machine.
 
 use crate::args::AgentArgs;
 use crate::quantity::{flag, positive_time};
@@ -11,7 +11,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 use std::time::Duration;
 
-/// Default time that an agent waits for its message bus.
+/// The default time that an agent waits for its message bus.
 const WAIT: Duration = Duration::from_secs(10);
 
 /// Serves a coordinator until the connection to the coordinator or to the bus ends.
@@ -21,7 +21,8 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let Some(bus) = &args.join else {
         if std::io::stdin().is_terminal() {
             return Err(Failure::usage(
-                "--stdio: a coordinator talks to this, and no person; plimsoll run --fleet ssh://HOST or --watch ssh://HOST starts it on HOST",
+                "--stdio: this flag is only for a coordinator; plimsoll run --fleet ssh://HOST or --watch \
+                 ssh://HOST starts the agent on HOST",
             ));
         }
         if args.watch_only {
@@ -39,10 +40,10 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let wait = args.wait.as_deref().map(|wait| positive_time("--wait", wait)).transpose()?;
     let spool = args.spool.clone().unwrap_or_else(|| Path::new(OWN_FOLDER).join("spool").join(&name));
     let permitted = match allow.is_empty() {
-        true => "It loads nothing: --allow names what it may load.".to_owned(),
-        false => format!("It loads {} and nothing else.", args.allow),
+        true => "The agent sends no load: --allow sets the addresses that the agent may send load to.".to_owned(),
+        false => format!("The agent sends load only to {}.", args.allow),
     };
-    let joined = format!("agent {name} is on the bus at {}. {permitted}", address.url);
+    let joined = format!("agent {name} has joined the bus at {}. {permitted}", address.url);
     let access = BusAccess { address, creds, ca };
     let wait = wait.map_or(WAIT, Duration::from_nanos);
     let terms = JoinTerms { access, name, allow, verifier, spool, wait };

@@ -18,13 +18,13 @@ use std::time::Duration;
 /// Runs the reference server until the user interrupts. Returns the exit code.
 pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
     if let Some((behind, pool)) = args.behind.as_deref().zip(args.pool.as_deref()) {
-        return with_a_pool(args, behind, pool);
+        return run_pooled_server(args, behind, pool);
     }
     let connections = positive("--connections", &args.connections)?;
     let cores = u64::from(plimsoll_sys::probe::cgroup::usable_cores());
     let threads = match &args.threads {
         Some(text) => positive("--threads", text)?.min(1024),
-        None => cores.max(Limits::of_machine().threads_for(connections)),
+        None => cores.max(Limits::limits_of_machine().threads_for(connections)),
     } as usize;
     let listen = args.listen;
     let read = |flag: &str, path: &PathBuf| {
@@ -41,7 +41,7 @@ pub fn run(args: &BaselineArgs) -> Result<u8, Failure> {
 }
 
 /// Runs the reference server whose bottleneck is a pool of connections to the server `behind`.
-fn with_a_pool(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
+fn run_pooled_server(args: &BaselineArgs, behind: &str, pool: &str) -> Result<u8, Failure> {
     let url = Url::read(behind).map_err(|failure| Failure::usage(format!("--behind: {failure}")))?;
     let connections = positive("--pool", pool)?.min(1 << 16) as usize;
     let address = pooled::start(args.listen, &url, connections).map_err(|error| cannot_serve(args.listen, &error))?;

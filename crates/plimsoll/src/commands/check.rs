@@ -10,7 +10,7 @@ use plimsoll_study::file_traffic::plan_of;
 use plimsoll_study::output::print;
 use plimsoll_study::{grpc, traffic_file};
 
-/// Number of requests of the traffic file that `plimsoll check` prints.
+/// The number of requests of the traffic file that `plimsoll check` prints.
 const SHOWN: usize = 5;
 /// Reads the traffic file and prints its first requests. Returns the exit code.
 pub fn run(args: &CheckArgs) -> Result<u8, Failure> {

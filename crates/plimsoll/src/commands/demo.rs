@@ -20,25 +20,25 @@ use plimsoll_study::output::print;
 use plimsoll_traffic::target_url::Url;
 use std::net::Ipv4Addr;
 
-/// The path that is loaded on the sample server.
+/// The URL path on the sample server to which the demo sends load.
 const PATH: &str = "/items";
 /// The path that the sample server calls on its store. The store takes 20 ms to respond.
 const BEHIND: &str = "/delay/20";
-/// Number of connections from the sample server to its store. This pool is the bottleneck that the
-/// demo finds.
+/// The number of connections from the sample server to its store. This pool is the bottleneck that
+/// the demo finds.
 const POOL: &str = "4";
-/// Number of connections of the sample server after the fix.
+/// The number of connections of the sample server after the fix.
 const LARGER_POOL: &str = "8";
 
-/// Default time for each of find, explain and prove.
+/// The default time for each of find, explain and prove.
 const BUDGET: &str = "40s";
-/// Default time for the search alone, with --quick.
-const BUDGET_QUICK: &str = "15s";
+/// The default time for the search alone, with --quick.
+const QUICK_SEARCH_BUDGET: &str = "15s";
 
 /// Converts the flags to a search. The port is 0 until the sample server runs.
 pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let origin = Origin { scheme: "http".into(), host: Ipv4Addr::LOCALHOST.to_string(), port: 0 };
-    let budget = args.budget.as_deref().unwrap_or(if args.quick { BUDGET_QUICK } else { BUDGET });
+    let budget = args.budget.as_deref().unwrap_or(if args.quick { QUICK_SEARCH_BUDGET } else { BUDGET });
     let budget_ns = positive_time("--budget", budget)?;
     let request = Request { target: PATH.into(), ..Request::get() };
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
@@ -64,15 +64,15 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!("a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"));
     let first = if terms.demo_quick { "how" } else { "1 of 3, how" };
-    live.line(&format!("{first} much load does it sustain?   plimsoll find {url}"));
+    live.line(&format!("{first} much load does the server sustain?   plimsoll find {url}"));
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
     words.extend(terms.output.verbose.then_some("--verbose"));
-    // With --json, the output is one document: that of the search.
+    // With --json, the output is one document, the document of the search.
     let is_whole = terms.output.is_text() && !terms.demo_quick;
     if is_whole && !plimsoll_sys::signal::interrupted() {
-        live.line(&format!("\n2 of 3, what limits it?   plimsoll explain {url}"));
+        live.line(&format!("\n2 of 3, what limits the load line?   plimsoll explain {url}"));
         run_explain(&[&["plimsoll", "explain", &url], &words[..]].concat())?;
     }
     demo_server::end(server)?;
@@ -86,8 +86,8 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
             {POOL} / 20 ms = 200 requests/s"
         ));
         live.line(&format!(
-            "3 of 3, does a pool of {LARGER_POOL} remove it?   plimsoll prove --a 'server {POOL}' --b 'server \
-             {LARGER_POOL}' {url}"
+            "3 of 3, does a pool of {LARGER_POOL} connections remove the limit?   plimsoll prove --a 'server \
+             {POOL}' --b 'server {LARGER_POOL}' {url}"
         ));
         run_prove(&[&["plimsoll", "prove", "--a", &a, "--b", &b, &url], &words[..]].concat())?;
     }
@@ -99,7 +99,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
              plimsoll explain http://localhost:8080/                  name the bottleneck\n  \
              plimsoll prove http://localhost:8080/ OTHER_URL          is another build better?\n  \
              plimsoll find --slo 'success>=99.9%, p99<=50ms' URL      search with another SLO\n  \
-             plimsoll overload URL                                    load it past the line\n",
+             plimsoll overload URL                                    load the server past its load line\n",
         );
     }
     // The demo judges nothing, so it succeeds even if interference prevented a load line.
@@ -109,7 +109,7 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
 /// Parses these words as a command line.
 fn command(words: &[&str]) -> Result<Command, Failure> {
     let cli =
-        Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the demo's own arguments: {error}")))?;
+        Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the arguments of the demo: {error}")))?;
     Ok(cli.command)
 }
 

@@ -60,12 +60,12 @@ fn names(args: &DiffArgs) -> ([String; 2], String) {
 }
 
 /// Warns if two searches differ in more than the server, such as the machine or the SLO.
-fn warn_of_incomparable(args: &DiffArgs) {
+fn warn_about_incomparable(args: &DiffArgs) {
     let read = |path: &Path| read_run(path, &path.display().to_string()).ok();
     let (Some(a), Some(b)) = (read(&args.a), read(&args.b)) else { return };
     if a.measure() == "load line" && b.measure() == "load line" {
         for reason in incomparability(&a, &b) {
-            note(&format!("warning: a difference may have another cause than the server: {reason}"));
+            note(&format!("warning: a difference may have a cause other than the server: {reason}"));
         }
     }
 }
@@ -74,14 +74,15 @@ fn warn_of_incomparable(args: &DiffArgs) {
 pub fn run(args: &DiffArgs) -> Result<u8, Failure> {
     let [a, b] = [&args.a, &args.b].map(|word| named_file(word, args.store.as_deref()));
     let args = &DiffArgs { a: a?, b: b?, ..args.clone() };
-    warn_of_incomparable(args);
+    warn_about_incomparable(args);
     let (a, b) = (read(&args.a)?, read(&args.b)?);
     let (names, both) = names(args);
     let files = [&args.a, &args.b].map(|path| path.display().to_string());
     let pair = RecordedPair::new((files[0].clone(), &names[0], &a), (files[1].clone(), &names[1], &b));
     let pair = pair.ok_or_else(|| {
         Failure::usage(format!(
-            "'{}' and '{}' are of different kinds: one contains {}, the other {}; give two of one kind",
+            "'{}' and '{}' are of different kinds: one contains {}, the other contains {}; give two files of the \
+             same kind",
             files[0],
             files[1],
             a.kind(),
@@ -114,7 +115,7 @@ pub fn comparison_report(a: &Path, b: &Path, names: Option<[&str; 2]>) -> Result
     let pair = RecordedPair::new((file_name(a), &names[0], &first), (file_name(b), &names[1], &second));
     let mut report = pair.as_ref().map(RecordedPair::page).ok_or_else(|| {
         Failure::usage(format!(
-            "these runs are of different kinds: one contains {}, the other {}",
+            "these runs are of different kinds: one contains {}, the other contains {}",
             first.kind(),
             second.kind()
         ))

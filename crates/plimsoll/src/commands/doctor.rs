@@ -10,7 +10,7 @@ use plimsoll_report::doctor::{doctor_document, doctor_text};
 use plimsoll_study::self_measurement;
 use std::time::Duration;
 
-/// Time for which interference by other processes is sampled.
+/// The time for which the CPU use of other processes is sampled.
 const SAMPLE: Duration = Duration::from_secs(1);
 
 /// Checks the machine, measures plimsoll's own capacity, and prints the result. Returns the exit
@@ -20,7 +20,7 @@ pub fn run(args: &DoctorArgs) -> Result<u8, Failure> {
     let measured = match args.quick || plimsoll_sys::signal::interrupted() {
         true => None,
         false => {
-            Live::new(args.json).line("measuring plimsoll against its reference server: 10 s");
+            Live::new(args.json).line("measuring plimsoll's speed with its reference server: 10 s");
             Some(self_measurement::measure()?)
         }
     };

@@ -49,7 +49,7 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
     let ExplainSpec { search, budget_ns, interventions, requested_interventions: flagged, setting_values: varied } =
         asked;
     let prepared = PreparedSearch::prepare(search, terms, Effort::Thorough)?;
-    let may_stop = match interventions.contains(&Intervention::Stopped) {
+    let pausable_processes = match interventions.contains(&Intervention::Stopped) {
         true => process_pauser::find(terms, &prepared.base)?,
         false => Vec::new(),
     };
@@ -64,7 +64,7 @@ pub fn carry_out(asked: ExplainSpec<Plan>, terms: &Terms<String>) -> Result<u8, 
         setting_values: varied,
     });
     let variants = variants.into_iter().map(|(change, variant)| (PlanChange::Intervention(change), variant)).collect();
-    let prepared = PreparedSearch { variants, may_stop, ..prepared };
+    let prepared = PreparedSearch { variants, pausable_processes, ..prepared };
     let mut live = Live::new(terms.output.quiet);
     live.line(&explain_question(&prepared.settings, budget_ns));
     prepared.carry_out(asked, terms, live, |finding, _| code(finding))
@@ -82,7 +82,7 @@ fn code(finding: &Finding) -> u8 {
 pub fn recorded(args: &ExplainArgs) -> Result<u8, Failure> {
     let file = file(args).unwrap_or(Path::new(""));
     let experiment = read(file)?;
-    let Some(results) = Results::with_explanation(&experiment, Some(file))? else {
+    let Some(results) = Results::explain_recorded_search(&experiment, Some(file))? else {
         return Err(Failure::usage(format!(
             "'{}' contains no load line to explain: plimsoll explain URL searches for one",
             file.display()

@@ -3,7 +3,7 @@
 use super::replay::LogOptions;
 use super::search::{self, PreparedSearch};
 use super::traffic::ReadingMeter;
-use crate::args::{FindArgs, all_of, redaction};
+use crate::args::{FindArgs, join_conditions, redaction};
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
@@ -20,20 +20,20 @@ use plimsoll_report::questions::find_question;
 use plimsoll_report::{format, spelled};
 use plimsoll_study::log_replay;
 
-/// Shortest soak, ns (10 s). A shorter one would find no more than the search itself.
+/// The shortest soak, ns (10 s). A shorter soak would find no more than the search itself.
 const SOAK_NS_MIN: u64 = 10_000_000_000;
 
 /// Converts the flags to a search.
 pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
     let planning = planning(args)?;
-    let demands = all_of(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
+    let demands = join_conditions(&args.fail_if).as_deref().map(demands).transpose()?.unwrap_or_default();
     if args.logs.is_empty() && demands.iter().any(Demand::compares_with_log) {
         return Err(Failure::usage("--fail-if: 'scale' is a multiple of a log's traffic: add --replay LOG"));
     }
     let budget_ns = positive_time("--budget", &args.budget)?;
     let (mut asked, mut terms) = match args.logs.is_empty() {
         true => search::spec_from_args(&args.search, budget_ns)?,
-        false => search::spec_with_changed_plan(&args.search, budget_ns, &mut |plan, terms| {
+        false => search::search_with_changed_plan(&args.search, budget_ns, &mut |plan, terms| {
             draw_from_logs(args, plan, terms)
         })?,
     };
@@ -42,7 +42,7 @@ pub fn spec_from_args(args: &FindArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     }
     asked.planning = planning;
     terms.fleet = plan_from_args::fleet(&args.fleet, &asked.base, &terms)?;
-    terms.fail_if = all_of(&args.fail_if);
+    terms.fail_if = join_conditions(&args.fail_if);
     terms.on_inconclusive = plan_from_args::on_inconclusive(&args.inconclusive);
     terms.output = plan_from_args::stored(&args.out, args.output.as_deref(), &args.place)?;
     Ok((asked, terms))
@@ -93,7 +93,7 @@ fn planning(args: &FindArgs) -> Result<Planning, Failure> {
     });
     let soak_ns = args.soak.as_deref().map(|text| positive_time("--soak", text)).transpose()?;
     if soak_ns.is_some_and(|ns| ns < SOAK_NS_MIN) {
-        return Err(Failure::usage("--soak: must be at least 10s; a longer time such as 30m finds more"));
+        return Err(Failure::usage("--soak: must be at least 10s; a longer time such as 30m finds more problems"));
     }
     Ok(Planning { headroom: headroom.transpose()?, need_rps: need_rps.transpose()?, soak_ns })
 }

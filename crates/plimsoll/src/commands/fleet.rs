@@ -1,12 +1,12 @@
 //! `plimsoll fleet`: shows the machines of a fleet and measures their capacity. The command also
-//! fetches runs from a bus, starts local agents to try a fleet, and makes keys. No target is
-//! loaded.
+//! fetches runs from a bus, starts local agents for a trial fleet, and makes keys. No load is sent
+//! to a target.
 
 use crate::args::FleetStatusArgs;
 use crate::quantity::{flag, positive_time};
 use crate::results::print_json;
 use plimsoll_fleet::place::BusAddress;
-use plimsoll_fleet::shares::weights_of_agents;
+use plimsoll_fleet::shares::agent_weights_from_calibrations;
 use plimsoll_fleet::{BusAccess, FetchedRun, TaskKey};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{AgentLossPolicy, FleetTerms};
@@ -28,16 +28,18 @@ pub fn run(args: &FleetStatusArgs) -> Result<u8, Failure> {
         ("--output", args.output.is_some(), &["fetch"]),
         ("RUN", args.word.is_some(), &["fetch"]),
     ];
-    if let Some((name, _, what)) = of.iter().find(|(_, is_said, what)| *is_said && !what.contains(&&*args.what)) {
+    if let Some((name, _, what)) = of.iter().find(|(_, is_stated, what)| *is_stated && !what.contains(&&*args.what)) {
         let what = what.join(" and ");
-        return Err(Failure::usage(format!("{name}: it belongs to plimsoll fleet {what}; leave it out")));
+        return Err(Failure::usage(format!("{name}: only plimsoll fleet {what} uses this argument; leave {name} out")));
     }
     let place =
-        |what: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: say {what}", args.what)));
+        |what: &str| args.place.as_deref().ok_or_else(|| Failure::usage(format!("fleet {}: give {what}", args.what)));
     match args.what.as_str() {
-        "status" => status(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
-        "calibrate" => calibrate(place("where the agents are, such as ssh://load1,load2 or nats://bus:4222")?, args),
-        "fetch" => fetch(place("where the run is, such as nats://bus:4222")?, args),
+        "status" => status(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args),
+        "calibrate" => {
+            calibrate(place("the address of the agents, such as ssh://load1,load2 or nats://bus:4222")?, args)
+        }
+        "fetch" => fetch(place("the address of the bus that stores the run, such as nats://bus:4222")?, args),
         "key" => {
             let public = TaskKey::create(Path::new(place("the file for the key, such as fleet.key")?))?;
             print(&format!("{public}\n"));
@@ -65,7 +67,7 @@ fn status(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
 /// shares of a load. Lists agents without a result at the end.
 fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let terms = terms(place, args)?;
-    note("each machine measures its plimsoll against its own reference server: 10 s");
+    note("each machine measures plimsoll's speed with a local reference server: 10 s");
     let (mut agents, mut failed) = (Vec::new(), Vec::new());
     for found in plimsoll_fleet::calibrate(&terms)? {
         match found {
@@ -73,7 +75,7 @@ fn calibrate(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
             Err((name, why)) => failed.push(format!("agent {name}: {why}")),
         }
     }
-    let weights = if failed.is_empty() { weights_of_agents(&agents) } else { Vec::new() };
+    let weights = if failed.is_empty() { agent_weights_from_calibrations(&agents) } else { Vec::new() };
     match args.json {
         true => print_json(&calibration_document(&agents, &weights)),
         false => print(&calibration_text(&agents, &weights)),
@@ -97,10 +99,9 @@ fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
 /// Fetches a run from the bus, writes it to a file, and prints whether it is complete.
 fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let address = flag("fleet fetch", BusAddress::parse(place))?;
-    let run = args
-        .word
-        .as_deref()
-        .ok_or_else(|| Failure::usage("fleet fetch: say which run, as its coordinator shows it"))?;
+    let run = args.word.as_deref().ok_or_else(|| {
+        Failure::usage("fleet fetch: the name of the run is missing; the coordinator's output shows the name")
+    })?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
     let shown = path.display();
     let said = match plimsoll_fleet::fetch(&BusAccess::from_environment(address), run, &path)? {
@@ -111,7 +112,7 @@ fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
                 false => format!(" The end of the load of {} is not stored.", unfinished.join(", ")),
             };
             format!(
-                "run file: {shown}\nThe coordinator was lost. These are the {intervals} intervals that agents finished of its last load.{unfinished}"
+                "run file: {shown}\nThe coordinator was lost. The file contains {intervals} intervals of the last load, which the agents had finished.{unfinished}"
             )
         }
     };
@@ -124,7 +125,7 @@ fn up(args: &FleetStatusArgs) -> Result<u8, Failure> {
     if args.place.is_some() {
         return Err(Failure::usage("fleet up: it starts agents on this machine; say --local N, and no place"));
     }
-    let count = args.local.ok_or_else(|| Failure::usage("fleet up: say how many agents, such as --local 3"))?;
+    let count = args.local.ok_or_else(|| Failure::usage("fleet up: give the number of agents, such as --local 3"))?;
     plimsoll_fleet::up(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
     Ok(exit::DONE)
 }

@@ -1,4 +1,4 @@
-//! `plimsoll gate`: decides whether the runs of a commit are worse than those of a branch.
+//! `plimsoll gate`: decides whether the runs of a commit are worse than the runs of a branch.
 
 use crate::args::GateArgs;
 use crate::commands::stored_run::named_run;

@@ -6,7 +6,7 @@ use crate::plan_from_args;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::grpc_services::{services_described, services_list};
 use plimsoll_study::base::Base;
-use plimsoll_study::grpc::{of_files, reflected_schema};
+use plimsoll_study::grpc::{reflected_schema, schema_from_files};
 use plimsoll_study::output::print;
 
 /// Reads the server's message types and prints its services or methods. Returns the exit code.
@@ -16,7 +16,7 @@ pub fn run(args: &GrpcArgs) -> Result<u8, Failure> {
     let path = &plan.traffic.routes[0].request.target;
     let (service, method) = path.trim_start_matches('/').split_once('/').unwrap_or((path.trim_start_matches('/'), ""));
     let schema = match &terms.schema {
-        Some(files) => of_files(files)?,
+        Some(files) => schema_from_files(files)?,
         None if args.shown == GrpcView::Describe && !service.is_empty() => reflected_schema(&plan, &[service])?,
         None => reflected_schema(&plan, &[])?,
     };

@@ -6,12 +6,12 @@ use crate::args::{ImportArgs, ImportKind};
 use crate::pictures::write_and_note;
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_study::import_source::{lacks, read};
-use plimsoll_study::output::{note, print_as_it_is};
+use plimsoll_study::output::{note, print_unescaped};
 use plimsoll_traffic::file::TrafficFileError;
 use plimsoll_traffic::import::{ImportResult, har, jmx, openapi, postman};
 use std::path::Path;
 
-/// Most lines about parts without an equivalent. The remaining parts are counted.
+/// The largest number of lines about parts without an equivalent. Further parts are only counted.
 const LINES_MAX: usize = 50;
 
 /// Reads the source and writes the traffic file. Returns the exit code, which is a failure if the
@@ -30,9 +30,9 @@ pub fn run(args: &ImportArgs) -> Result<u8, Failure> {
         }
         // Control characters are already escaped in the TOML text, so it is printed unchanged, byte
         // for byte like a file.
-        None => print_as_it_is(&imported.text),
+        None => print_unescaped(&imported.text),
     }
-    print_left_out(&name, &imported);
+    print_omissions(&name, &imported);
     let folder = args.output.as_ref().and_then(|path| path.parent()).unwrap_or(Path::new(""));
     match lacks(&imported.text, folder) {
         None => Ok(exit::DONE),
@@ -55,7 +55,7 @@ fn requests(count: usize) -> String {
 }
 
 /// Prints the parts that have no equivalent in the traffic file, each with its position.
-fn print_left_out(name: &str, imported: &ImportResult) {
+fn print_omissions(name: &str, imported: &ImportResult) {
     let left_out = &imported.left_out;
     if left_out.is_empty() {
         return;

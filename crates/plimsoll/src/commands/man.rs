@@ -1,5 +1,4 @@
-//! `plimsoll man`: generates manual pages from the parser, one for plimsoll and one for each
-//! command.
+//! `plimsoll man`: generates manual pages from the parser, for plimsoll and for each command.
 //!
 //! Not here: the texts about flags, which are their help texts (`args`).
 
@@ -16,7 +15,7 @@ const SOURCE: &str = concat!("plimsoll ", env!("CARGO_PKG_VERSION"));
 
 /// Prints the page of plimsoll, or writes all pages into a folder. Returns the exit code.
 pub fn run(args: &ManArgs) -> Result<u8, Failure> {
-    let mut cli = help::with_groups(Cli::command(), true).disable_help_subcommand(true);
+    let mut cli = help::commands_in_groups(Cli::command(), true).disable_help_subcommand(true);
     cli.build();
     match &args.dir {
         None => print(&String::from_utf8_lossy(&page(&cli)?)),

@@ -41,7 +41,7 @@ use crate::live::Live;
 use plimsoll_analysis::Summary;
 pub use plimsoll_study::preflight::{first_answer, preflight};
 
-/// After a load whose connections ran out of local ports, notes how many ports are in TIME-WAIT.
+/// Prints how many local ports are in TIME-WAIT, if connections of the load found no free port.
 pub fn note_ports(live: &mut Live, summary: &Summary) {
     if summary.load.connect_errors.get(plimsoll_sys::tcp::NO_PORT_LEFT) > 0 {
         live.note(&format!("{} local ports are in TIME-WAIT now", plimsoll_sys::process::time_wait()));

@@ -8,7 +8,7 @@ use crate::results::{print_json, print_screen};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
-use plimsoll_study::log_replay::{LogChoice, fold_path, folds, read_requests};
+use plimsoll_study::log_replay::{LogChoice, fold_path, path_folds, read_requests};
 use plimsoll_study::model_check::distances;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
@@ -24,7 +24,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
     let folder = path.with_extension("paths");
     let folder_name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let reading = reading_terms(&args.log);
-    let folding = folds(&reading)?;
+    let folding = path_folds(&reading)?;
     let fold = |path: &str| fold_path(&folding, path);
     let choice = LogChoice {
         logs: &args.logs,
@@ -41,11 +41,14 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         Some(_) => format!("plimsoll replay {file}"),
         None => format!("plimsoll replay {file} --target URL"),
     };
-    let about = [format!("A model of {}.", names.join(", ")), format!("To send it at the rate of the logs: {command}")];
+    let about = [
+        format!("A model of {}.", names.join(", ")),
+        format!("To send this traffic at the rate of the logs: {command}"),
+    ];
     let model_names = ModelNames { base: &base, folder: &folder_name, about: &about, keep_keys: args.keep_keys };
     let Some(model) = TrafficModel::fit(gathered, args.seed, &model_names) else {
         return Err(Failure::start(format!(
-            "{}: none of its requests is left: methods other than GET and HEAD need --allow-unsafe, and --only and \
+            "{}: no request remains: methods other than GET and HEAD need --allow-unsafe, and --only and \
              --skip leave requests out",
             names.join(", ")
         )));

@@ -30,16 +30,16 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     let least_ns = budget_min_ns(line_rps.is_some(), targets);
     if budget_ns < least_ns {
         let what = if line_rps.is_some() {
-            "the steps up and back"
+            "the load steps up and down"
         } else {
-            "a search for the line, and the steps up and back,"
+            "a search for the load line, and the load steps up and down,"
         };
         let least = format::duration(least_ns as f64);
         return Err(Failure::usage(format!("--budget {}: {what} take at least {least}; give more time", args.budget)));
     }
     let OverloadArgs { request, slo, generator, probes, script, retries, against, .. } = args.clone();
-    // Profiles are not taken: above the load line, they would show a server that mostly refuses
-    // requests. A limit of the rate is not supported, because overload exceeds the load line by
+    // Profiles are not taken, because above the load line they would show a server that mostly
+    // refuses requests. --max-rate is not supported, because overload exceeds the load line by
     // design.
     let profiles = PprofArgs { pprof: None, pprof_seconds: 10 };
     let flags = SearchArgs { request, slo, max_rate: None, generator, probes, profiles, script };

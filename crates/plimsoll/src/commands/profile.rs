@@ -4,7 +4,7 @@
 use crate::args::ProfileArgs;
 use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
-use plimsoll_analysis::profile::{Basis, Sort, diff, diff_tree, top, tree};
+use plimsoll_analysis::profile::{CostDivisor, Sort, diff, diff_tree, top, tree};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
 use plimsoll_report::profile::{diff_document, diff_report, profile_document, top_report};
@@ -12,13 +12,13 @@ use plimsoll_report::profile_flames::{FlameFormat, difference_flame, profile_fla
 use plimsoll_study::profile_input::{ProfileChoice, ProfileInput, pattern};
 use std::path::Path;
 
-/// Default number of functions that the table of a profile shows.
+/// The default number of functions that the table of a profile shows.
 const ROWS: usize = 30;
 
 /// The options of `plimsoll profile`, parsed and checked.
 struct ProfileOptions<'a> {
     args: &'a ProfileArgs,
-    /// Number of table rows, if the user set it.
+    /// The number of table rows, if the user set it.
     rows: Option<usize>,
     sort: Sort,
     choice: ProfileChoice,
@@ -26,7 +26,7 @@ struct ProfileOptions<'a> {
 
 /// Prints a profile or the difference of two profiles. Returns the exit code.
 pub fn run(args: &ProfileArgs) -> Result<u8, Failure> {
-    // In `--top FILE`, the word is the file, and not the number of rows.
+    // In `--top FILE`, the word is the profile's file and not the number of rows.
     let (mut source, mut rows) = (args.source.as_deref(), None);
     if let Some(Some(word)) = &args.top {
         match word.parse() {
@@ -93,9 +93,9 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
 
 fn show_difference(options: &ProfileOptions, before: &str, after: &str) -> Result<u8, Failure> {
     let basis = match (options.args.requests_a, options.args.requests_b) {
-        (None, None) => Basis::Shares,
+        (None, None) => CostDivisor::Shares,
         (Some(before), Some(after)) if before > 0 && after > 0 => {
-            Basis::Requests { before: before as f64, after: after as f64 }
+            CostDivisor::Requests { before: before as f64, after: after as f64 }
         }
         (Some(_), Some(_)) => return Err(Failure::usage("--requests-a and --requests-b must be at least 1")),
         _ => return Err(Failure::usage("give both --requests-a and --requests-b: costs are compared per request")),

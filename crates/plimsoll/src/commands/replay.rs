@@ -3,7 +3,7 @@
 
 use super::traffic::{ReadingMeter, reading_terms};
 use super::{replay_file, run};
-use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, all_of, redaction};
+use crate::args::{LogArgs, ReplayArgs, RequestArgs, SchemaArgs, ScriptArgs, join_conditions, redaction};
 use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
 use plimsoll_model::completion::FromFile;
@@ -25,12 +25,12 @@ pub fn spec_from_args(args: &ReplayArgs) -> Result<(RunSpec<Plan>, Terms<String>
     if let Some(file) = replay_file::find_traffic_file(&args.logs) {
         return replay_file::spec_from_args(args, file, request(args), scale_milli);
     }
-    let (stop_if, fail_if) = run::conditions(&args.stop_if, &all_of(&args.fail_if))?;
+    let (stop_if, fail_if) = run::conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
     let Some(target) = &args.target else {
-        return Err(Failure::usage("--target URL: a log does not name its target; add it"));
+        return Err(Failure::usage("--target URL: a log does not name its target; add --target URL"));
     };
     if args.generator.arrivals.is_some() {
-        return Err(Failure::usage("--arrivals: the log sets the times of requests; leave it out"));
+        return Err(Failure::usage("--arrivals: the log sets the times of requests; leave --arrivals out"));
     }
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     // All flags are checked before a long log is read.
@@ -149,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_read_or_refused() {
+    fn replay_times_are_parsed_or_refused() {
         for (text, expect) in [
             (None, Some(1000)),
             (Some("2x"), Some(2000)),

@@ -33,7 +33,7 @@ pub fn spec_from_args(
     scale_milli: u64,
 ) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
     let named = file.display();
-    refuse_of_logs(args, file)?;
+    refuse_log_flags(args, file)?;
     let length_ns = args.duration.as_deref().map(|text| positive_time("--duration", text)).transpose()?;
     let carried = traffic_file::read(file)?.load().clone();
     if carried.rate.is_none() && carried.users.is_none() {
@@ -83,29 +83,29 @@ pub fn spec_from_args(
     Ok((asked, terms))
 }
 
-/// Returns an error if a flag is given that applies only to logs.
-fn refuse_of_logs(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
+/// Returns an error if the user gives a flag that applies only to logs.
+fn refuse_log_flags(args: &ReplayArgs, file: &Path) -> Result<(), Failure> {
     let named = file.display();
     if args.logs.len() > 1 {
-        return Err(Failure::usage(format!("{named} is a file of traffic, not a log: replay it alone")));
+        return Err(Failure::usage(format!("{named} is a file of traffic, not a log: replay this file alone")));
     }
     let log = &args.log;
     for (given, flag, why) in [
         (
             args.speed.is_some(),
             "--speed",
-            "a file of traffic has no times to compress; --scale 2x doubles the sessions",
+            "a file of traffic has no request times to compress; --scale 2x doubles the sessions",
         ),
-        (!args.only.is_empty(), "--only", "a file of traffic is sent whole; change the file"),
-        (!args.skip.is_empty(), "--skip", "a file of traffic is sent whole; change the file"),
-        (log.log_format.is_some(), "--log-format", "this is a file of traffic, not a log; leave the flag out"),
-        (log.field.is_some(), "--field", "this is a file of traffic, not a log; leave the flag out"),
-        (log.session.is_some(), "--session", "this is a file of traffic, not a log; leave the flag out"),
-        (!log.fold.is_empty(), "--fold", "this is a file of traffic, not a log; leave the flag out"),
-        (log.strict, "--strict", "this is a file of traffic, not a log; leave the flag out"),
+        (!args.only.is_empty(), "--only", "plimsoll sends a file of traffic as a whole; change the file"),
+        (!args.skip.is_empty(), "--skip", "plimsoll sends a file of traffic as a whole; change the file"),
+        (log.log_format.is_some(), "--log-format", "this is a file of traffic, not a log"),
+        (log.field.is_some(), "--field", "this is a file of traffic, not a log"),
+        (log.session.is_some(), "--session", "this is a file of traffic, not a log"),
+        (!log.fold.is_empty(), "--fold", "this is a file of traffic, not a log"),
+        (log.strict, "--strict", "this is a file of traffic, not a log"),
     ] {
         if given {
-            return Err(Failure::usage(format!("{flag}: {named}: {why}; leave it out")));
+            return Err(Failure::usage(format!("{flag}: {named}: {why}; leave {flag} out")));
         }
     }
     Ok(())

@@ -87,7 +87,7 @@ fn format(args: &ReportArgs) -> Result<ReportFormat, Failure> {
         (None, None, Some(_)) => ReportFormat::Svg,
         (None, Some(path), _) => {
             return Err(Failure::usage(format!(
-                "-o {}: the name has no known ending; end it in .html, .md, .xml, .json, .svg or .png, or add \
+                "-o {}: the file name has no known ending; use .html, .md, .xml, .json, .svg or .png, or add \
                  --format",
                 path.display()
             )));
@@ -120,7 +120,9 @@ fn summary(path: &Path, experiment: &Experiment) -> Result<Report, Failure> {
 
 fn only_chart(args: &ReportArgs, files: &[(&Path, &Experiment)]) -> Result<String, Failure> {
     let [(path, experiment)] = files else {
-        return Err(Failure::usage("--format svg and png: one chart of one file; `plimsoll diff A B` draws two"));
+        return Err(Failure::usage(
+            "--format svg and png: give one file for the chart; `plimsoll diff A B` draws two files",
+        ));
     };
     let theme = if args.dark { Theme::Dark } else { Theme::Light };
     draw(path, experiment, args.chart.map(ChartKind::from), theme)

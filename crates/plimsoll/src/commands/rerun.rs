@@ -2,9 +2,9 @@
 //!
 //! The rerun starts from the recorded specification and terms. Values that the record withholds
 //! must be given again with their flags, and must lead to the same record. Any other value is
-//! refused. Before a rerun does something that only the file demands and that could do harm, it
-//! asks the user. Such actions are running commands, sending files, and loading public addresses.
-//! From there on it works like any command.
+//! refused. plimsoll asks the user before an action that only the file demands and that could do
+//! harm: running commands, sending files, and load on public addresses. The rerun then works like
+//! any command.
 
 use super::experiment;
 use super::traffic::ReadingMeter;
@@ -12,12 +12,12 @@ use crate::args::RerunArgs;
 use crate::results;
 use plimsoll_model::completion::{Incomplete, RerunInputs, RerunUrl, body_file, complete, missing};
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::{BodyFrom, ExperimentSpec, RedactedText, Terms};
+use plimsoll_model::{BodySource, ExperimentSpec, RedactedText, Terms};
 use plimsoll_report::rerun::{command_text, incomplete_text, inputs_text};
 use plimsoll_report::spelling::words;
 use plimsoll_study::fields;
 use plimsoll_study::output::{note, print};
-use plimsoll_study::rerun::{differences, from_files, harms, output_terms};
+use plimsoll_study::rerun::{differences, from_files, harmful_actions, output_terms};
 use plimsoll_sys::signal;
 use plimsoll_traffic::target_url::Url;
 use std::io::{BufRead, IsTerminal, Write};
@@ -28,13 +28,15 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     let (asked, terms) = (&experiment.spec, experiment.terms.as_deref());
     let Some(terms) = terms else {
         let command = experiment.command.join(" ");
-        return Err(Failure::start(format!("the run file has no details to repeat; its command was: {command}")));
+        return Err(Failure::start(format!(
+            "the run file lacks the details for a rerun; the recorded command was: {command}"
+        )));
     };
     let missing = missing(asked, terms);
     if args.print {
         print(&format!("{}\n", command_text(&words(asked, terms))));
         if !missing.is_empty() {
-            note(&format!("the record withholds these values; give them again: {}", inputs_text(&missing)));
+            note(&format!("the run file withholds these values; give these values again: {}", inputs_text(&missing)));
         }
         return Ok(exit::DONE);
     }
@@ -46,7 +48,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
     consent(terms, asked, args)?;
     signal::catch_interrupts();
     if let (Some(path), None) = (body_file(terms), &given.body) {
-        given.body = Some((BodyFrom::File(path.to_owned()), fields::body_file(path)?));
+        given.body = Some((BodySource::File(path.to_owned()), fields::body_file(path)?));
     }
     let mut unread = None;
     let seed = asked.plans().first().map_or(0, |plan| plan.load.seed);
@@ -81,15 +83,15 @@ fn read_inputs(args: &RerunArgs, asked: &ExperimentSpec) -> Result<RerunInputs, 
 /// Asks the user for consent if the run file demands potentially harmful actions. Without a
 /// terminal, returns an error unless --yes is given.
 fn consent(terms: &Terms<RedactedText>, asked: &ExperimentSpec, args: &RerunArgs) -> Result<(), Failure> {
-    let harms = harms(asked, terms);
-    if harms.is_empty() || args.yes {
+    let harmful_actions = harmful_actions(asked, terms);
+    if harmful_actions.is_empty() || args.yes {
         return Ok(());
     }
-    let what = format!("the run file's plan will {}", harms.join(" and "));
+    let what = format!("the study of the run file will {}", harmful_actions.join(" and "));
     if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() {
-        return Err(Failure::usage(format!("{what}: look at it with --print, then add --yes")));
+        return Err(Failure::usage(format!("{what}: check the command with --print, then add --yes")));
     }
-    let _ = write!(std::io::stderr(), "{what}: do it? [y/N] ");
+    let _ = write!(std::io::stderr(), "{what}: continue? [y/N] ");
     let mut answer = String::new();
     let _ = std::io::stdin().lock().read_line(&mut answer);
     match ["y", "yes"].contains(&answer.trim().to_ascii_lowercase().as_str()) {

@@ -1,13 +1,13 @@
 //! `plimsoll run`: executes one load on one target.
 
 use super::{note_ports, preflight};
-use crate::args::{RunArgs, all_of};
+use crate::args::{RunArgs, join_conditions};
 use crate::event_stream;
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::{flag, positive, positive_time};
-use crate::results::Results;
+use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::condition::Metric;
 use plimsoll_analysis::{Conditions, Study, Summary};
@@ -33,7 +33,7 @@ use std::sync::Arc;
 
 /// Converts the flags to a load.
 pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), Failure> {
-    let (stop_if, fail_if) = conditions(&args.stop_if, &all_of(&args.fail_if))?;
+    let (stop_if, fail_if) = conditions(&args.stop_if, &join_conditions(&args.fail_if))?;
     if args.rate.is_some() && args.concurrency.is_some() {
         return Err(Failure::usage(
             "--rate and -c exclude each other: a rate opens connections as needed; limit their number with \
@@ -44,7 +44,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     let requests_max = args.requests.as_deref().map(|text| positive("--requests", text)).transpose()?;
     let warmup_ns = flag("--warmup", parse_duration_ns(&args.warmup))?;
     let of_flags = match (&args.rate, &args.concurrency) {
-        (Some(rate), _) => Some(("--rate", flag("--rate", Curve::of_rate(rate))?, true)),
+        (Some(rate), _) => Some(("--rate", flag("--rate", Curve::parse_rate_curve(rate))?, true)),
         (None, Some(users)) => Some(("--concurrency", flag("--concurrency", Curve::of_users(users))?, false)),
         (None, None) => None,
     };
@@ -70,7 +70,9 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     }
     if let (Some(stages_ns), Some(_)) = (curve.duration_ns(), duration_ns) {
         let seconds = stages_ns as f64 / 1e9;
-        return Err(Failure::usage(format!("--duration: the stages of {name} already last {seconds} s; leave it out")));
+        return Err(Failure::usage(format!(
+            "--duration: the stages of {name} already last {seconds} s; leave --duration out"
+        )));
     }
     let arrivals = plan_from_args::arrivals(&args.generator, &file)?;
     if !is_open && plan.carriage.keep_alive {
@@ -87,7 +89,7 @@ pub fn spec_from_args(args: &RunArgs) -> Result<(RunSpec<Plan>, Terms<String>), 
     };
     plan.load.shape =
         if is_open { LoadShape::Open { rate: curve, arrivals } } else { LoadShape::Closed { users: curve } };
-    // Long runs record whole seconds: an hour in ticks of 100 ms would fill memory without showing
+    // Long runs record whole seconds. An hour in ticks of 100 ms would fill memory without showing
     // more.
     if plan.load.duration_ns.is_none_or(|ns| ns > 120 * SECOND) {
         plan.load.interval_ns = SECOND;
@@ -130,7 +132,7 @@ pub fn conditions(
 /// An executed load with its results.
 pub struct MeasuredRun {
     pub experiment: Experiment,
-    /// The path of its run file, if one was written.
+    /// The path of the load's run file; `None` if no run file was written.
     pub path: Option<PathBuf>,
     pub live: Live,
     /// A note to print below the results.
@@ -138,7 +140,7 @@ pub struct MeasuredRun {
 }
 
 impl MeasuredRun {
-    /// The measurements of the load.
+    /// Returns the measurements of the load.
     pub fn run(&self) -> &Run {
         &self.experiment.trials[0].run
     }
@@ -148,12 +150,13 @@ impl MeasuredRun {
 pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let fail_if = terms.fail_if.as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
+    let typed = typed_url(&asked.plan);
     let mut measured = measure(asked, terms, scripted.clone().map(into_author_factory))?;
     let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge(&crossed, &summary);
-    let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?;
+    let results = Results::from_experiment(&measured.experiment, measured.path.as_deref())?.with_typed_url(typed);
     results.print(&terms.output, true);
     let failed = scripted.and_then(|scripted| scripted.done(&RunFigures::from_run(measured.run())));
     let tidied = measured.path.as_deref().and_then(result_store::tidy);
@@ -172,8 +175,8 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     })
 }
 
-/// Executes the load and takes the requested profiles. `authoring` writes the requests if a script
-/// does.
+/// Executes the load and takes the requested profiles. If a script writes the requests, `authoring`
+/// is that script.
 pub fn measure(
     asked: RunSpec<Plan>,
     terms: &Terms<String>,
@@ -190,14 +193,14 @@ pub fn measure(
     // Each machine of a fleet adapts its own share of the load.
     let setup = match &terms.fleet {
         Some(_) => Vec::new(),
-        None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
+        None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
             .map_err(|reason| Failure::usage(format!("{flag}: {reason}")))?,
     };
     let mut warnings = Vec::new();
     warnings.extend(preflight(&mut plan, &injector, terms)?);
     let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
     let profiles = Capture::from_terms(&plan, terms)?;
-    // A run file is needed if profiles are taken, because they are stored beside it, and if the
+    // A run file is needed if profiles are taken, because they are stored next to it, and if the
     // user named a store.
     let is_kept = profiles.is_some() || terms.output.file.is_some() || result_store::is_named(&terms.output);
     let path = is_kept.then(|| result_store::path(&terms.output, "run"));

@@ -9,8 +9,8 @@ use crate::event_stream;
 use crate::live::Live;
 use crate::plan_from_args;
 use crate::quantity::flag;
-use crate::results::Results;
-use crate::results::page::write_beside;
+use crate::results::page::write_page_beside;
+use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::{Finding, Settings, Slo, Study};
 use plimsoll_model::failure::{Failure, exit};
@@ -44,10 +44,10 @@ pub struct PreparedSearch {
     pub profiles: Option<Capture>,
     pub noted: StartNotes,
     pub source: Option<Box<dyn ReadingSource>>,
-    /// Changed plans, for loads whose tag asks for them.
+    /// The changed plans, each for the loads whose tag asks for that change.
     pub variants: BTreeMap<PlanChange, Variant>,
-    /// Processes that may be paused during loads whose tag asks for it.
-    pub may_stop: Vec<PausableProcess>,
+    /// The processes that may be paused during loads whose tag asks for pauses.
+    pub pausable_processes: Vec<PausableProcess>,
 }
 
 /// Converts the flags to a search within `budget_ns`. Conditions and output paths are not set yet.
@@ -56,14 +56,13 @@ pub fn spec_from_args(args: &SearchArgs, budget_ns: u64) -> Result<(FindSpec<Pla
     Ok((asked, terms))
 }
 
-/// Converts the flags to a search whose requests are not those of the flags: `become_other` changes
-/// the plan.
-pub fn spec_with_changed_plan(
+/// Converts the flags to a search, and lets `become_other` replace the requests of the plan.
+pub fn search_with_changed_plan(
     args: &SearchArgs,
     budget_ns: u64,
     become_other: &mut PlanEditor,
 ) -> Result<(FindSpec<Plan>, Terms<String>), Failure> {
-    let (asked, _, terms) = spec_with(args, &[], budget_ns, become_other)?;
+    let (asked, _, terms) = spec_with_plan(args, &[], budget_ns, become_other)?;
     Ok((asked, terms))
 }
 
@@ -75,10 +74,10 @@ pub type SearchInput = (FindSpec<Plan>, Vec<Plan>, Terms<String>);
 
 /// Converts the flags to a search, and to plans for further targets that get the same requests.
 pub fn spec_with_other_targets(args: &SearchArgs, others: &[String], budget_ns: u64) -> Result<SearchInput, Failure> {
-    spec_with(args, others, budget_ns, &mut |_, _| Ok(()))
+    spec_with_plan(args, others, budget_ns, &mut |_, _| Ok(()))
 }
 
-fn spec_with(
+fn spec_with_plan(
     args: &SearchArgs,
     others: &[String],
     budget_ns: u64,
@@ -125,7 +124,7 @@ impl PreparedSearch {
         // Each machine of a fleet adapts its own share of the load.
         let fitted = match &terms.fleet {
             Some(_) => Vec::new(),
-            None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::of_machine())
+            None => capacity::fit(&mut plan, &mut injector, base.fixed, base.local, &Limits::limits_of_machine())
                 .map_err(|reason| Failure::usage(format!("--max-connections: {reason}")))?,
         };
         plan.load.shape = base.plan.load.shape.clone();
@@ -134,12 +133,23 @@ impl PreparedSearch {
         let profiles = Capture::from_terms(&plan, terms)?;
         let settings = Settings { base: plan.record(), slo, budget_ns, max_rate, arrivals, first_answer_ns };
         let source = plimsoll_fleet::reading_source(&base, terms, effort)?;
-        let (variants, may_stop) = (BTreeMap::new(), Vec::new());
-        Ok(PreparedSearch { base, plan, injector, settings, planning, profiles, noted, source, variants, may_stop })
+        let (variants, pausable_processes) = (BTreeMap::new(), Vec::new());
+        Ok(PreparedSearch {
+            base,
+            plan,
+            injector,
+            settings,
+            planning,
+            profiles,
+            noted,
+            source,
+            variants,
+            pausable_processes,
+        })
     }
 
     /// Executes the search, then prints and records the findings. `code` returns the exit code for
-    /// the findings, and may print notes. After an interrupt by the user, `code` does not apply.
+    /// the findings, and may print notes; it is not called after an interrupt by the user.
     pub fn carry_out(
         self,
         asked: ExperimentSpec,
@@ -147,7 +157,8 @@ impl PreparedSearch {
         live: Live,
         code: impl FnOnce(&Finding, &mut Live) -> u8,
     ) -> Result<u8, Failure> {
-        let PreparedSearch { base, plan, injector, profiles, noted, source, variants, may_stop, .. } = self;
+        let PreparedSearch { base, plan, injector, profiles, noted, source, variants, pausable_processes, .. } = self;
+        let typed = typed_url(&plan);
         let path = result_store::path(&terms.output, asked.word());
         let setting = match &asked {
             ExperimentSpec::Explain(explain) => Setting::from_terms(terms, &explain.setting_values, &path),
@@ -164,7 +175,7 @@ impl PreparedSearch {
             .authored(scripted.map(into_author_factory))
             .with_variants(variants)
             .with_setting(setting)
-            .with_stopped(may_stop);
+            .with_stopped(pausable_processes);
         let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
         event_stream::follow(&mut study_loop, &terms.output);
         study_loop.profiler = profiles.map(|wanted| wanted.profiler(&path));
@@ -173,10 +184,10 @@ impl PreparedSearch {
             hints(&base, terms).iter().for_each(|line| study_loop.display.live.line(line));
         }
         let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
-        let results = Results::from_experiment(&experiment, Some(&path))?;
-        results.print(&terms.output, !live.lines_seen());
+        let results = Results::from_experiment(&experiment, Some(&path))?.with_typed_url(typed);
+        results.print(&terms.output, !live.are_lines_on_result_terminal());
         let profiled = results.profiles.as_ref().and_then(profiles_note);
-        let page = write_beside(&path, &experiment);
+        let page = write_page_beside(&path, &experiment);
         for note in page.into_iter().chain(note).chain(result_store::tidy(&path)).chain(profiled) {
             live.note(&note);
         }

@@ -16,7 +16,7 @@ use std::io::Read;
 use std::net::TcpListener;
 use std::path::Path;
 
-/// Length of the access token in the link to the pages, bytes (128 bits).
+/// The length of the access token in the link to the pages, bytes (128 bits).
 const TOKEN_BYTES: usize = 16;
 
 /// Serves the pages until the user interrupts. Returns the exit code.
@@ -44,7 +44,7 @@ pub fn run(args: &ServeArgs) -> Result<u8, Failure> {
     if args.allow_commands {
         note("warning: --allow-commands: every holder of the token can run commands here with your rights");
     }
-    // The link uses the name in the certificate, because browsers compare both.
+    // The link uses the name in the certificate, because browsers compare the two names.
     let place = match args.name.as_ref().filter(|_| args.tls_cert.is_some()) {
         Some(name) if name.contains(':') => name.clone(),
         Some(name) => format!("{name}:{}", listens.port()),

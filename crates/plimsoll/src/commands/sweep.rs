@@ -2,15 +2,15 @@
 //! `plimsoll_analysis::study` chooses the next load and its length.
 
 use super::{note_ports, preflight};
-use crate::args::{SweepArgs, all_of};
+use crate::args::{SweepArgs, join_conditions};
 use crate::event_stream;
 use crate::gate::Gate;
 use crate::live::Live;
 use crate::pictures::{write, write_chart};
 use crate::plan_from_args;
 use crate::quantity::{flag, positive_time};
-use crate::results::Results;
-use crate::results::page::write_beside;
+use crate::results::page::write_page_beside;
+use crate::results::{Results, typed_url};
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::finding::{SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::SHARE_MIN_NS;
@@ -40,19 +40,19 @@ use std::path::{Path, PathBuf};
 
 /// The concurrencies (numbers of users) of --full, in order.
 const FULL: [u64; 10] = [200, 500, 1000, 3000, 5000, 10_000, 15_000, 20_000, 25_000, 50_000];
-/// Time for each concurrency of --full, ns (300 s).
-const FULL_NS: u64 = 300 * SECOND;
-/// Without --full and -c, the number of users doubles from 1 up to this maximum.
-const DOUBLED_MAX: u64 = 512;
-/// Time for each concurrency chosen with -c, unless --for sets it, ns (10 s).
-const CHOSEN_NS: u64 = 10 * SECOND;
+/// The time for each concurrency of --full, ns (300 s).
+const FULL_LEVEL_NS: u64 = 300 * SECOND;
+/// The largest number of users without --full and -c. The number of users doubles from 1 on.
+const DOUBLED_USERS_MAX: u64 = 512;
+/// The time for each concurrency chosen with -c, unless --for sets it, ns (10 s).
+const CHOSEN_LEVEL_NS: u64 = 10 * SECOND;
 /// Total time of a sweep without -c, --for and --full, ns (60 s).
 const BUDGET_NS: u64 = 60 * SECOND;
-/// Warm-up in ns before each visit of a concurrency. The warm-up excludes the moments after
+/// The warm-up before each load of a concurrency, ns. The warm-up excludes the moments after
 /// connections open.
 const WARMUP_NS: u64 = 200 * MS;
 
-/// The concurrencies, lengths and warm-up that the flags ask for.
+/// The concurrencies, the durations and the warm-up that the flags ask for.
 #[derive(Debug)]
 struct LevelsSpec {
     users: Vec<u64>,
@@ -78,16 +78,16 @@ impl LevelsSpec {
         let lengths = match (each_ns, budget_ns, args.full) {
             (Some(ns), ..) => Lengths::Fixed(ns),
             (None, Some(ns), _) => Lengths::Budget(ns),
-            (None, None, true) => Lengths::Fixed(FULL_NS),
-            (None, None, false) if chosen.is_some() => Lengths::Fixed(CHOSEN_NS),
+            (None, None, true) => Lengths::Fixed(FULL_LEVEL_NS),
+            (None, None, false) if chosen.is_some() => Lengths::Fixed(CHOSEN_LEVEL_NS),
             (None, None, false) => Lengths::Budget(BUDGET_NS),
         };
         let levels = match (chosen, args.full) {
             (Some(chosen), _) => chosen,
             (None, true) => FULL.to_vec(),
-            (None, false) => {
-                std::iter::successors(Some(1), |users| Some(users * 2)).take_while(|u| *u <= DOUBLED_MAX).collect()
-            }
+            (None, false) => std::iter::successors(Some(1), |users| Some(users * 2))
+                .take_while(|u| *u <= DOUBLED_USERS_MAX)
+                .collect(),
         };
         if let Lengths::Budget(ns) = lengths
             && ns < levels.len() as u64 * SHARE_MIN_NS
@@ -119,7 +119,7 @@ fn levels(text: &str) -> Result<Vec<u64>, Failure> {
 pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String>), Failure> {
     let LevelsSpec { users, lengths, warmup_ns } = LevelsSpec::from_args(args)?;
     let fail_if =
-        all_of(&args.fail_if).as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
+        join_conditions(&args.fail_if).as_deref().map(|text| flag("--fail-if", Conditions::parse(text))).transpose()?;
     if args.name.is_empty() || args.name.contains('/') {
         return Err(Failure::usage("--name: a file name without '/'; the folder is --dir"));
     }
@@ -129,8 +129,8 @@ pub fn spec_from_args(args: &SweepArgs) -> Result<(SweepSpec<Plan>, Terms<String
     traffic_file::refuse_unique_rows(&base)?;
     if args.generator.arrivals.is_some() || args.request.max_connections.is_some() {
         return Err(Failure::usage(
-            "--arrivals and --max-connections: these need an open loop, and a sweep is a closed loop; leave them \
-             out",
+            "--arrivals and --max-connections: these flags need an open loop, and a sweep is a closed loop; leave \
+             both flags out",
         ));
     }
     terms.fleet = plan_from_args::fleet(&args.fleet, &base, &terms)?;
@@ -166,8 +166,9 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         |e: std::io::Error| Failure::start(format!("'{}' cannot be written: {}", dat_path.display(), system_text(&e)));
     let mut dat = output_file::create(&dat_path).map_err(cannot)?;
     let (plan, injector) = (base.plan.clone(), base.injector.clone());
+    let typed = typed_url(&plan);
     let moves = terms.preflight && fleet.is_none();
-    let fitting = LoadFitter { base, limits: Limits::of_machine() };
+    let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
     let scripted = ScriptRun::from_terms(&plan, terms)?;
     let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
     runner = runner.authored(scripted.map(into_author_factory)).with_sources(moves).with_fleet(fleet);
@@ -190,9 +191,9 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         }
     })?;
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(None);
-    let results = Results::from_experiment(&experiment, Some(&run_path))?;
+    let results = Results::from_experiment(&experiment, Some(&run_path))?.with_typed_url(typed);
     let Finding::Sweep(found) = results.finding() else { return Err(Failure::start("the run file contains no sweep")) };
-    // Until now the file had a line for each visit; now it gets one line for each concurrency.
+    // Until now the file had a line for each load; now it gets one line for each concurrency.
     let lines: String = found.levels.iter().filter_map(dat_line).collect();
     if let Err(error) = output_file::write(&dat_path, lines.as_bytes()) {
         output::failed(cannot(error).to_string());
@@ -207,7 +208,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         Ok(paths) => paths.iter().for_each(|path| live.note(&format!("chart: {path}"))),
         Err(failure) => output::failed(failure.to_string()),
     }
-    for note in write_beside(&run_path, &experiment).into_iter().chain(note) {
+    for note in write_page_beside(&run_path, &experiment).into_iter().chain(note) {
         live.note(&note);
     }
     let (gate, notes) = fail_if.map(|conditions| judge(&conditions, found)).unwrap_or_default();
@@ -228,7 +229,7 @@ fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     match at_peak.next() {
         None => (Gate::Crossed, vec!["--fail-if: no request succeeded at any level".to_owned()]),
         Some(figures) => {
-            let crossed = conditions.crossed_with(&figures.load.run, &|| figures.server.clone());
+            let crossed = conditions.crossed_with_cpu_use(&figures.load.run, &|| figures.server.clone());
             let (gate, notes) = Gate::judge(&crossed, &figures.summary);
             (gate, notes.into_iter().map(|note| format!("{note} (at the peak)")).collect())
         }
@@ -278,7 +279,7 @@ mod tests {
     use clap::Parser;
 
     #[test]
-    fn what_is_said_chooses_levels_and_lengths() {
+    fn flags_determine_sweep_levels_and_lengths() {
         let doubled: Vec<u64> = vec![1, 2, 4, 8, 16, 32, 64, 128, 256, 512];
         for (said, expect) in [
             ("", Ok((doubled.clone(), Lengths::Budget(60 * SECOND), WARMUP_NS))),

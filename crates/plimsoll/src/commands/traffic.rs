@@ -9,16 +9,16 @@ use plimsoll_model::terms::LogReadingTerms;
 use plimsoll_report::traffic::{LogSummary, TrafficContext, traffic_page, traffic_report};
 use plimsoll_report::traffic_document;
 use plimsoll_report::{format, page};
-use plimsoll_study::log_replay::{ReadingProgress, check_strict, fold_path, folds, reading, refuse_unread};
+use plimsoll_study::log_replay::{ReadingProgress, check_strict, fold_path, path_folds, reading, refuse_unread};
 use plimsoll_study::logs::{Counts, Logs};
 use plimsoll_traffic::survey::{Figures, Survey};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Interval at which the progress of reading is shown.
-const SAID_EVERY: Duration = Duration::from_secs(1);
+/// The interval at which the progress of reading is shown.
+const READ_PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Default number of table rows on a page.
+/// The default number of table rows on a page.
 const PAGE_ROWS: usize = 20;
 
 /// Reads the logs and prints the description. Returns the exit code.
@@ -27,10 +27,10 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
         return Err(Failure::usage(format!("-o {}: the name must end with .html", path.display())));
     }
     let terms = reading_terms(&args.log);
-    let folds = folds(&terms)?;
-    let fold = |path: &str| fold_path(&folds, path);
+    let path_folds = path_folds(&terms)?;
+    let fold = |path: &str| fold_path(&path_folds, path);
     let mut logs = Logs::open(&args.logs, reading(&terms))?;
-    let mut survey = Survey::new(if folds.is_empty() { None } else { Some(&fold) });
+    let mut survey = Survey::new(if path_folds.is_empty() { None } else { Some(&fold) });
     let mut meter = ReadingMeter::new();
     let counts = logs.each(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
     meter.clear();
@@ -72,8 +72,8 @@ fn refuse_empty_logs(counts: &Counts, figures: &Figures) -> Result<(), Failure> 
     refuse_unread(counts)?;
     if figures.late * 2 > figures.requests {
         return Err(Failure::start(format!(
-            "the log is not in order: {} of {} lines are more than {} min older than a line above. Sort it first \
-             (if the newest line is first: tac LOG | plimsoll traffic -)",
+            "the log is not in order: {} of {} lines are more than {} min older than an earlier line. Sort the log \
+             first (if the newest line is first: tac LOG | plimsoll traffic -)",
             format::count(figures.late),
             format::count(figures.requests),
             plimsoll_traffic::survey::WINDOW_S / 60
@@ -104,7 +104,7 @@ impl ReadingMeter {
 
 impl ReadingProgress for ReadingMeter {
     fn passing(&mut self, read: u64, length: Option<u64>) {
-        if self.said.elapsed() < SAID_EVERY {
+        if self.said.elapsed() < READ_PROGRESS_INTERVAL {
             return;
         }
         self.said = Instant::now();

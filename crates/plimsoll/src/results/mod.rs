@@ -1,5 +1,6 @@
-//! The results of an experiment as text, JSON document and page ([`Results`]), whether it has just
-//! been made or is read from a run file. Findings are computed anew from the measurements.
+//! Prints the results of an experiment as text, JSON document or page ([`Results`]). The experiment
+//! has just been executed, or comes from a run file. Findings are always computed from the
+//! measurements.
 //!
 //! Not here: making experiments (the commands), arithmetic (`plimsoll-analysis`), layout
 //! (`plimsoll-report`).
@@ -11,15 +12,16 @@ use plimsoll_analysis::finding::explain::explain_search;
 use plimsoll_analysis::taken_profiles::ProfileFindings;
 use plimsoll_analysis::{Assessment, Finding, conclude};
 use plimsoll_history::{decode_experiment, read_experiment};
-use plimsoll_model::Experiment;
 use plimsoll_model::failure::Failure;
 use plimsoll_model::terms::OutputTerms;
+use plimsoll_model::{Experiment, Plan};
 use plimsoll_report::{
     LINES_MAX, PageContext, RecordedSearch, Report, ResultView, event_lines, json, profiles_section, render_short, text,
 };
 pub use plimsoll_study::output::print;
-use plimsoll_study::output::{note, print_as_it_is};
+use plimsoll_study::output::{note, print_unescaped};
 use plimsoll_study::{load_profiles, side_profiles};
+use plimsoll_traffic::target_url::redact_for_terminal;
 use std::io::IsTerminal;
 use std::path::Path;
 
@@ -61,23 +63,24 @@ pub struct Results<'a> {
     /// The findings of profiles that were taken with the experiment.
     pub profiles: Option<ProfileFindings>,
     path: Option<&'a Path>,
+    typed_url: Option<String>,
 }
 
 impl<'a> Results<'a> {
-    /// Computes the findings of an experiment. Profiles are read from beside the run file at
+    /// Computes the findings of an experiment. Profiles are read from next to the run file at
     /// `path`.
     pub fn from_experiment(experiment: &'a Experiment, path: Option<&'a Path>) -> Result<Results<'a>, Failure> {
         let finding = conclude(experiment).map_err(|error| Failure::start(error.to_string()))?;
         let profiles = match experiment.spec.blocks() {
-            None => load_profiles::read_back(experiment, path).map(ProfileFindings::OfLoads),
-            Some(_) => side_profiles::read_back(experiment, path).map(ProfileFindings::OfSides),
+            None => load_profiles::read_back(experiment, path).map(ProfileFindings::SingleTarget),
+            Some(_) => side_profiles::read_back(experiment, path).map(ProfileFindings::BothSides),
         };
-        Ok(Results { experiment, finding, profiles, path })
+        Ok(Results { experiment, finding, profiles, path, typed_url: None })
     }
 
     /// Computes the findings of a search with an explanation of its bottleneck; `None` if the
     /// experiment is no search.
-    pub fn with_explanation(
+    pub fn explain_recorded_search(
         experiment: &'a Experiment,
         path: Option<&'a Path>,
     ) -> Result<Option<Results<'a>>, Failure> {
@@ -96,27 +99,38 @@ impl<'a> Results<'a> {
         }
     }
 
-    /// The finding itself, for code that decides by it and shows nothing.
+    /// Returns the finding without any text, for code that makes decisions.
     pub fn finding(&self) -> &Finding<'a> {
         self.finding.doubts_and_figures().1
     }
 
-    /// Returns everything to show about the experiment.
-    pub fn view(&self) -> ResultView<'_> {
-        ResultView { experiment: self.experiment, finding: &self.finding, profiles: self.profiles.as_ref() }
+    /// Sets the URL as the user typed it ([`typed_url`]), for printed text.
+    pub fn with_typed_url(self, typed_url: Option<String>) -> Results<'a> {
+        Results { typed_url, ..self }
     }
 
-    /// Prints the results in this form. With `in_full`, verbose text repeats what was shown during
-    /// the measurement.
+    /// Returns everything to show about the experiment, with the redacted record of its requests.
+    pub fn view(&self) -> ResultView<'_> {
+        let profiles = self.profiles.as_ref();
+        ResultView { experiment: self.experiment, finding: &self.finding, profiles, typed_url: None }
+    }
+
+    /// Returns [`Results::view`] for printed text, with the URL as the user typed it.
+    fn text_view(&self) -> ResultView<'_> {
+        ResultView { typed_url: self.typed_url.as_deref(), ..self.view() }
+    }
+
+    /// Prints the results in this form. With `in_full`, verbose text also contains the lines that
+    /// were shown during the measurement.
     pub fn print(&self, form: impl Into<ResultForm>, in_full: bool) {
         match form.into() {
-            ResultForm::Lines => print_as_it_is(&event_lines::finding(&self.view().document())),
+            ResultForm::Lines => print_unescaped(&event_lines::finding(&self.view().document())),
             ResultForm::Json => print_json(&self.view().document()),
             ResultForm::Text => {
-                print_as_it_is(&self.view().screen(std::io::stdout().is_terminal(), columns()));
+                print_unescaped(&self.text_view().screen(std::io::stdout().is_terminal(), columns()));
             }
             ResultForm::Verbose => {
-                print_as_it_is(&self.view().text(in_full, std::io::stdout().is_terminal(), columns()));
+                print_unescaped(&self.text_view().text(in_full, std::io::stdout().is_terminal(), columns()));
             }
         }
     }
@@ -125,15 +139,22 @@ impl<'a> Results<'a> {
     pub fn page(&self) -> Report {
         let file = self.path.map_or_else(String::new, |path| path.display().to_string());
         let extra = match &self.profiles {
-            Some(ProfileFindings::OfLoads(profiles)) => {
+            Some(ProfileFindings::SingleTarget(profiles)) => {
                 let taken = profiles.doubts_and_figures().1;
                 let cpu = |level: &str| load_profiles::cpu_profile(taken, level);
                 profiles_section(profiles, cpu("low").as_ref(), cpu(&taken.level_name).as_ref())
             }
-            Some(ProfileFindings::OfSides(_)) | None => Report::default(),
+            Some(ProfileFindings::BothSides(_)) | None => Report::default(),
         };
         self.view().page(&PageContext { file, extra })
     }
+}
+
+/// Returns the URL of a plan as the user typed it; values whose names denote secrets stay redacted.
+/// `None` if standard output is not a terminal: a pipe or a file may be read by other people.
+pub fn typed_url(plan: &Plan) -> Option<String> {
+    let url = format!("{}{}", plan.traffic.origin, plan.traffic.routes.first()?.request.target);
+    std::io::stdout().is_terminal().then(|| redact_for_terminal(&url))
 }
 
 /// Returns the findings of a recorded search; `None` if the experiment is no search.
@@ -147,12 +168,13 @@ pub fn read(path: &Path) -> Result<Experiment, Failure> {
     read_experiment(path, &mut |text| note(&format!("warning: {text}")))
 }
 
-/// Decodes the bytes of the run file at `path`. Warns on standard error if they are incomplete.
+/// Decodes the bytes of the run file at `path`. Warns on standard error if the file is incomplete.
 pub fn decode(path: &Path, bytes: &[u8]) -> Result<Experiment, Failure> {
     decode_experiment(path, bytes, &mut |text| note(&format!("warning: {text}")))
 }
 
-/// Width in columns of the terminal on standard output; `None` if lines may have any length.
+/// Returns the width of the terminal on standard output, in columns. `None` if lines may have any
+/// length.
 pub fn columns() -> Option<usize> {
     let terminal = std::io::stdout().is_terminal();
     terminal.then(plimsoll_sys::process::terminal_size).flatten().map(|size| size.0)
@@ -160,14 +182,14 @@ pub fn columns() -> Option<usize> {
 
 /// Prints a report as text.
 pub fn print_report(report: &Report) {
-    print_as_it_is(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
+    print_unescaped(&text::render_in(report, std::io::stdout().is_terminal(), columns()));
 }
 
 /// Prints a report as text on one screen, with room for `lines_after` more lines. `more` is the
 /// flag that shows the omitted part.
 pub fn print_screen(report: &Report, lines_after: usize, more: &str) {
     let colour = std::io::stdout().is_terminal();
-    print_as_it_is(&render_short(report, colour, columns(), LINES_MAX - lines_after, more));
+    print_unescaped(&render_short(report, colour, columns(), LINES_MAX - lines_after, more));
 }
 
 /// Prints a JSON document.

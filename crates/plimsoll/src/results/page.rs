@@ -9,10 +9,10 @@ use plimsoll_report::pages::{self, PagePart};
 use plimsoll_study::output;
 use std::path::Path;
 
-/// Writes the page of an experiment beside its run file, if that is a regular file. Returns a line
+/// Writes the page of an experiment next to its run file, if that is a regular file. Returns a line
 /// with the page's path. If the page cannot be written, the error is reported at the end and the
 /// results stay.
-pub fn write_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
+pub fn write_page_beside(run_file: &Path, experiment: &Experiment) -> Option<String> {
     // There is no place for a page beside a device or a pipe.
     if !std::fs::metadata(run_file).is_ok_and(|metadata| metadata.is_file()) {
         return None;

@@ -1,4 +1,4 @@
-//! Determines which files of a crate use which other files, by the paths in their code.
+//! Determines for each file of a crate which other files it uses, by the paths in its code.
 //!
 //! A file uses another file if it names an item that the other file declares. Re-exports (`pub
 //! use`) are followed to the declaration. Declaring a child module, or re-exporting its items, does
@@ -12,11 +12,11 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Named {
     path: Vec<String>,
     /// The name under which the path is known in the file; `None` for a path in an expression.
-    known_as: Option<String>,
+    imported_name: Option<String>,
     public: bool,
 }
 
-/// The files that a file uses, by number, each with the names that it takes from there.
+/// The files that one file uses, by number. Each has the names that the file takes from it.
 pub type Uses = BTreeMap<usize, BTreeSet<String>>;
 
 /// Returns for each file which other files it uses.
@@ -31,8 +31,8 @@ pub fn uses(files: &[File]) -> Vec<Uses> {
         for one in &named[number] {
             let Some((target, word)) = crate_files.resolve(number, &one.path, 0) else { continue };
             // A name that occurs only once in the file is only re-exported, and not used.
-            let known_as = one.known_as.as_deref().unwrap_or_default();
-            let mentioned = counts[number].get(known_as).copied().unwrap_or(0);
+            let imported_name = one.imported_name.as_deref().unwrap_or_default();
+            let mentioned = counts[number].get(imported_name).copied().unwrap_or(0);
             if target != number && !(one.public && is_child(file, &files[target]) && mentioned <= 1) {
                 all[number].entry(target).or_default().insert(word);
             }
@@ -78,7 +78,7 @@ impl Crate<'_> {
         let number = *self.modules.get(&module[..])?;
         let word = rest.first().cloned().unwrap_or_else(|| module.last().cloned().unwrap_or_default());
         let passed_on = rest.first().and_then(|name| {
-            self.named[number].iter().find(|named| named.known_as.as_ref() == Some(name) && named.path != path)
+            self.named[number].iter().find(|named| named.imported_name.as_ref() == Some(name) && named.path != path)
         });
         match passed_on {
             // The name is imported from another crate, or re-exported from a further file.
@@ -97,7 +97,7 @@ fn counts(file: &File) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Returns all paths of a file: those of `use` declarations, and those in code that begin at a
+/// Returns all paths in a file's code: the paths of `use` declarations, and paths that begin at a
 /// module.
 fn names(file: &File) -> Vec<Named> {
     let words: Vec<String> = words(&file.code.chars().collect::<Vec<_>>()).into_iter().map(|word| word.1).collect();
@@ -116,7 +116,7 @@ fn names(file: &File) -> Vec<Named> {
                 at += 2;
                 path.push(words[at].clone());
             }
-            named.push(Named { path, known_as: None, public: false });
+            named.push(Named { path, imported_name: None, public: false });
         }
         at += 1;
     }
@@ -144,16 +144,16 @@ fn tree(words: &[String], mut at: usize, above: &[String], public: bool, named: 
             }
         }
     }
-    let mut known_as = path.last().cloned();
+    let mut imported_name = path.last().cloned();
     if path.last().is_some_and(|word| word == "self") && path.len() > 1 {
         path.pop();
-        known_as = path.last().cloned();
+        imported_name = path.last().cloned();
     }
     if words.get(at).is_some_and(|word| word == "as") {
-        known_as = words.get(at + 1).cloned();
+        imported_name = words.get(at + 1).cloned();
         at += 2;
     }
-    named.push(Named { path, known_as, public });
+    named.push(Named { path, imported_name, public });
     at
 }
 
@@ -179,7 +179,7 @@ pub fn circles(uses: &[Uses]) -> Vec<Vec<usize>> {
 }
 
 #[test]
-fn uses_are_found_and_what_is_passed_on_is_none() {
+fn uses_are_found_and_reexports_are_not_uses() {
     let file = |path: &str, module: &[&str], text: &str| {
         File::read(path.into(), module.iter().map(|word| (*word).to_owned()).collect(), text)
     };

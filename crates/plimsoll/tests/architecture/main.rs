@@ -73,7 +73,7 @@ fn crates() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("the crates folder").to_owned()
 }
 
-/// Returns the source files of a crate, without those that only tests use.
+/// Returns the source files of a crate, without files that only tests use.
 fn sources(name: &str) -> Vec<File> {
     let files = rust::files(&crates().join(name).join("src"));
     assert!(files.len() > 5, "the sources of {name} were found");
@@ -81,7 +81,7 @@ fn sources(name: &str) -> Vec<File> {
 }
 
 #[test]
-fn arrows_point_one_way() {
+fn crates_depend_only_in_the_allowed_direction() {
     for (name, allowed) in ARROWS {
         let manifest = std::fs::read_to_string(crates().join(name).join("Cargo.toml")).expect(name);
         let dependencies = manifest.split("[dependencies]").nth(1).expect(name);
@@ -96,7 +96,7 @@ fn arrows_point_one_way() {
 }
 
 #[test]
-fn each_crate_keeps_to_what_it_may_know() {
+fn each_crate_uses_only_allowed_facilities() {
     let everywhere_but = |home: &'static str| ARROWS.iter().map(|(name, _)| *name).filter(move |name| *name != home);
     let pure = ["plimsoll-model", "plimsoll-wire", "plimsoll-analysis", "plimsoll-report", "plimsoll-traffic"];
     let rules: [(&str, Vec<&str>); 11] = [
@@ -124,7 +124,7 @@ fn each_crate_keeps_to_what_it_may_know() {
         for file in sources(name) {
             for word in &words {
                 // The one unsafe line, which creates a Lua state with all libraries, is allowed;
-                // the reason stands beside it.
+                // the reason stands next to it.
                 if *word == "unsafe {" && file.path.ends_with("plimsoll-script/src/script/state.rs") {
                     assert_eq!(file.code.matches(word).count(), 1, "one line is unsafe");
                     continue;
@@ -141,10 +141,10 @@ fn each_crate_keeps_to_what_it_may_know() {
     }
 }
 
-/// Only the command line and the report name flags. Code that computes describes a remedy as a
+/// Checks that only the command line and the report name flags. Other code describes a remedy as a
 /// type, which the program or the report converts to a flag.
 #[test]
-fn flags_are_named_where_they_are_understood() {
+fn only_allowed_crates_name_flags() {
     let names_a_flag = |text: &str| {
         let after = |at: usize| text[at + 2..].starts_with(|c: char| c.is_ascii_lowercase());
         let before = |at: usize| !text[..at].ends_with(|c: char| c.is_ascii_alphanumeric() || c == '-');
@@ -161,9 +161,9 @@ fn flags_are_named_where_they_are_understood() {
     }
 }
 
-/// Type names must be unique in the workspace, so that a name identifies its declaration.
+/// Checks that type names are unique in the workspace, so that a name identifies its declaration.
 #[test]
-fn no_two_types_have_one_name() {
+fn type_names_are_unique() {
     let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, _) in ARROWS {
         for file in sources(name) {
@@ -187,9 +187,9 @@ fn no_two_types_have_one_name() {
     assert!(twice.is_empty(), "declared twice, rename one: {twice:#?}");
 }
 
-/// Files must not use each other in a circle.
+/// Checks that the files of a crate do not use each other in a circle.
 #[test]
-fn no_circle_of_files() {
+fn files_have_no_circular_uses() {
     let mut found = Vec::new();
     for (name, _) in ARROWS {
         let files = sources(name);
@@ -214,10 +214,10 @@ fn no_circle_of_files() {
     assert!(found.is_empty(), "files that use each other:\n{}", found.join("\n"));
 }
 
-/// `cargo run`, the README's first command, must run plimsoll, although the workspace has several
-/// programs.
+/// Checks that `cargo run`, the README's first command, runs plimsoll, although the workspace has
+/// several programs.
 #[test]
-fn a_bare_cargo_run_is_this_program() {
+fn cargo_run_starts_plimsoll() {
     let named = |manifest: PathBuf| {
         let text = std::fs::read_to_string(&manifest).expect("a manifest");
         text.lines().filter(|line| line.starts_with("default-run")).map(str::to_owned).collect::<Vec<_>>()

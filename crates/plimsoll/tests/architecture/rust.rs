@@ -15,11 +15,11 @@ pub struct File {
     pub code: String,
     /// The strings outside tests: line number and content.
     pub strings: Vec<(usize, String)>,
-    /// The names of its child modules in files of their own, without test modules.
+    /// The names of the file's child modules that have their own files, without test modules.
     pub children: Vec<String>,
 }
 
-/// Returns all files of a crate, without those that only tests use.
+/// Returns all source files of a crate, without files that only tests use.
 pub fn files(source: &Path) -> Vec<File> {
     let root = ["lib.rs", "main.rs"].into_iter().map(|name| source.join(name)).find(|path| path.exists());
     let mut files = Vec::new();
@@ -30,7 +30,7 @@ pub fn files(source: &Path) -> Vec<File> {
 fn follow(path: &Path, module: Vec<String>, files: &mut Vec<File>) {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let file = File::read(path.to_owned(), module, &text);
-    // The children of a root or mod.rs lie beside it. The children of any other file lie in a
+    // The children of a root or mod.rs lie next to it. The children of any other file lie in a
     // folder of its name.
     let name = path.file_stem().expect("a name").to_string_lossy();
     let mut folder = path.parent().expect("a folder").to_owned();
@@ -55,8 +55,8 @@ impl File {
             .filter(|window| window[0].1 == "mod" && window[2].1 == ";")
             .map(|window| window[1].1.to_owned())
             .collect();
-        // A module with a replacement for builds without a feature is declared twice. The file of
-        // the module's own name counts.
+        // A module with a replacement for builds without a feature is declared twice. Only the file
+        // with the module's own name counts.
         children.dedup();
         File { path, module, children, code: split.code.iter().collect(), strings: split.strings }
     }
@@ -88,7 +88,7 @@ struct Split {
     places: Vec<usize>,
 }
 
-/// Separates code, comments and strings.
+/// Separates the code, the comments and the strings of a source text.
 fn split(text: &str) -> Split {
     let text: Vec<char> = text.chars().collect();
     let mut split = Split { code: text.clone(), strings: Vec::new(), places: Vec::new() };
@@ -196,7 +196,7 @@ fn blank_tests(split: &mut Split) {
                 }
                 "(" => end = closed(end, "(", ")"),
                 "[" => end = closed(end, "[", "]"),
-                // The end of an item, field, variant or match arm, or of the surrounding block.
+                // This character ends an item, field, variant, match arm, or the surrounding block.
                 ";" | "," => {
                     end += 1;
                     break;
@@ -220,7 +220,7 @@ fn blank_tests(split: &mut Split) {
 }
 
 #[test]
-fn code_strings_comments_and_tests_are_told_apart() {
+fn code_strings_comments_and_tests_are_separated() {
     let text = r##"
         use a::b; // use c::d "no string"
         /* out /* nested */ still out */

@@ -40,10 +40,10 @@ fn reports_are_written_and_the_exit_code_is_kept() {
     assert!(read("out/summary.md").contains("Compared with the baseline"), "{}", read("out/summary.md"));
 }
 
-/// A gate passes, fails or is inconclusive, even if every load is void on a busy machine. Error
-/// conditions decide in every case; CPU time without readings decides nothing.
+/// Checks that a gate passes, fails or is inconclusive, even if every load is void on a busy
+/// machine. Error conditions always decide; CPU time without readings never decides.
 #[test]
-fn each_outcome_has_its_code_and_one_comment() {
+fn each_action_outcome_has_its_exit_code_and_one_comment() {
     let server = baseline(1);
     let args = format!("-c 1 -d 300ms --no-probes {}/healthz", server.url);
     for (gate, chosen, code, outcome) in [
@@ -52,7 +52,7 @@ fn each_outcome_has_its_code_and_one_comment() {
         ("cpu>1ns", "", 3, "inconclusive"),
         ("cpu>1ns", "pass", 0, "passed"),
         ("cpu>1ns", "fail", 1, "failed"),
-        // A condition that is true decides, even beside one that is unknown.
+        // A condition that is true decides, even beside a condition that is unknown.
         ("cpu>1ns, errors<50%", "pass", 1, "failed"),
     ] {
         let out = folder("action-outcome");
@@ -76,9 +76,9 @@ fn each_outcome_has_its_code_and_one_comment() {
     }
 }
 
-/// The action installs the given version and uses it.
+/// Checks that the action installs the given version of plimsoll and uses that version.
 #[test]
-fn a_package_is_installed_and_used() {
+fn the_action_installs_and_uses_a_package() {
     let out = folder("action-version");
     let program = env!("CARGO_BIN_EXE_plimsoll");
     // The package contains a script that calls the program under test, so that its folder
@@ -124,7 +124,7 @@ fn a_package_is_installed_and_used() {
 }
 
 #[test]
-fn nothing_in_its_words_is_run() {
+fn action_inputs_are_never_executed() {
     let out = folder("action-words");
     let done = action(&out, &[("COMMAND", "run"), ("ARGS", "-n 1 '$(touch made)' `touch made` ; touch made")]);
     assert_eq!(done.status.code(), Some(2));
@@ -136,8 +136,8 @@ fn nothing_in_its_words_is_run() {
     assert_eq!(done.status.code(), Some(2));
 }
 
-/// A pull request gets one comment, which later runs update. `gh` is replaced by a program that
-/// logs its calls.
+/// Checks that a pull request gets one comment, which later runs update. A program that logs its
+/// calls replaces `gh`.
 #[test]
 fn a_pull_request_has_one_comment() {
     let out = folder("action-comment");

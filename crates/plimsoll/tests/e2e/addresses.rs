@@ -1,5 +1,5 @@
-//! Tests every kind of address: IPv6 only, an address other than the URL's, unix sockets, local
-//! addresses, and closing by reset.
+//! Tests every kind of address: hosts with only IPv6, an address other than the URL's, unix
+//! sockets, local addresses, and closing by reset.
 
 use crate::test_support::{
     assert_ledger_closes, baseline, baseline_at, finish, folder, json, nginx_unix, number, plimsoll,
@@ -23,7 +23,7 @@ fn a_target_with_ipv6_only_is_loaded() {
 }
 
 #[test]
-fn connections_go_where_they_are_told() {
+fn connections_use_the_requested_addresses() {
     let server = baseline(1);
     let there = server.url.trim_start_matches("http://");
     let document = json(&["run", "http://api.invalid:81/healthz", "--connect-to", there, "-n", "20"]);
@@ -37,7 +37,7 @@ fn connections_go_where_they_are_told() {
 }
 
 #[test]
-fn unix_sockets_are_loaded_or_said() {
+fn unix_sockets_are_loaded_or_reported() {
     // The system limits the length of a socket's path, so the folder has a short one.
     let folder = std::env::temp_dir().join(format!("plimsoll-e2e-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
@@ -56,7 +56,7 @@ fn unix_sockets_are_loaded_or_said() {
         assert!(document["server"]["rss_bytes_max"].is_number(), "{:#}", document["server"]);
     }
     drop(server);
-    // The socket file exists without a listener, and then there is no file.
+    // First the socket file exists without a listener, then the file is missing.
     let left = folder.join("left.sock");
     drop(UnixListener::bind(&left).expect("bound"));
     for (path, said) in [(left.to_str().expect("text"), "refused"), ("/no/such.sock", "no such file")] {
@@ -70,13 +70,13 @@ fn unix_sockets_are_loaded_or_said() {
 }
 
 #[test]
-fn abstract_sockets_are_loaded_and_found() {
+fn abstract_sockets_are_loaded_and_observed() {
     use std::os::linux::net::SocketAddrExt;
     let name = format!("plimsoll-e2e-{}", std::process::id());
     let address = std::os::unix::net::SocketAddr::from_abstract_name(&name).expect("a name");
     let listener = UnixListener::bind_addr(&address).expect("bound");
     let serving = std::thread::spawn(move || {
-        // Accepts the connections of two users and of the preflight request.
+        // The server accepts the connections of two users and of the preflight request.
         let answering: Vec<_> = (0..3)
             .map_while(|_| listener.accept().ok())
             .map(|(mut stream, _)| {
@@ -102,7 +102,7 @@ fn abstract_sockets_are_loaded_and_found() {
 type Seen = Arc<Mutex<(BTreeSet<IpAddr>, u64)>>;
 
 /// Starts a server that records its connections. Returns its address, and the record.
-fn remembering() -> (String, Seen) {
+fn start_recording_server() -> (String, Seen) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     let seen = Arc::new(Mutex::new((BTreeSet::new(), 0)));
@@ -132,7 +132,7 @@ fn remembering() -> (String, Seen) {
 }
 
 #[test]
-fn sources_are_used_in_turn_and_closing_is_as_asked() {
+fn source_addresses_rotate_and_connections_close_as_requested() {
     for (flags, sources, resets) in [
         (&[][..], 1, false),
         (&["--source-ip", "127.0.3.1-127.0.3.7"], 7, false),
@@ -140,7 +140,7 @@ fn sources_are_used_in_turn_and_closing_is_as_asked() {
         (&["--no-keepalive", "--close", "reset"], 1, true),
         (&["--close", "fin", "--source-ip", "127.0.0.1"], 1, false),
     ] {
-        let (address, seen) = remembering();
+        let (address, seen) = start_recording_server();
         let url = format!("http://{address}/");
         let document = json(&[&["run", &url, "--no-preflight", "-c", "14", "-n", "140"], flags].concat());
         assert_ledger_closes(&document, &format!("{flags:?}"));
@@ -157,8 +157,8 @@ fn sources_are_used_in_turn_and_closing_is_as_asked() {
 }
 
 #[test]
-fn short_lived_connections_spread_over_loopback_by_themselves() {
-    let (address, seen) = remembering();
+fn short_lived_connections_spread_over_loopback_addresses() {
+    let (address, seen) = start_recording_server();
     let done = plimsoll(&["run", &format!("http://{address}/"), "-c", "4", "-n", "200", "--no-keepalive", "-v"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stdout.contains("connections come from 127.0.0.1 to"), "{}", done.stdout);
@@ -184,7 +184,7 @@ fn where_names_are(hosts: &str, arguments: &[&str]) -> Option<Value> {
 }
 
 #[test]
-fn a_dead_address_of_a_name_is_named_and_fails_nothing() {
+fn a_dead_address_of_a_host_is_reported_and_fails_no_request() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url.replace("127.0.0.1", "api.test"));
     let port = server.url.rsplit(':').next().expect("a port");

@@ -1,5 +1,5 @@
-//! Tests attacks: each test is one way to make plimsoll fail, report falsely, hang, write to a
-//! wrong place, or reveal a secret.
+//! Tests attacks on plimsoll: each test is one way to make plimsoll fail, report falsely, hang,
+//! write to a wrong place, or reveal a secret.
 //!
 //! Not here: parsers alone (`plimsoll-traffic/tests/bounds.rs`), and misbehaving servers
 //! (`hostile`, `floods`).
@@ -14,9 +14,9 @@ use std::time::{Duration, Instant};
 
 /// A random secret, in which no part is a word.
 const KEY: &str = "Zq7xK2mW9vLp4TnR8sYd";
-/// Time within which a command must end after its last signal. Most of it is allowance for a busy
-/// machine.
-const ENDS_WITHIN: Duration = Duration::from_secs(4);
+/// The time within which a command must end after its last signal. Most of this time is allowance
+/// for a busy machine.
+const COMMAND_END_TIMEOUT: Duration = Duration::from_secs(4);
 
 fn written(name: &str, file: &str, text: &str) -> String {
     let path = place(name, file);
@@ -50,7 +50,7 @@ fn answering(answer: &str) -> (String, Arc<Mutex<Vec<String>>>) {
 }
 
 #[test]
-fn what_import_prints_is_what_it_writes() {
+fn import_prints_and_writes_the_same() {
     let har = r#"{"log":{"entries":[{"startedDateTime":"2024-01-01T00:00:00Z","time":1,"request":{"method":"POST",
         "url":"http://127.0.0.1:1/a","headers":[],"postData":{"mimeType":"text/plain",
         "text":"zero\u200bwidth, soft\u00adhyphen, \u202eturned \ud83d\ude00 \u001b[2J"}},"response":{"status":200,"headers":[]}}]}}"#;
@@ -65,7 +65,7 @@ fn what_import_prints_is_what_it_writes() {
 }
 
 #[test]
-fn regular_expressions_of_a_file_have_a_budget() {
+fn regular_expressions_of_a_file_have_a_memory_budget() {
     let request = |number: usize, pattern: &str| {
         format!("[[request]]\nget = \"/{number}\"\nexpect = {{ body = 'regex:{pattern}' }}\n")
     };
@@ -85,7 +85,7 @@ fn regular_expressions_of_a_file_have_a_budget() {
 
 #[cfg(feature = "grpc")]
 #[test]
-fn a_librarys_panic_is_a_sentence() {
+fn a_library_panic_is_one_sentence() {
     let path = place("syntax", "proto4.pb");
     std::fs::write(&path, b"\n\x11\n\x07a.protob\x06proto4").expect("written");
     let done = plimsoll(&["grpc", "list", "grpc://127.0.0.1:1/", "--descriptor-set", &path]);
@@ -95,7 +95,7 @@ fn a_librarys_panic_is_a_sentence() {
 
 #[cfg(feature = "lua")]
 #[test]
-fn a_document_stays_one_where_a_script_prints() {
+fn script_output_does_not_mix_with_the_document() {
     let server = baseline(1);
     let url = format!("{}/bytes/1", server.url);
     let script = "print('hello'); io.write('there\\n'); os.execute('echo child')\n\
@@ -111,7 +111,7 @@ fn a_document_stays_one_where_a_script_prints() {
 
 #[cfg(feature = "lua")]
 #[test]
-fn a_script_does_not_pass_a_gate_by_ending_the_program() {
+fn a_script_that_exits_does_not_pass_a_gate() {
     let server = baseline(1);
     for hook in [
         "function response() os.exit(0) end",
@@ -127,8 +127,8 @@ fn a_script_does_not_pass_a_gate_by_ending_the_program() {
     }
 }
 
-/// Sends signals to a command after `begun` returned, and waits for its end. Returns its exit code
-/// or signal, and the time that it took.
+/// Sends signals to a command after `begun` has returned, and waits for the command's end. Returns
+/// its exit code or signal, and the time from the last signal to the end.
 fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) -> (i32, Duration) {
     use std::os::unix::process::ExitStatusExt;
     begun(&mut child);
@@ -155,14 +155,14 @@ fn ended_by(mut child: Child, begun: impl FnOnce(&mut Child), signals: &[&str]) 
 
 #[cfg(feature = "lua")]
 #[test]
-fn a_command_ends_when_it_is_told_to_wherever_it_is() {
+fn a_signal_ends_a_command_at_any_point() {
     let server = baseline(1);
     let script = written("endless", "endless.lua", "function request() while true do end end");
     let fifo = place("fifo", "run.plimsoll");
     assert!(std::process::Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
     let endless = ["run", "-q", "-n", "5", "-c", "1", "--lua", &script, &server.url];
     let waits = ["run", "-q", "-n", "3", "-o", &fifo, &server.url];
-    // A process that a shell starts in the background ignores ^C; the rig restores the default.
+    // A process that a shell starts in the background ignores ^C; the test restores the default.
     let reads = ["import", "har", "-"];
     for (arguments, stdin) in [(&endless[..], false), (&waits, false), (&reads, true)] {
         // A command that ends with a report has code 130 for any signal except SIGHUP.
@@ -191,14 +191,14 @@ fn a_command_ends_when_it_is_told_to_wherever_it_is() {
                 },
                 signals,
             );
-            assert!(took < ENDS_WITHIN, "{arguments:?} {signals:?}: {took:?}");
+            assert!(took < COMMAND_END_TIMEOUT, "{arguments:?} {signals:?}: {took:?}");
             assert!(codes.contains(&got), "{arguments:?} {signals:?}: {got}");
         }
     }
 }
 
 #[test]
-fn nothing_is_written_through_a_link() {
+fn output_does_not_follow_symbolic_links() {
     let server = baseline(1);
     let work = folder("links");
     let victim = work.join("victim");
@@ -241,7 +241,7 @@ fn nothing_is_written_through_a_link() {
 }
 
 #[test]
-fn questions_go_where_the_load_goes() {
+fn pprof_and_metrics_requests_go_to_the_load_target() {
     let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
     let ((named, heard), (load, _)) = (answering(ok), answering(ok));
     let url = format!("http://u:{KEY}@{named}/");
@@ -254,7 +254,7 @@ fn questions_go_where_the_load_goes() {
 }
 
 #[test]
-fn messages_repeat_no_secret() {
+fn error_messages_contain_no_secret() {
     let header = format!("Authorization Bearer {KEY}:x");
     let curl_option = format!("curl --{KEY} http://127.0.0.1:1/");
     let curl_joined = format!("curl --tok={KEY} http://127.0.0.1:1/");
@@ -277,7 +277,7 @@ fn messages_repeat_no_secret() {
 }
 
 #[test]
-fn failed_answers_keep_their_shape_alone_unless_they_are_wanted() {
+fn failed_responses_are_redacted_unless_requested() {
     let body = format!("{{\"error\":\"no such key\",\"key\":\"{KEY}\",\"invite\":\"A1B2-C3D4-E5F6\"}}");
     let head = format!("HTTP/1.1 401 No\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n", body.len());
     let (address, _) = answering(&format!("{head}{body}"));
@@ -300,7 +300,7 @@ fn failed_answers_keep_their_shape_alone_unless_they_are_wanted() {
 }
 
 #[test]
-fn lines_of_a_log_that_are_not_understood_are_not_repeated() {
+fn unparsed_log_lines_are_not_repeated() {
     let log = format!(
         "10.0.0.1 - - [12/Mar/2024:10:00:00 +0000] \"GET /items/1 HTTP/1.1\" 200 5 \"-\" \"ua\"\n\
          password={KEY} Authorization: Bearer 8f14e45fceea167a5a36dedd4bea2543\n"
@@ -318,7 +318,7 @@ fn lines_of_a_log_that_are_not_understood_are_not_repeated() {
 }
 
 #[test]
-fn logs_of_builds_are_bounded() {
+fn build_logs_are_bounded() {
     let work = folder("loud");
     let loud = format!("yes & exec {} baseline --listen 127.0.0.1:$PORT", env!("CARGO_BIN_EXE_plimsoll"));
     let free = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");

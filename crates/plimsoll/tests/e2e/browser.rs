@@ -12,7 +12,7 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// Longest time of one step in a page, on any machine.
+/// The longest time of one step in a page, on any machine.
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A browser with one page. Dropping it ends the browser.

@@ -1,7 +1,7 @@
-//! Tests that no build of `prove` and no demo server is left behind, however plimsoll ends. A build
-//! must also not be blamed for a port that the previous build still holds.
+//! Tests that no build of `prove` and no demo server keeps running, however plimsoll ends. Also
+//! tests that a build is not blamed for a port that the previous build still uses.
 
-use crate::prove::{build, free_port, left_over, wait_for};
+use crate::prove::{build, free_port, is_build_running, wait_for};
 use crate::test_support::{command, finish, folder, number, plimsoll, signal};
 use std::process::{Child, Stdio};
 
@@ -28,15 +28,16 @@ fn comparison(port: u16) -> Child {
         .expect("starts")
 }
 
-/// Whether this process ignores SIGHUP, and so everything that it starts. `nohup` does that, and
-/// plimsoll respects it.
+/// Whether this process ignores SIGHUP, so that its child processes ignore SIGHUP, too. `nohup` has
+/// this effect, and plimsoll respects it.
 fn ignores_hup() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").expect("/proc");
     let ignored = status.lines().find_map(|line| line.strip_prefix("SigIgn:")).expect("SigIgn");
     u64::from_str_radix(ignored.trim(), 16).expect("hexadecimal") & 1 == 1
 }
 
-/// Signals that ask a process to end, unexpected signals, and SIGKILL.
+/// Checks that no build outlives plimsoll after any signal: signals that ask to end, unexpected
+/// signals, and SIGKILL.
 #[test]
 fn no_build_outlives_plimsoll() {
     let names = ["KILL", "HUP", "QUIT", "TERM", "USR1", "USR2"];
@@ -49,8 +50,8 @@ fn no_build_outlives_plimsoll() {
         let asks = ["HUP", "QUIT", "TERM"].contains(&name);
         let code = if name == "HUP" { 129 } else { 130 };
         assert_eq!(done.code, if asks { code } else { -1 }, "{name}: {}", done.stderr);
-        wait_for(&format!("{name}: nothing of the build is left"), || !left_over(port) && !listens(port));
-        // A command that was interrupted before any measurement says so and gives no verdict.
+        wait_for(&format!("{name}: nothing of the build is left"), || !is_build_running(port) && !listens(port));
+        // A command that was interrupted before any measurement reports that and gives no verdict.
         assert!(
             !asks || done.stderr.contains("interrupted") || done.stdout.contains("interrupted"),
             "{name}: {}",
@@ -59,9 +60,9 @@ fn no_build_outlives_plimsoll() {
     }
 }
 
-/// The demo's server ends with the demo, too.
+/// Checks that the demo's server ends together with the demo.
 #[test]
-fn the_server_of_the_demo_ends_with_it() {
+fn the_demo_server_ends_with_the_demo() {
     for name in ["KILL", "HUP", "USR1"].into_iter().filter(|name| *name != "HUP" || !ignores_hup()) {
         let child = command(&["demo", "--budget", "30s"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
         let child = child.expect("starts");
@@ -81,9 +82,9 @@ fn the_server_of_the_demo_ends_with_it() {
     }
 }
 
-/// If the keeper is killed, plimsoll itself ends the remaining processes.
+/// Checks that plimsoll itself ends the remaining processes if the keeper process is killed.
 #[test]
-fn a_keeper_that_is_killed_leaves_nothing_either() {
+fn a_killed_keeper_leaves_no_process() {
     let port = free_port();
     let child = comparison(port);
     wait_for("a build answers", || listens(port));
@@ -93,13 +94,14 @@ fn a_keeper_that_is_killed_leaves_nothing_either() {
     }
     let done = finish(child);
     assert!(done.code > 0 && (done.stdout + &done.stderr).contains("signal 9"));
-    assert!(!left_over(port) && !listens(port));
+    assert!(!is_build_running(port) && !listens(port));
 }
 
-/// Three kinds of servers hold their port after they seem to have ended. In one, the first thread
-/// has ended but others have not; one leaves children in other sessions; one shares its port.
+/// Checks that a port is free before the next build begins. Three kinds of servers keep their port
+/// after an apparent end. In one, only the first thread has ended. One leaves children in other
+/// sessions, and one shares its port.
 #[test]
-fn a_port_is_silent_before_the_next_build_begins() {
+fn a_port_is_free_before_the_next_build_starts() {
     let folder = folder("silent");
     let program = folder.join("server.py");
     std::fs::write(&program, include_str!("slow-server.py")).expect("written");
@@ -117,9 +119,9 @@ fn a_port_is_silent_before_the_next_build_begins() {
     }
 }
 
-/// If another process keeps the port, the error names it after a while.
+/// Checks that the error names another process that still uses the port after a while.
 #[test]
-fn who_holds_the_port_is_named() {
+fn the_process_that_uses_the_port_is_named() {
     let other = crate::test_support::baseline(1);
     let done = plimsoll(&["prove", "--quiet", "--a", "true", "--b", "true", &other.url]);
     assert_eq!(done.code, 2, "{}", done.stderr);

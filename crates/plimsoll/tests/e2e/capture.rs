@@ -37,7 +37,7 @@ fn check(document: &Value, level: &str) {
 }
 
 #[test]
-fn a_run_keeps_profiles_beside_it() {
+fn a_run_stores_profiles_beside_its_file() {
     let go = go_server();
     let file = folder("capture").join("api.plimsoll");
     let url = format!("{}/?key=s3cret", go.url);
@@ -72,7 +72,7 @@ fn a_run_keeps_profiles_beside_it() {
 }
 
 #[test]
-fn a_search_takes_them_at_its_line() {
+fn a_search_takes_profiles_at_its_load_line() {
     let go = go_server();
     let file = folder("capture").join("line.plimsoll");
     let arguments =
@@ -95,7 +95,7 @@ fn a_search_takes_them_at_its_line() {
 }
 
 #[test]
-fn a_server_that_refuses_is_told_before_the_load() {
+fn a_server_without_pprof_is_reported_before_the_load() {
     let go = go_server();
     for (status, body, said) in [
         ("404 Not Found", "404 page not found\n", "net/http/pprof"),
@@ -137,10 +137,10 @@ fn misbehaving(floods: bool) -> String {
     format!("http://{address}")
 }
 
-/// Profiles of an earlier run with the same file name are not used. An endpoint that never responds
-/// costs at most the profiles' length and five seconds in total.
+/// Checks that profiles of an earlier run with the same file name are not used. An endpoint that
+/// never responds must cost at most the profiles' duration plus five seconds.
 #[test]
-fn profiles_of_another_run_are_not_taken_for_this_ones() {
+fn profiles_of_another_run_are_not_used() {
     let go = go_server();
     let file = folder("stale").join("api.plimsoll");
     let (url, path) = (format!("{}/", go.url), text(&file));

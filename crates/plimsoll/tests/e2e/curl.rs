@@ -38,7 +38,7 @@ fn sent(words: &[&str], line: &str) -> (String, String) {
 }
 
 #[test]
-fn a_line_is_sent_as_curl_would() {
+fn a_curl_line_is_sent_as_by_curl() {
     let file = folder("curl").join("order.txt");
     std::fs::write(&file, "a\nb c").expect("written");
     let file = file.to_str().expect("text");
@@ -74,7 +74,7 @@ fn a_line_is_sent_as_curl_would() {
 }
 
 #[test]
-fn flags_go_before_the_line_and_what_is_left_out_is_said() {
+fn flags_precede_the_curl_line_and_omissions_are_reported() {
     let (head, _) = sent(&["run", "-H", "X-One: 2"], "curl http://HOST/ -H 'x-one: 1' -H 'Content-Length: 9'");
     assert!(head.contains("X-One: 2") && !head.contains("x-one: 1") && !head.contains("Content-Length"), "{head}");
     let server = baseline(1);
@@ -86,11 +86,11 @@ fn flags_go_before_the_line_and_what_is_left_out_is_said() {
 }
 
 #[test]
-fn what_is_no_line_of_curl_is_refused() {
+fn an_invalid_curl_line_is_refused() {
     for (words, said) in [
-        (vec!["run", "--curl", "curl 'http://h/"], "--curl: it ends within a quotation"),
-        (vec!["run", "--curl", "wget http://h/"], "--curl: it is no command line of curl"),
-        (vec!["run", "--curl", "curl -s"], "--curl: it names no URL"),
+        (vec!["run", "--curl", "curl 'http://h/"], "--curl: the curl command ends inside quotation marks"),
+        (vec!["run", "--curl", "wget http://h/"], "--curl: the text is not a curl command"),
+        (vec!["run", "--curl", "curl -s"], "--curl: the curl command names no URL"),
         (vec!["run", "--curl", "curl --frobnicate http://h/"], "--frobnicate"),
         (vec!["run", "--curl", "curl -d @/nowhere/at/all http://h/"], "--curl: the file"),
         (vec!["run", "--curl", "curl http://h/", "http://h/"], "--curl"),

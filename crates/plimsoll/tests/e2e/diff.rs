@@ -9,7 +9,7 @@ fn is_picture(path: &Path) -> bool {
 }
 
 #[test]
-fn recordings_are_compared_and_drawn() {
+fn recordings_are_compared_and_charted() {
     let folder = folder("diff");
     let dir = folder.to_str().expect("text");
     let one = recorded("sweep-a");
@@ -34,7 +34,7 @@ fn recordings_are_compared_and_drawn() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_said_in_one_sentence() {
+fn incomparable_recordings_are_reported_in_one_sentence() {
     let folder = folder("not-compared");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     for (kept, name) in [("open", "open.plimsoll"), ("users", "stages.plimsoll")] {

@@ -2,7 +2,7 @@
 
 use crate::test_support::plimsoll;
 
-/// The worst check decides the exit code, on any machine.
+/// Checks that the worst check of `doctor` decides the exit code.
 #[test]
 fn this_machine_is_checked_and_measured() {
     let done = plimsoll(&["doctor", "--json"]);
@@ -25,7 +25,7 @@ fn this_machine_is_checked_and_measured() {
 }
 
 #[test]
-fn a_quick_look_is_one_screen() {
+fn a_quick_doctor_check_is_one_screen() {
     let done = plimsoll(&["doctor", "--quick"]);
     assert!(done.code <= 1 && done.stderr.is_empty(), "{}{}", done.stdout, done.stderr);
     assert!(done.stdout.starts_with("this machine is "), "{}", done.stdout);

@@ -1,17 +1,17 @@
-//! Tests the experiments of `plimsoll explain` that involve more than one plimsoll process: another
-//! body, a second load process, and pausing a downstream process.
+//! Tests experiments of `plimsoll explain`: another request body, a second load process, and pauses
+//! of a downstream process.
 
 use crate::test_support::{baseline, command, finish, folder, plimsoll, serve, signal};
 use plimsoll_model::codec::{self, Frame, MAGIC};
 use plimsoll_model::{Curve, Injector, LoadEnd, LoadShape, Plan, Stop};
 use plimsoll_sys::clock::monotonic_ns;
-use plimsoll_sys::probe::process::look_at;
+use plimsoll_sys::probe::process::read_process_stat;
 use std::io::{Read, Write};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a process that sends part `of[0]` of `of[1]` of a load, as plimsoll does, and sends its
-/// task. Returns the process and its output after the first bytes.
+/// Starts a part process as plimsoll does, and gives it the task to send part `of[0]` of `of[1]` of
+/// a load. Returns the process and its output after the first bytes.
 fn part(plan: &Plan, of: [u64; 2]) -> (Child, Vec<u8>) {
     let mut child =
         command(&["carry-out-part"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the binary starts");
@@ -43,7 +43,7 @@ fn next((child, come): &mut (Child, Vec<u8>)) -> Option<Frame> {
 }
 
 #[test]
-fn a_part_of_a_load_is_made_by_another_process() {
+fn another_process_generates_a_part_of_a_load() {
     let server = baseline(1);
     let port: u16 = server.url.rsplit(':').next().and_then(|port| port.parse().ok()).expect("a port");
     let address = ([127, 0, 0, 1], port).into();
@@ -102,10 +102,10 @@ fn finish_quietly(mut child: Child) -> Vec<u8> {
     said
 }
 
-/// An experiment with another body and one with a second process are reported with their
+/// Checks that the experiments with another body and with a second process are reported with their
 /// predictions.
 #[test]
-fn another_body_and_a_second_process_are_tried() {
+fn experiments_with_another_body_and_a_second_process_run() {
     let server = baseline(1);
     let file = folder("experiments").join("explain.plimsoll");
     let path = file.to_str().expect("text");
@@ -117,7 +117,7 @@ fn another_body_and_a_second_process_are_tried() {
     let made = document["interventions"].as_array().expect("changes");
     for name in ["larger_body", "second_generator"] {
         let change = made.iter().find(|change| change["name"] == name).unwrap_or_else(|| panic!("{name}: {made:#?}"));
-        assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
+        assert!(change["measured"].as_str().is_some_and(|text| text.contains("with the change")), "{change:#}");
     }
     // A load of two processes is recorded like a load of two machines.
     let shown = plimsoll(&["show", "--json", path]).json();
@@ -147,11 +147,11 @@ fn another_body_and_a_second_process_are_tried() {
 }
 
 fn state(pid: u32) -> u8 {
-    look_at(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
+    read_process_stat(pid, &mut Vec::new()).map_or(b'Z', |(stat, _)| stat.state)
 }
 
-/// A downstream process is paused only with the user's permission. The process continues however
-/// plimsoll ends.
+/// Checks that a downstream process is paused only with the user's permission, and continues
+/// however plimsoll ends.
 #[test]
 fn paused_processes_always_resume() {
     // The server's threads share their open files, as in other servers, so the kernel shows which

@@ -1,5 +1,5 @@
-//! Tests `plimsoll explain`: one real server with a known bottleneck, and recorded studies
-//! (scripts/record).
+//! Tests `plimsoll explain` with one real server that has a known bottleneck, and with recorded
+//! studies (scripts/record).
 
 use crate::test_support::{Server, baseline, folder, json, number, plimsoll, recorded, serve};
 use serde_json::Value;
@@ -40,8 +40,8 @@ fn was_hindered(document: &Value) -> bool {
     disturbed || document["cause"] == "client"
 }
 
-/// Explains a live server up to three times, until `cause` is named. Never may a wrong cause be
-/// named: only interference, the generator, or an unknown cause.
+/// Explains a live server up to three times, until `cause` is named. Any other result may only be
+/// interference, the generator, or an unknown cause, never a wrong cause.
 fn explained(url: &str, file: &str, cause: &str) -> Value {
     let explain = || json(&["explain", url, "--budget", "15s", "-o", file]);
     let mut document = explain();
@@ -56,8 +56,8 @@ fn explained(url: &str, file: &str, cause: &str) -> Value {
     document
 }
 
-/// The only test with a live server: from the server to the cause's name in the file and on the
-/// page. Other causes are tested with recorded studies.
+/// Checks that the cause of a live server is named in the run file and on the page. This is the
+/// only test with a live server; recorded studies test the other causes.
 #[test]
 fn the_bottleneck_of_a_live_server_is_named() {
     let limited = limited();
@@ -76,9 +76,9 @@ fn the_bottleneck_of_a_live_server_is_named() {
     assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains(on_page));
 }
 
-/// The findings of a recorded study are the same in every output format.
+/// Checks that the findings of a recorded study are the same in every output format.
 #[test]
-fn a_recorded_study_is_told_alike_everywhere() {
+fn a_recorded_study_has_equal_findings_in_every_format() {
     for (name, cause, signal, not_it) in
         [("one-thread", "one_thread", "fullest_thread", "limiter"), ("limiter", "limiter", "refused", "delay")]
     {
@@ -112,10 +112,10 @@ fn a_recorded_study_is_told_alike_everywhere() {
     }
 }
 
-/// The kernel's samples show the costly functions without profiles from the server. Half a
-/// millisecond of each request is spent in one function of plimsoll's server.
+/// Checks that the kernel's samples show the costly functions without profiles from the server. One
+/// function of plimsoll's server spends half a millisecond of each request.
 #[test]
-fn functions_are_seen_in_a_recorded_study() {
+fn a_recorded_study_contains_functions() {
     let document = plimsoll(&["explain", "--json", &recorded("one-thread")]).json();
     let profiles = &document["profiles"];
     assert_eq!((&profiles["source"], &profiles["unit"]), (&"kernel samples".into(), &"nanoseconds".into()));
@@ -125,16 +125,16 @@ fn functions_are_seen_in_a_recorded_study() {
     assert!((300e3..900e3).contains(&dearest), "{dearest} ns: {profiles:#}");
 }
 
-/// Given enough time, experiments are made one after another. Predictions and results are shown and
-/// recorded.
+/// Checks that experiments run one after another if there is enough time. Their predictions and
+/// results must be shown and recorded.
 #[test]
-fn what_is_changed_is_told_with_what_was_predicted() {
+fn interventions_are_reported_with_their_predictions() {
     let path = recorded("one-thread");
     let document = plimsoll(&["explain", "--json", &path]).json();
     let made = document["interventions"].as_array().expect("changes");
     assert!(!made.is_empty(), "{document:#}");
     for change in made {
-        assert!(change["measured"].as_str().is_some_and(|text| text.contains("with it")), "{change:#}");
+        assert!(change["measured"].as_str().is_some_and(|text| text.contains("with the change")), "{change:#}");
     }
     // No experiments are made if the user forbids them.
     let server = baseline(1);
@@ -153,9 +153,10 @@ fn what_is_changed_is_told_with_what_was_predicted() {
     }
 }
 
-/// The user's script changes a setting by restarting the server with a pool of another size.
+/// Checks that the effect of a setting is measured. The user's script changes the setting by
+/// restarting the server with a pool of another size.
 #[test]
-fn what_a_setting_matters_is_measured() {
+fn the_effect_of_a_setting_is_measured() {
     let (folder, store) = (folder("vary"), baseline(1));
     let (file, program) = (folder.join("explain.plimsoll"), env!("CARGO_BIN_EXE_plimsoll"));
     let path = file.to_str().expect("text");
@@ -199,7 +200,7 @@ fn an_unobserved_cause_is_not_named() {
 }
 
 #[test]
-fn a_search_is_explained_by_what_it_holds() {
+fn a_recorded_search_is_explained() {
     let done = plimsoll(&["explain", &recorded("find"), "--json"]);
     assert!([0, 1].contains(&done.code), "{}", done.stderr);
     assert!(

@@ -1,5 +1,5 @@
-//! Tests excessive files: run files with valid frames and absurd numbers, and files without an end.
-//! Every command shows what it can or names the problem, with little memory and time.
+//! Tests extreme files: run files with valid frames and absurd numbers, and endless files. Every
+//! command must show valid data or name the problem, within little memory and time.
 
 use crate::test_support::{Done, PATIENCE, baseline, finish, folder, plimsoll};
 use serde_json::Value;
@@ -93,7 +93,7 @@ fn strain_json(json: &mut Vec<u8>, draw: &mut Draw) {
     *json = serde_json::to_vec(&value).expect("JSON");
 }
 
-/// Returns the start of each packed number, and the end of the last.
+/// Returns the start of each packed number, and the end of the last number.
 pub fn packed(bytes: &[u8]) -> Vec<usize> {
     let ends = bytes.iter().enumerate().filter(|(_, byte)| **byte < 0x80).map(|(at, _)| at + 1);
     std::iter::once(0).chain(ends).collect()
@@ -101,7 +101,7 @@ pub fn packed(bytes: &[u8]) -> Vec<usize> {
 
 fn strain_packed(bytes: &mut Vec<u8>, draw: &mut Draw) {
     let places = packed(bytes);
-    // The first numbers are counters; most others belong to histograms.
+    // The first numbers are counters; most later numbers belong to histograms.
     let reach = if draw.below(2) == 0 { places.len().min(14) } else { places.len() };
     let at = draw.below(reach.saturating_sub(1));
     let Some(end) = places.get(at + 1).copied() else { return };
@@ -170,7 +170,7 @@ fn strain_fields(bytes: &mut Vec<u8>, draw: &mut Draw, depth: usize) {
     *bytes = out;
 }
 
-fn strain(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
+fn write_extreme_files(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
     let at = draw.below(frames.len());
     let (kind, payload) = &mut frames[at];
     match kind {
@@ -187,7 +187,7 @@ fn strain(frames: &mut [(u8, Vec<u8>)], draw: &mut Draw) {
 }
 
 #[test]
-fn numbers_beyond_belief_are_refused_or_shown() {
+fn extreme_numbers_are_refused_or_shown() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let work = folder("extremes");
@@ -222,7 +222,7 @@ fn numbers_beyond_belief_are_refused_or_shown() {
                 // Half of the changes go to the first frames: the experiment's specification and
                 // the plan.
                 let end = if draw.below(2) == 0 { 2.min(frames.len()) } else { frames.len() };
-                strain(&mut frames[..end], &mut draw);
+                write_extreme_files(&mut frames[..end], &mut draw);
             }
             std::fs::write(&strained, file_of(&frames)).expect("written");
             let command = commands[(round + number) % commands.len()];
@@ -236,7 +236,7 @@ fn numbers_beyond_belief_are_refused_or_shown() {
 }
 
 #[test]
-fn files_without_an_end_are_a_sentence() {
+fn endless_files_are_refused_in_one_sentence() {
     let server = baseline(1);
     let url = server.url.replace("http://", "https://");
     let plain = format!("{}/healthz", server.url);

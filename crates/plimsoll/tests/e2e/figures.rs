@@ -1,5 +1,5 @@
 //! Tests that each figure has one name and one value in all outputs. The live result, `show` and
-//! `report` agree, CSV columns match their headings, and every example of a help text works.
+//! `report` must agree, CSV columns must match their headings, and every help example must work.
 
 use crate::test_support::{Done, baseline, folder, number, place, plimsoll, recorded, serve};
 use serde_json::Value;
@@ -36,8 +36,8 @@ server.serve_forever()
     serve(Command::new("python3").args(["-c", SOURCE]), "python3")
 }
 
-/// Asserts that every output of a run file has the same text, document and warnings.
-fn assert_said_alike(text: &str, document: &Value, file: &Path) {
+/// Asserts that every output of a run file has the given text, document and warnings.
+fn assert_equal_outputs(text: &str, document: &Value, file: &Path) {
     let path = file.to_str().expect("text");
     assert_eq!(&done(&["show", "--json", path]).json(), document);
     assert_eq!(&done(&["report", "--format", "json", path]).json(), document);
@@ -66,7 +66,7 @@ fn assert_said_alike(text: &str, document: &Value, file: &Path) {
 }
 
 #[test]
-fn a_search_is_told_alike_from_its_file() {
+fn a_search_report_is_equal_from_its_file() {
     let server = uneven();
     let file = folder("alike").join("find.plimsoll");
     let path = file.to_str().expect("text");
@@ -74,14 +74,14 @@ fn a_search_is_told_alike_from_its_file() {
         done(&[&["find", "--budget", "5s", "--slo", slo, "-o", path, "-q", &server.url][..], more].concat())
     };
     let live = search("p99<=20ms", &["-v"]);
-    assert_said_alike(&live.stdout, &done(&["show", "--json", path]).json(), &file);
+    assert_equal_outputs(&live.stdout, &done(&["show", "--json", path]).json(), &file);
     let live = search("p99<=5ms", &["--json"]).json();
     assert_eq!(done(&["show", "--json", path]).json(), live);
     assert!(live["trials"].as_array().is_some_and(|trials| trials.len() > 2));
 }
 
 #[test]
-fn loads_are_told_alike_from_their_files() {
+fn load_reports_are_equal_from_their_files() {
     let server = baseline(1);
     let folder = folder("loads-alike");
     let file = folder.join("run.plimsoll");
@@ -97,7 +97,7 @@ fn loads_are_told_alike_from_their_files() {
         let arguments = [&["run", &url, "-q", "-o", path][..], load].concat();
         let live = done(&[&arguments[..], &["-v"]].concat());
         let document = done(&["show", "--json", path]).json();
-        assert_said_alike(&live.stdout, &document, &file);
+        assert_equal_outputs(&live.stdout, &document, &file);
         let live = done(&[&arguments[..], &["--json"]].concat()).json();
         assert_eq!(done(&["show", "--json", path]).json(), live, "{load:?}");
     }
@@ -105,13 +105,13 @@ fn loads_are_told_alike_from_their_files() {
     let live = done(&[&sweep[..], &["-v"]].concat());
     let file = folder.join("sweep.plimsoll");
     let document = done(&["show", "--json", file.to_str().expect("text")]).json();
-    assert_said_alike(&live.stdout, &document, &file);
+    assert_equal_outputs(&live.stdout, &document, &file);
     let live = done(&[&sweep[..], &["--json"]].concat()).json();
     assert_eq!(done(&["show", "--json", file.to_str().expect("text")]).json(), live);
 }
 
 #[test]
-fn stages_have_figures_of_their_own() {
+fn stages_have_their_own_figures() {
     let server = baseline(1);
     let path = &place("stages", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
@@ -147,7 +147,7 @@ fn stages_have_figures_of_their_own() {
 }
 
 #[test]
-fn rows_of_the_csv_have_as_many_cells_as_headings() {
+fn csv_rows_have_as_many_cells_as_headings() {
     let server = baseline(1);
     let path = &place("csv", "run.plimsoll");
     done(&["run", &format!("{}/bytes/1000", server.url), "-n", "200", "--quiet", "-o", path]);
@@ -226,8 +226,8 @@ fn stuck_unit(line: &str) -> bool {
     }) || line.split_whitespace().any(|word| word.ends_with('%') && word.len() > 1 && !word.contains('='))
 }
 
-/// Examples of help texts that need something unavailable. Such an example must parse, and fail
-/// only for that reason.
+/// The help examples that need an unavailable file or server, each with the error about it. Such an
+/// example must parse, and fail only with that error.
 const NEEDS: [(&str, &str); 4] = [
     ("https://api.test/", "api.test"),
     ("/run/api.sock", "/run/api.sock"),
@@ -320,7 +320,7 @@ fn check_example(example: &str, server: &str, folder: &Path) {
 
 #[test]
 #[cfg(feature = "png")]
-fn two_searches_are_compared_with_their_caveat() {
+fn two_searches_are_compared_with_a_caveat() {
     let folder = folder("searches");
     let at = |name: &str| folder.join(name).to_str().expect("text").to_owned();
     for (kept, name) in [("find-a", "a"), ("find-b", "b"), ("find-other", "other"), ("sweep-a", "sweep")] {
@@ -328,9 +328,13 @@ fn two_searches_are_compared_with_their_caveat() {
     }
     let (a, b, dir) = (at("a.plimsoll"), at("b.plimsoll"), at("out"));
     let text = done(&["diff", &a, &b, "--dir", &dir]).stdout;
-    for part in
-        ["prove no difference", "plimsoll prove --a", "load line, requests/s", "p99 at the line", "peak, requests/s"]
-    {
+    for part in [
+        "prove no difference",
+        "plimsoll prove --a",
+        "load line, requests/s",
+        "p99 at the load line",
+        "peak, requests/s",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     assert!(folder.join("out/a_b.line.diff.png").exists());
@@ -359,7 +363,7 @@ fn two_searches_are_compared_with_their_caveat() {
 }
 
 #[test]
-fn figures_are_named_alike_in_conditions() {
+fn conditions_use_the_names_of_the_figures() {
     let server = baseline(1);
     let folder = folder("conditions");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
@@ -381,7 +385,7 @@ fn figures_are_named_alike_in_conditions() {
     ] {
         // On a busy machine, loads may be void.
         let done = plimsoll(&[command, &["--fail-if", condition, "--on-inconclusive=fail"]].concat());
-        // On a busy machine, a search of 3 s may have no trial with CPU readings, and then says so.
+        // On a busy machine, a search of 3 s may have no trial with CPU readings. It reports that.
         let unmeasured =
             command[0] == "find" && code == 0 && done.stderr.contains("cpu>1s: not decided: nothing was measured");
         assert_eq!(done.code, if unmeasured { 1 } else { code }, "{command:?} {condition}: {}", done.stderr);

@@ -1,4 +1,4 @@
-//! Tests run files: they can be shown again, survive a kill, and contain no secrets.
+//! Tests run files: a run file can be shown again, survives a kill, and contains no secrets.
 
 use crate::test_support::{
     assert_ledger_closes, baseline, command, finish, folder, json, number, place, plimsoll, signal,
@@ -8,7 +8,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 #[test]
-fn a_run_is_shown_again_as_it_was() {
+fn a_run_is_shown_unchanged_from_its_file() {
     let server = baseline(1);
     let file = &place("run", "run.plimsoll");
     let url = format!("{}/healthz", server.url);
@@ -26,7 +26,7 @@ fn a_run_is_shown_again_as_it_was() {
 }
 
 #[test]
-fn a_killed_run_loses_at_most_the_interval_under_way() {
+fn a_killed_run_loses_at_most_one_interval() {
     let server = baseline(1);
     let file = &place("killed", "run.plimsoll");
     // Responses take 200 ms, so some requests are in flight at any moment.
@@ -36,7 +36,7 @@ fn a_killed_run_loses_at_most_the_interval_under_way() {
         .stderr(Stdio::null())
         .spawn()
         .expect("starts");
-    // Waits until the file has content, then 1.5 s more: on a busy machine the load begins late.
+    // The test waits until the file has content, then 1.5 s more, because a load may begin late.
     while std::fs::metadata(file).map_or(0, |metadata| metadata.len()) == 0 {
         std::thread::sleep(Duration::from_millis(5));
     }
@@ -71,7 +71,7 @@ fn a_killed_run_loses_at_most_the_interval_under_way() {
 }
 
 #[test]
-fn a_finished_file_with_a_damaged_tail_still_closes() {
+fn a_finished_run_file_with_a_damaged_end_has_a_closed_ledger() {
     let server = baseline(1);
     let file = folder("damaged").join("run.plimsoll");
     json(&["run", &format!("{}/healthz", server.url), "-n", "50", "-o", file.to_str().expect("text")]);

@@ -29,9 +29,10 @@ fn was_disturbed(document: &Value) -> bool {
     2 * trials.iter().filter(|trial| trial["verdict"] == "void").count() > trials.len()
 }
 
-/// The servers need almost no CPU time, so their load line is the same on any machine.
+/// Checks that the load line of a server with known capacity is found. The servers need almost no
+/// CPU time, so their load line is the same on any machine.
 #[test]
-fn the_line_of_a_server_of_known_capacity_is_found() {
+fn the_load_line_of_a_server_of_known_capacity_is_found() {
     for (server, capacity) in
         [(slots(4, 10.0).expect("starts"), 400.0), (token_bucket(500.0, 100.0).expect("starts"), 500.0)]
     {
@@ -40,9 +41,9 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
         let search = || json(&["find", &server.url("/"), "--budget", "12s", "-o", path]);
         let mut document = search();
         // The true capacity always lies in the interval. The interval's width depends on
-        // interference and chance, so one of two searches must give a narrow one unless disturbed.
-        // A token bucket may refuse a single one of some hundred requests, which breaks 99.9 %; so
-        // few requests give only a wide interval.
+        // interference and chance, so one of two undisturbed searches must give a narrow interval.
+        // A token bucket may refuse one of a few hundred requests, which breaks 99.9 %. Few
+        // requests therefore give only a wide interval.
         for left in (0..2).rev() {
             check(&document, 12.0);
             let (lower, upper) = (number(&document, "load_line_rps.lower"), number(&document, "load_line_rps.upper"));
@@ -64,10 +65,10 @@ fn the_line_of_a_server_of_known_capacity_is_found() {
     }
 }
 
-/// The server allows 300 requests in each 3 s of the clock. The load line must be that average
-/// rate, and not the rate of a short moment.
+/// Checks that the load line of a server with a quota is the average rate, and not the rate of a
+/// short burst. The server allows 300 requests in each 3 s of the clock.
 #[test]
-fn an_allowance_by_the_clock_is_waited_out() {
+fn periodic_request_quotas_are_averaged() {
     const SOURCE: &str = r#"
 import asyncio, time
 begun, window, spent = time.monotonic(), -1, 0
@@ -91,16 +92,17 @@ asyncio.run(main())
     let document = json(&["find", &server.url, "--budget", "20s"]);
     check(&document, 20.0);
     let line = &document["load_line_rps"];
-    // The interval expected of 300 requests in 3 s, for Poisson arrivals.
+    // The load line must lie in the interval expected for 300 requests in 3 s (Poisson arrivals).
     let (lower, upper) = (number(line, "lower"), number(line, "upper"));
     assert!(lower <= 100.0 && (85.0..130.0).contains(&upper), "{document:#}");
     let warnings = document["warnings"].as_array().expect("warnings");
     assert!(warnings.iter().any(|it| it.as_str().is_some_and(|it| it.contains("The server allows"))), "{warnings:#?}");
 }
 
-/// The rate with headroom is measured, and the number of instances follows from it.
+/// Checks that the rate with headroom is measured, and that the number of instances follows from
+/// that rate.
 #[test]
-fn headroom_is_measured_and_instances_are_counted() {
+fn headroom_and_instances_are_reported() {
     let server = token_bucket(400.0, 40.0).expect("starts");
     let document = json(&["find", &server.url("/"), "--budget", "15s", "--headroom", "30%", "--need", "5k"]);
     check(&document, 15.0);
@@ -117,7 +119,7 @@ fn headroom_is_measured_and_instances_are_counted() {
 }
 
 #[test]
-fn a_rate_that_is_never_exceeded_bounds_the_search() {
+fn a_maximum_rate_bounds_the_search() {
     let server = baseline(1);
     let document = json(&["find", &format!("{}/healthz", server.url), "--budget", "10s", "--max-rate", "50"]);
     check(&document, 10.0);
@@ -128,7 +130,7 @@ fn a_rate_that_is_never_exceeded_bounds_the_search() {
 }
 
 #[test]
-fn an_slo_that_nothing_meets_is_named() {
+fn an_unreachable_slo_is_reported() {
     let server = baseline(1);
     let document = json(&["find", &format!("{}/delay/50", server.url), "--budget", "8s", "--slo", "p99<=10ms"]);
     check(&document, 8.0);
@@ -137,7 +139,7 @@ fn an_slo_that_nothing_meets_is_named() {
 }
 
 #[test]
-fn an_interrupted_search_reports_what_it_has() {
+fn an_interrupted_search_reports_its_findings() {
     let server = baseline(1);
     let child = command(&["find", &format!("{}/burn/1000", server.url), "--json", "--quiet"])
         .stdout(Stdio::piped())
@@ -156,9 +158,10 @@ fn an_interrupted_search_reports_what_it_has() {
     assert!(number(&document, "peak.rps") > 0.0);
 }
 
-/// After the server has ended, the search ends early and reports what it measured before.
+/// Checks that a search ends early after the server has ended, and reports its earlier
+/// measurements.
 #[test]
-fn a_server_that_ends_under_a_search_ends_it() {
+fn a_server_exit_ends_the_search() {
     let mut server = baseline(1);
     let child = command(&["find", &format!("{}/burn/1000", server.url), "--budget", "60s", "--json", "--quiet"])
         .stdout(Stdio::piped())
@@ -173,11 +176,11 @@ fn a_server_that_ends_under_a_search_ends_it() {
     assert_eq!(document["stopped_by"], "gone", "{document:#}");
     assert!(number(&document, "peak.rps") > 0.0);
     let said = document["gone"].as_str().unwrap_or_default();
-    assert!(said.contains("accepts no connections since"), "{document:#}");
+    assert!(said.contains("accepted no connections since"), "{document:#}");
 }
 
 #[test]
-fn the_demo_runs_by_itself_and_a_bare_url_is_searched() {
+fn the_demo_runs_alone_and_a_bare_url_starts_a_search() {
     let done = plimsoll(&["demo", "--budget", "8s", "--quiet"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     for told in ["load line", "goodput", "Now your own server"] {

@@ -1,5 +1,5 @@
-//! Tests loads of several agents, each in its own process. The agents are reached by a script in
-//! place of `ssh`, and by a real `sshd` if there is one.
+//! Tests loads of several agents, each in its own process. plimsoll reaches the agents through a
+//! script in place of `ssh`, and through a real `sshd` if it is installed.
 
 use crate::test_support::{assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
 use plimsoll_bench::servers::slots;
@@ -80,7 +80,7 @@ fn is_running(pid: u32) -> bool {
 }
 
 #[test]
-fn a_load_of_three_agents_is_one_load() {
+fn three_agents_make_one_load() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
     let url = format!("{}/healthz", server.url);
     let file = ssh.folder.join("run.plimsoll");
@@ -116,7 +116,7 @@ fn a_load_of_three_agents_is_one_load() {
 }
 
 #[test]
-fn shares_follow_weights() {
+fn agent_shares_follow_weights() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
     let url = format!("{}/healthz", server.url);
     for (weights, load, expect) in [
@@ -143,7 +143,7 @@ fn shares_follow_weights() {
         (&["--weights", "2,1,1,1"], "--weights: the number of weights is 4"),
         (&["--weights", "load1=2,load2=1,load9=1"], "--weights: agent load9 is not in this fleet"),
         (&["--weights", "load1=2,load2=1"], "--weights: agent load3 has no weight"),
-        (&["--weights", "2,0,1"], "--weights: an agent of weight 0 makes no load"),
+        (&["--weights", "2,0,1"], "--weights: an agent of weight 0 generates no load"),
         (&["--weights", "2,much,1"], "--weights: 'much' is not a whole number"),
         (&["--weights", "500,1,1"], "--weights: weights 500,1,1 add up to more than 128"),
     ] {
@@ -194,22 +194,22 @@ fn machines_are_calibrated_and_later_shares_follow() {
     // If one agent has no valid calibration, all shares are equal, with a warning. Weights from the
     // user override calibrations.
     let done = there(&[&run[..], &["ssh://load1,load3"]].concat());
-    assert!(done.stderr.replace("\n  ", " ").contains("agent load3 is not calibrated as it is now"), "{}", done.stderr);
+    assert!(
+        done.stderr.replace("\n  ", " ").contains("agent load3 has no calibration for its current state"),
+        "{}",
+        done.stderr
+    );
     assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
     let done = there(&[&run[..], &["ssh://load1,load2", "--weights", "1,1"]].concat());
     assert!(agents(&done.json()).iter().all(|agent| number(agent, "scheduled") == 200.0), "{}", done.stdout);
     let done = there(&["fleet", "calibrate", "ssh://load1,closed"]);
     assert!(done.code == 2 && done.stderr.contains("ssh-copy-id closed"), "{}", done.stderr);
     let done = there(&["fleet", "status", "ssh://load1", "--json"]);
-    assert!(
-        done.code == 2 && done.stderr.contains("--json: it belongs to plimsoll fleet calibrate"),
-        "{}",
-        done.stderr
-    );
+    assert!(done.code == 2 && done.stderr.contains("--json: only plimsoll fleet calibrate"), "{}", done.stderr);
 }
 
 #[test]
-fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
+fn a_lost_agent_is_named_and_the_load_continues_or_stops() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     for on_loss in ["go", "stop"] {
@@ -240,7 +240,7 @@ fn a_lost_agent_is_named_and_the_load_goes_on_or_stops() {
 }
 
 #[test]
-fn a_search_goes_on_without_an_agent_that_is_lost() {
+fn a_search_continues_without_a_lost_agent() {
     let (ssh, server) = (FakeSsh::new(), slots(4, 10.0).expect("starts"));
     let url = server.url("/");
     let child =
@@ -258,7 +258,7 @@ fn a_search_goes_on_without_an_agent_that_is_lost() {
     let trials = document["trials"].as_array().expect("trials");
     let names_it = |trial: &&Value| trial["reason"].as_str().is_some_and(|why| why.contains("agent load3 was lost"));
     let named: Vec<&Value> = trials.iter().filter(names_it).collect();
-    // The loss may fall between two loads, or a trial may be void for interference instead.
+    // The agent may be lost between two loads, or a trial may be void because of interference.
     assert!(named.len() <= lost && lost <= 1, "{document:#}");
     assert!(named.iter().all(|trial| trial["verdict"] == "void"), "{document:#}");
     let scheduled = |name: &str| {
@@ -299,30 +299,30 @@ fn an_interrupt_ends_all_agents_within_a_second() {
 }
 
 #[test]
-fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
+fn fleet_errors_are_one_sentence_with_a_remedy() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
     let url = format!("{}/healthz", server.url);
     let url = url.as_str();
     for (words, part) in [
         (&["--fleet", "load1"][..], "--fleet: 'load1' has no scheme; write ssh://load1"),
         (&["--fleet", "ssh://load1,load1"], "two agents have the name load1"),
-        (&["--fleet", "http://bus:4222"], "'http://' does not lead to a fleet"),
+        (&["--fleet", "http://bus:4222"], "'http://' is not a scheme for a fleet"),
         (&["--on-loss", "go"], "--fleet"),
         (&["--fleet", "ssh://load1", "--source-ip", "127.0.0.2"], "--source-ip"),
         (&["--fleet", "ssh://load1", "--max-skew", "1ns"], "--max-skew allows 1ns"),
         (&["--fleet", "ssh://closed"], "agent closed: ssh needs a password there"),
         (&["--fleet", "ssh://changed"], "ssh-keygen -R changed"),
-        (&["--fleet", "ssh://bare"], "agent bare: it has no plimsoll in its PATH"),
-        (&["--fleet", "ssh://chatty"], "agent chatty: it is no agent of plimsoll"),
-        (&["--fleet", "ssh://older"], "agent older: it speaks version 0"),
-        (&["--fleet", "ssh://load1,strict"], "agent strict: it does not permit load on 127.0.0.1:"),
-        (&["--fleet", "ssh://deny"], "agent deny: it does not permit load on 127.0.0.1:"),
+        (&["--fleet", "ssh://bare"], "agent bare: the machine has no plimsoll in its PATH"),
+        (&["--fleet", "ssh://chatty"], "agent chatty: the program there is not a plimsoll agent"),
+        (&["--fleet", "ssh://older"], "agent older: the agent uses version 0"),
+        (&["--fleet", "ssh://load1,strict"], "agent strict: the agent does not permit load on 127.0.0.1:"),
+        (&["--fleet", "ssh://deny"], "agent deny: the agent does not permit load on 127.0.0.1:"),
     ] {
         let done = finish(ssh.start(&[&["run", url, "-d", "1s"], words].concat()));
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);
     }
-    // No server listens there: each agent checks that before a load.
+    // No server listens at this port. Each agent checks that before a load.
     let free = TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("bound");
     let url = format!("http://{free}/");
     let done = finish(ssh.start(&["run", &url, "--fleet", "ssh://load1", "-d", "1s"]));
@@ -330,7 +330,7 @@ fn what_a_fleet_cannot_do_is_one_sentence_with_the_way_out() {
 }
 
 #[test]
-fn the_machines_of_a_fleet_are_shown() {
+fn fleet_machines_are_listed() {
     let ssh = FakeSsh::new();
     let done = finish(ssh.start(&["fleet", "status", "ssh://load1,load2"]));
     let version = env!("CARGO_PKG_VERSION");
@@ -340,7 +340,7 @@ fn the_machines_of_a_fleet_are_shown() {
 }
 
 #[test]
-fn an_agent_without_a_coordinator_says_so_and_ends() {
+fn an_agent_without_a_coordinator_reports_and_ends() {
     for (input, code, part) in
         [("", 0, ""), ("what is this?", 2, "is not valid"), ("PLIMFLT\u{1}\u{1}\0\0\0xx\0\0\0\0", 2, "damaged")]
     {
@@ -365,7 +365,7 @@ fn an_agent_without_a_coordinator_says_so_and_ends() {
 }
 
 #[test]
-fn a_copy_is_taken_along_and_not_left_behind() {
+fn a_copied_agent_program_is_removed_at_the_end() {
     let (ssh, server) = (FakeSsh::new(), baseline(1));
     let url = format!("{}/healthz", server.url);
     let words = ["run", &url, "--fleet", "ssh://bare", "--fleet-copy", "--rate", "100", "-d", "1s"];
@@ -445,7 +445,7 @@ impl Drop for Sshd {
 }
 
 #[test]
-fn agents_are_reached_over_a_real_ssh() {
+fn agents_work_over_a_real_ssh() {
     let Some(sshd) = Sshd::start() else { return };
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
@@ -462,7 +462,7 @@ fn agents_are_reached_over_a_real_ssh() {
     assert_ledger_closes(&document, "over ssh");
     assert_eq!(number(&document, "ledger.scheduled"), 800.0);
     assert!(agents(&document).iter().all(|agent| number(agent, "scheduled") == 400.0), "{document:#}");
-    // The list of targets on the agent's machine always applies.
+    // The list of permitted targets on the agent's machine always applies.
     let key = fs::read_to_string(sshd.folder.join("user.pub")).expect("a key");
     let line = format!("command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" {key}");
     fs::write(sshd.folder.join("authorized"), line).expect("written");

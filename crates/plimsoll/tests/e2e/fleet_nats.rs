@@ -1,5 +1,5 @@
 //! Tests loads of agents on a real NATS bus. Agents, coordinators and the bus are killed at bad
-//! moments, and each interval that an agent finished is counted once. Needs `nats-server`
+//! moments, and each interval that an agent finished must count once. Needs `nats-server`
 //! (scripts/needs).
 
 use crate::test_support::{Done, assert_ledger_closes, baseline, command, finish, folder, number, plimsoll, signal};
@@ -38,8 +38,8 @@ struct Nats {
 }
 
 impl Nats {
-    /// Starts the server with further configuration lines `more`. Returns `None`, with a message,
-    /// if there is no `nats-server`.
+    /// Starts the server with the further configuration lines `more`. Returns `None` and prints a
+    /// message if there is no `nats-server`.
     #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
     fn start(more: &str) -> Option<Nats> {
         if Command::new("nats-server").arg("--version").output().is_err() {
@@ -135,7 +135,7 @@ impl JoinedAgent {
         command.args(["--name", name, "--spool", &place, "--allow", "127.0.0.1"]);
         command.current_dir(folder("work")).stdin(Stdio::null()).stdout(Stdio::null());
         let mut agent = JoinedAgent::start(command, name, spool);
-        // The path of that file system as this process sees it.
+        // This process sees the agent's file system through /proc.
         agent.spool = PathBuf::from(format!("/proc/{}/root{place}", agent.child.id()));
         Some(agent)
     }
@@ -145,12 +145,12 @@ impl JoinedAgent {
         let mut errors = BufReader::new(child.stderr.take().expect("piped"));
         let mut line = String::new();
         errors.read_line(&mut line).expect("text");
-        assert!(line.contains(&format!("agent {name} is on the bus")), "{line}");
+        assert!(line.contains(&format!("agent {name} has joined the bus")), "{line}");
         std::thread::spawn(move || std::io::copy(&mut errors, &mut std::io::sink()));
         JoinedAgent { child, spool }
     }
 
-    /// Number of files with intervals that are not yet known to be recorded.
+    /// Returns the number of files with intervals that no coordinator has recorded yet.
     fn spooled(&self) -> usize {
         let is_spool = |entry: &fs::DirEntry| entry.path().extension().is_some_and(|extension| extension == "spool");
         fs::read_dir(&self.spool).expect("a folder").flatten().filter(is_spool).count()
@@ -190,7 +190,7 @@ fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 #[test]
-fn a_load_over_a_bus_is_one_load_and_is_fetched_from_it() {
+fn a_load_over_a_bus_is_fetched_as_one_load() {
     let Some(nats) = Nats::with_store() else { return };
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
@@ -248,7 +248,7 @@ fn a_bus_that_is_killed_and_restarted_loses_no_interval() {
 }
 
 #[test]
-fn what_agents_finished_outlives_a_killed_coordinator() {
+fn finished_agent_work_survives_a_killed_coordinator() {
     let Some(nats) = Nats::with_store() else { return };
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
@@ -284,7 +284,7 @@ fn what_agents_finished_outlives_a_killed_coordinator() {
 }
 
 #[test]
-fn a_killed_agent_is_named_and_its_successor_hands_on_what_it_left() {
+fn a_killed_agent_is_named_and_its_successor_delivers_its_results() {
     let Some(nats) = Nats::with_store() else { return };
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
@@ -305,7 +305,7 @@ fn a_killed_agent_is_named_and_its_successor_hands_on_what_it_left() {
     assert_eq!(number(&document, "ledger.scheduled"), 2_400.0, "{document:#}");
     let [kept, lost] = agents(&document).as_slice() else { panic!("{document:#}") };
     assert!(kept["lost"].is_null() && number(kept, "unsent") == 0.0, "{document:#}");
-    assert_eq!(lost["lost"], "it sent nothing for 4 s", "{document:#}");
+    assert_eq!(lost["lost"], "the agent sent nothing for 4 s", "{document:#}");
     let (unsent, succeeded) = (number(lost, "unsent"), number(lost, "succeeded"));
     assert!(unsent > 200.0 && succeeded > 200.0 && unsent + succeeded <= 1_200.0, "{lost:#}");
     // The successor works like any other agent.
@@ -342,7 +342,7 @@ fn counting_server() -> (String, Arc<AtomicU64>) {
 }
 
 #[test]
-fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
+fn a_full_spool_disk_ends_the_agent_load_without_losing_intervals() {
     let Some(nats) = Nats::with_store() else { return };
     let (url, responses) = counting_server();
     let first = JoinedAgent::join(&nats.url, "a1", &[]);
@@ -375,8 +375,8 @@ fn a_full_disk_under_a_spool_ends_that_agents_load_and_loses_no_interval() {
     assert!(number(lost, "unsent") > 200.0 && number(lost, "succeeded") > 100.0, "{document:#}");
     let said = done.stderr.replace("\n  ", " ").to_lowercase();
     assert!(said.contains(&format!("agent a2 was lost: {why}")), "{}", done.stderr);
-    // The result contains all of the server's responses, except those in flight at the end and
-    // those to the preflight requests.
+    // The result contains all of the server's responses, except responses in flight at the end and
+    // responses to preflight requests.
     let (succeeded, in_flight) = (number(&document, "ledger.succeeded"), number(&document, "ledger.in_flight"));
     let beyond = responses.load(Ordering::Relaxed) as f64 - succeeded;
     assert!((0.0..=in_flight + 2.0).contains(&beyond), "{beyond} more than the result has: {document:#}");
@@ -405,7 +405,7 @@ fn agents_of_a_bus_are_calibrated() {
 }
 
 #[test]
-fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
+fn bus_errors_are_one_sentence_with_a_remedy() {
     let Some(nats) = Nats::with_store() else { return };
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
@@ -424,9 +424,9 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
         (&["--fleet", bus, "--agents", "3", "--wait", "500ms"], "2 of 3 agents were free"),
         (&["--fleet", bus, "--agents", "a7", "--wait", "500ms"], "agent a7 has not joined the bus"),
         (&["--fleet", bus, "--agents", "a1,a1"], "--agents: a1 is named twice"),
-        (&["--fleet", bus, "--fleet-copy"], "--fleet-copy: nothing is copied over a bus"),
-        (&["--fleet", "ssh://load1", "--agents", "2"], "--agents: it belongs to --fleet nats://"),
-        (&["--fleet", bus, "--agents", "shy"], "agent shy: it does not permit load on 127.0.0.1:"),
+        (&["--fleet", bus, "--fleet-copy"], "--fleet-copy: plimsoll cannot be copied over a bus"),
+        (&["--fleet", "ssh://load1", "--agents", "2"], "--agents: this flag needs --fleet nats://"),
+        (&["--fleet", bus, "--agents", "shy"], "agent shy: the agent does not permit load on 127.0.0.1:"),
     ] {
         refused(run(words), part);
     }
@@ -439,7 +439,7 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
         "no bus responds",
     );
     refused(plimsoll(&["agent", "--join", bus, "--name", "a.b"]), "'a.b' is no name of an agent");
-    refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is no name of a run");
+    refused(plimsoll(&["fleet", "fetch", bus, "x"]), "'x' is not the name of a run");
     refused(plimsoll(&["fleet", "fetch", bus, &"0".repeat(32)]), "has no run 0000");
     // An agent that works for another coordinator is refused.
     let child = start(&["run", &url, "--fleet", bus, "--agents", "a1", "-c", "1", "-d", "60s", "--json"], &[]);
@@ -452,7 +452,7 @@ fn what_a_bus_cannot_do_is_one_sentence_with_the_way_out() {
 }
 
 #[test]
-fn only_those_with_the_right_credentials_and_keys_start_a_load() {
+fn only_valid_credentials_and_keys_start_a_load() {
     let permissions = |name: &str| {
         format!(
             "publish: {{ allow: [\"pl.here.{name}\", \"pl.*.from.{name}\", \"pl.*.f.{name}\", \"pl.who\"] }}, \
@@ -495,7 +495,7 @@ fn only_those_with_the_right_credentials_and_keys_start_a_load() {
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{part}: {}", done.stderr);
         assert!(done.stderr.replace("\n  ", " ").contains(part), "{part}: {}", done.stderr);
     };
-    refused(run(&[]), "requires credentials: name their file in $PLIMSOLL_CREDS");
+    refused(run(&[]), "requires credentials: name the file of the credentials in $PLIMSOLL_CREDS");
     let stranger = file("stranger.seed", "SUAB-no-seed");
     refused(run(&[("PLIMSOLL_CREDS", &stranger)]), "the bus at");
     refused(run(&[("PLIMSOLL_CREDS", "/nowhere")]), "cannot be read");
@@ -521,7 +521,7 @@ fn only_those_with_the_right_credentials_and_keys_start_a_load() {
 }
 
 #[test]
-fn a_fleet_for_trying_is_started_and_leaves_nothing() {
+fn a_local_fleet_starts_and_leaves_nothing_behind() {
     if Nats::start("").is_none() {
         return;
     }
@@ -552,8 +552,8 @@ fn a_fleet_for_trying_is_started_and_leaves_nothing() {
     for (words, part) in [
         (&["fleet", "up"][..], "--local 3"),
         (&["fleet", "up", "--local", "0"], "--local: 0 agents"),
-        (&["fleet", "status"], "say where the agents are"),
-        (&["fleet", "status", "nats://b", "--local", "1"], "--local: it belongs to plimsoll fleet up"),
+        (&["fleet", "status"], "give the address of the agents"),
+        (&["fleet", "status", "nats://b", "--local", "1"], "--local: only plimsoll fleet up"),
     ] {
         let done = plimsoll(words);
         assert!(done.code == 2 && done.stderr.replace("\n  ", " ").contains(part), "{words:?}: {}", done.stderr);

@@ -1,5 +1,5 @@
-//! Tests servers that never stop sending: the load ends on time, requests time out on time, and ^C
-//! works. Also tests warnings about bytes that belong to no response.
+//! Tests servers that never stop sending: the load must end on time, requests must time out on
+//! time, and ^C must work. Also tests warnings about bytes that belong to no response.
 
 use crate::test_support::{assert_ledger_closes, command, finish, json, number, plimsoll, signal};
 use plimsoll_bench::Fault;
@@ -11,8 +11,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Allowance for a busy machine. An event loop that a flood blocks is late by tens of seconds.
-const SLACK: Duration = Duration::from_secs(3);
+/// The allowance for a busy machine. If a flood blocks an event loop, the loop is late by tens of
+/// seconds.
+const BUSY_MACHINE_ALLOWANCE: Duration = Duration::from_secs(3);
 
 /// Data that a server sends endlessly.
 #[derive(Clone, Copy)]
@@ -63,10 +64,10 @@ fn serve(flood: Flood) -> String {
             std::thread::spawn(move || {
                 // The client ends the connection.
                 let _ = match flood.tls {
-                    false => pour(flood, socket),
+                    false => send_flood(flood, socket),
                     true => rustls::ServerConnection::new(config)
                         .map_err(std::io::Error::other)
-                        .and_then(|session| pour(flood, rustls::StreamOwned::new(session, socket))),
+                        .and_then(|session| send_flood(flood, rustls::StreamOwned::new(session, socket))),
                 };
             });
         }
@@ -74,7 +75,7 @@ fn serve(flood: Flood) -> String {
     format!("http{}://{address}/", if flood.tls { "s" } else { "" })
 }
 
-fn pour(flood: Flood, mut stream: impl Read + Write) -> std::io::Result<()> {
+fn send_flood(flood: Flood, mut stream: impl Read + Write) -> std::io::Result<()> {
     if stream.read(&mut [0; 4096])? == 0 {
         return Ok(());
     }
@@ -93,13 +94,13 @@ fn a_flood_ends_with_its_load() {
         let load = ["-c", "4", "-d", "600ms", "--timeout", "300ms", "--no-preflight", "--no-probes", "--insecure"];
         let document = json(&[&["run", &url], &load[..if flood.tls { 9 } else { 8 }]].concat());
         let took = began.elapsed();
-        assert!(took < Duration::from_millis(900) + SLACK, "{}: {took:?}", flood.name);
+        assert!(took < Duration::from_millis(900) + BUSY_MACHINE_ALLOWANCE, "{}: {took:?}", flood.name);
         assert_ledger_closes(&document, flood.name);
         assert!(number(&document, "requests") > 0.0, "{}: {:#}", flood.name, document["ledger"]);
         let (ended, timeouts) = (number(&document, flood.ends), number(&document, "ledger.failed.timeout"));
         assert!(ended > 0.0 && ended.max(timeouts) <= number(&document, "requests"), "{}: {document:#}", flood.name);
         let longest = number(&document, "response_time_ns.max");
-        assert!(longest < 300e6 + SLACK.as_nanos() as f64, "{}: {longest} ns", flood.name);
+        assert!(longest < 300e6 + BUSY_MACHINE_ALLOWANCE.as_nanos() as f64, "{}: {longest} ns", flood.name);
         if flood.unit == REPLY {
             let told = document["warnings"].to_string();
             assert!(told.contains("beyond the end of its responses"), "{told}");
@@ -109,7 +110,7 @@ fn a_flood_ends_with_its_load() {
 }
 
 #[test]
-fn a_flood_does_not_keep_control_c_from_working() {
+fn control_c_works_under_a_flood() {
     for flood in &FLOODS[..3] {
         let url = serve(*flood);
         let arguments = ["run", &url, "-c", "4", "-d", "100s", "--timeout", "100s", "--no-preflight", "--insecure"];
@@ -123,13 +124,13 @@ fn a_flood_does_not_keep_control_c_from_working() {
         let began = Instant::now();
         let done = finish(child);
         let took = began.elapsed();
-        assert!(took < SLACK, "{}: {took:?}\n{}", flood.name, done.stderr);
+        assert!(took < BUSY_MACHINE_ALLOWANCE, "{}: {took:?}\n{}", flood.name, done.stderr);
         assert!(done.stdout.contains("4 in flight at the end"), "{}: {}\n{}", flood.name, done.stdout, done.stderr);
     }
 }
 
 /// Starts a server that reads requests and never responds.
-fn swallow() -> String {
+fn start_silent_server() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
     std::thread::spawn(move || {
@@ -145,7 +146,7 @@ fn swallow() -> String {
 
 #[test]
 fn a_long_request_ends_with_its_deadline() {
-    let (url, body) = (swallow(), crate::test_support::folder("body").join("body"));
+    let (url, body) = (start_silent_server(), crate::test_support::folder("body").join("body"));
     std::fs::write(&body, vec![b'x'; 16 << 20]).expect("written");
     let body = format!("@{}", body.display());
     let document = json(&[
@@ -165,13 +166,13 @@ fn a_long_request_ends_with_its_deadline() {
         "--no-probes",
     ]);
     let longest = number(&document, "response_time_ns.max");
-    assert!(longest < 300e6 + SLACK.as_nanos() as f64, "{longest} ns");
+    assert!(longest < 300e6 + BUSY_MACHINE_ALLOWANCE.as_nanos() as f64, "{longest} ns");
     assert_ledger_closes(&document, "long requests");
     assert!(number(&document, "ledger.failed.timeout") >= 4.0, "{document:#}");
 }
 
 #[test]
-fn bytes_beyond_an_answer_are_a_warning() {
+fn bytes_after_a_response_are_a_warning() {
     for (fault, bytes) in [(Fault::LongBody, 9.0), (Fault::GarbageAfterReply, 12.0)] {
         let server = misbehave(fault, 1).expect("starts");
         let url = server.url("/");

@@ -1,6 +1,6 @@
 //! Tests redirects that are followed (`follow = N`), and SLOs and conditions for single requests.
 
-use crate::test_support::{Heard, assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use crate::test_support::{ReceivedData, assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let Some(heard) = Heard::next(&mut lines)? else { return Ok(()) };
+        let Some(heard) = ReceivedData::next(&mut lines)? else { return Ok(()) };
         let (head, body, field) = (&heard.head, &heard.body, |name: &str| heard.field(name));
         let (host, cookie) = (field("host"), field("cookie"));
         let first = head[0].trim_end_matches(" HTTP/1.1");
@@ -59,7 +59,7 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_followed_redirect_is_one_request_to_its_last_answer() {
+fn a_followed_redirect_is_one_request_until_the_last_response() {
     let url = portal();
     let path = file(
         "portal.toml",
@@ -88,7 +88,7 @@ expect = { body = "kept" }
         assert_eq!(number(&document, "redirects"), 60.0, "{load:?}");
         assert_eq!(document["statuses"], serde_json::json!({"200": 40}), "{load:?}");
     }
-    // A mix without sessions and without templates.
+    // This traffic file is a mix without sessions and templates.
     let path = file(
         "mix.toml",
         "[[request]]\nget = \"/a/welcome\"\nheaders = { x-any = 1 }\nfollow = 2\nexpect = { status = \"200\" }\n",
@@ -98,7 +98,7 @@ expect = { body = "kept" }
 }
 
 #[test]
-fn what_is_asked_before_a_load_follows_redirects_too() {
+fn setup_requests_follow_redirects_too() {
     let url = portal();
     let setup = |more: &str| {
         let text = format!(
@@ -121,7 +121,7 @@ fn what_is_asked_before_a_load_follows_redirects_too() {
 }
 
 #[test]
-fn what_cannot_be_followed_fails_with_the_reason() {
+fn an_unfollowable_redirect_fails_with_the_reason() {
     let url = portal();
     for (target, follow, kind, reason) in [
         ("/round", 3, "expectation", "redirects more often than the limit"),
@@ -143,7 +143,7 @@ fn what_cannot_be_followed_fails_with_the_reason() {
 }
 
 #[test]
-fn a_url_is_followed_as_curl_does() {
+fn a_url_redirect_is_followed_as_by_curl() {
     let url = portal();
     let welcome = format!("{url}/a/welcome");
     let line = format!("curl -L {welcome} -H 'X-Any: 1'");
@@ -184,7 +184,7 @@ fn a_url_is_followed_as_curl_does() {
 }
 
 #[test]
-fn promises_and_conditions_may_be_of_one_request() {
+fn slos_and_conditions_can_name_one_request() {
     let server = baseline(1);
     let path = file(
         "slo.toml",

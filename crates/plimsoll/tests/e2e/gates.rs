@@ -1,4 +1,5 @@
-//! Tests exit codes: a gate must not pass if nothing was measured or nothing succeeded.
+//! Tests the exit codes of gates: a gate must not pass if no load was measured or no request
+//! succeeded.
 
 use crate::test_support::{baseline, folder, place, plimsoll, recorded};
 use serde_json::{Value, json};
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 #[test]
-fn total_failure_is_no_success() {
+fn total_failure_is_not_a_success() {
     let server = baseline(1);
     let failing = format!("{}/status/500", server.url);
     let missing = format!("{}/status/404", server.url);
@@ -36,14 +37,14 @@ fn total_failure_is_no_success() {
 }
 
 #[test]
-fn a_server_that_dies_crosses_every_bound() {
+fn a_server_exit_violates_every_bound() {
     for (gate, found) in [
         ("p99>200ms", "more than 1 % of the requests failed or had no response in time"),
         ("mean>20s", "some requests failed"),
         ("errors>5%", "it was "),
     ] {
-        // On a busy machine, the generator may be the limit. Then nothing was measured, and the
-        // gate fails, too.
+        // On a busy machine, the generator may be the limit. Then the server was not measured, and
+        // the gate also fails.
         let mut server = baseline(1);
         let url = format!("{}/healthz", server.url);
         let ender = std::thread::spawn(move || {
@@ -60,7 +61,7 @@ fn a_server_that_dies_crosses_every_bound() {
 }
 
 #[test]
-fn a_run_that_only_fails_is_stopped() {
+fn a_run_with_only_failures_is_stopped() {
     let server = baseline(1);
     let url = format!("{}/status/500", server.url);
     let done = plimsoll(&["run", &url, "-c", "2", "-d", "20s", "--json", "-q", "--stop-if", "p99>200ms"]);
@@ -70,14 +71,14 @@ fn a_run_that_only_fails_is_stopped() {
 }
 
 #[test]
-fn a_report_for_ci_fails_where_nothing_was_measured() {
+fn a_ci_report_without_measurements_fails() {
     let file = &recorded("failed");
     let shown = plimsoll(&["report", file, "--format", "junit", "--slo", "p99<=500ms"]);
     assert!(shown.stdout.contains("<failure message=\"nothing was measured\"/>"), "{}", shown.stdout);
 }
 
 #[test]
-fn what_a_failed_first_answer_says_is_shown() {
+fn a_failed_first_response_is_shown() {
     let server = baseline(1);
     let file = &place("answers", "run.plimsoll");
     let done = plimsoll(&["run", &format!("{}/status/404", server.url), "-n", "20", "-q", "-o", file]);
@@ -88,8 +89,8 @@ fn what_a_failed_first_answer_says_is_shown() {
     assert!(shown.json()["warnings"].to_string().contains(said), "{}", shown.stdout);
 }
 
-/// Starts a server that answers two of three requests well, and every third one with `failing`,
-/// sent in two pieces.
+/// Starts a server that answers two of three requests with success. Every third request gets
+/// `failing`, sent in two pieces.
 fn every_third(failing: [&'static [u8]; 2]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = listener.local_addr().expect("an address");
@@ -118,12 +119,12 @@ fn every_third(failing: [&'static [u8]; 2]) -> String {
 }
 
 #[test]
-fn what_failed_answers_say_under_load_is_shown_once_for_each_kind() {
+fn failed_responses_are_shown_once_for_each_kind() {
     let busy: [&[u8]; 2] =
         [b"HTTP/1.1 503 Busy\r\nContent-Length: 41\r\n\r\n", b"the pool is full \x1b[31m; token=s3cretvalue .."];
     let garbage: [&[u8]; 2] = [b"SSH-2.0-plain\r\n", b"more"];
     let said_busy = "HTTP/1.1 503 Busy, \"the pool is full [[redacted]; token=[redacted] ..\" (41 bytes)";
-    let said_garbage = "\"[redacted]\", the answer does not start with";
+    let said_garbage = "\"[redacted]\", the response does not start with";
     let whole = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for (failing, said, status) in [(busy, said_busy, json!(503)), (garbage, said_garbage, Value::Null)] {
         let url = every_third(failing);

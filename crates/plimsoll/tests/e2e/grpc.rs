@@ -1,8 +1,8 @@
-//! Tests gRPC against servers of hand-written HTTP/2 frames: how calls end, and errors about
-//! invalid bodies, methods and descriptions.
+//! Tests gRPC against servers that send hand-written HTTP/2 frames: the outcomes of calls, and
+//! errors about invalid bodies, methods and descriptions.
 
-use crate::h2::{HeardFrame, frame, frames_peer, peer};
-use crate::test_support::{assert_ledger_closes, folder, json, number, plimsoll, unhindered};
+use crate::h2::{ReceivedFrame, frame, peer, peer_of_frames};
+use crate::test_support::{assert_ledger_closes, folder, json, number, plimsoll, run_until_generator_is_not_limit};
 use plimsoll_wire::h2::{HpackDecoder, Secrecy, write_field};
 use std::io::Write;
 use std::path::PathBuf;
@@ -46,13 +46,13 @@ fn ends(stream: u32, status: &str) -> Vec<u8> {
     .concat()
 }
 
-/// Starts a server of frames. Returns its gRPC URL.
+/// Starts a server that sends the frames from `answer` for each call. Returns its gRPC URL.
 fn server(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
     peer(answer).replace("http://", "grpc://")
 }
 
 #[test]
-fn calls_succeed_by_the_status_in_their_trailers() {
+fn calls_succeed_by_the_grpc_status_in_trailers() {
     let proto = protos().join("items.proto").display().to_string();
     // Every fourth call gets NOT_FOUND; stream ids are odd.
     let url = server(|_, stream| ends(stream, if stream % 8 == 7 { "5" } else { "0" }));
@@ -73,7 +73,7 @@ fn calls_succeed_by_the_status_in_their_trailers() {
 }
 
 #[test]
-fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
+fn a_response_without_grpc_status_maps_its_http_status() {
     let proto = protos().join("items.proto").display().to_string();
     for (fields, name) in [
         (&[(":status", "200")][..], "UNKNOWN"),
@@ -88,17 +88,17 @@ fn an_answer_without_a_status_stands_for_what_its_http_status_does() {
         let document = json(&["run", &call, "--proto", &proto, "-c", "2", "-n", "10", "--no-preflight"]);
         assert_eq!(number(&document, &format!("grpc_statuses.{name}")), 10.0, "{:#}", document["grpc_statuses"]);
         assert_eq!(number(&document, "ledger.succeeded"), 0.0, "{name}");
-        let is_said = fields.iter().any(|(field, _)| *field == "grpc-status");
+        let is_stated = fields.iter().any(|(field, _)| *field == "grpc-status");
         for flags in [&["--no-preflight"][..], &[]] {
             let done = plimsoll(&[&["run", &call, "--proto", &proto, "-c", "2", "-n", "10"], flags].concat());
             let shown = format!("{}{}", done.stdout, done.stderr);
-            assert_eq!(!shown.contains("the response has no grpc-status"), is_said, "{fields:?} {shown}");
+            assert_eq!(!shown.contains("the response has no grpc-status"), is_stated, "{fields:?} {shown}");
         }
     }
 }
 
 #[test]
-fn messages_of_streams_are_counted_and_a_cut_one_is_a_failure() {
+fn stream_messages_are_counted_and_a_truncated_one_fails() {
     let proto = protos().join("items.proto").display().to_string();
     let messages = |lengths: &[u8]| -> Vec<u8> {
         lengths.iter().flat_map(|length| [&[0, 0, 0, 0, *length][..], &vec![7; (*length).into()]].concat()).collect()
@@ -120,7 +120,7 @@ fn messages_of_streams_are_counted_and_a_cut_one_is_a_failure() {
 }
 
 #[test]
-fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
+fn invalid_grpc_responses_fail_for_any_status() {
     let proto = protos().join("items.proto").display().to_string();
     let one = |flag: u8| [flag, 0, 0, 0, 2, 10, 0];
     let encoding = |name: &'static str| Some(("grpc-encoding", name));
@@ -169,7 +169,7 @@ fn what_clients_of_grpc_refuse_in_an_answer_is_a_failure_whatever_its_status() {
 /// Starts a server that sends this number of messages in a stream, at this interval, and then ends
 /// it successfully.
 fn ticks(count: u32, apart: Duration) -> String {
-    let url = frames_peer(move |heard| match heard.kind {
+    let url = peer_of_frames(move |heard| match heard.kind {
         1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
         0 => {
             let (stream, mut out) = (heard.stream, heard.out.try_clone().expect("a socket"));
@@ -188,12 +188,12 @@ fn ticks(count: u32, apart: Duration) -> String {
 }
 
 #[test]
-fn messages_of_a_stream_have_times_of_their_own() {
+fn stream_messages_have_their_own_times() {
     let proto = protos().join("items.proto").display().to_string();
     let url = ticks(4, Duration::from_millis(20));
     let load = ["--proto", &proto, "-t", "1", "-c", "2", "-n", "6", "--no-preflight"];
     let call = format!("{url}shop.Items/Watch");
-    let document = unhindered(&[&["run", &call], &load[..]].concat());
+    let document = run_until_generator_is_not_limit(&[&["run", &call], &load[..]].concat());
     assert_eq!(number(&document, "grpc_statuses.OK"), 6.0, "{:#}", document["ledger"]);
     assert_eq!(number(&document, "grpc_messages"), 24.0);
     assert_eq!(number(&document, "first_message_ns.count"), 6.0);
@@ -213,7 +213,7 @@ fn messages_of_a_stream_have_times_of_their_own() {
 /// Starts a server that echoes each message of a call at once. `frames` counts the frames in which
 /// messages arrived.
 fn chat(frames: Arc<AtomicU64>) -> String {
-    let url = frames_peer(move |heard| match heard.kind {
+    let url = peer_of_frames(move |heard| match heard.kind {
         1 => Some(head(0, heard.stream, &[(":status", "200"), ("content-type", "application/grpc")])),
         0 => {
             frames.fetch_add(1, Ordering::Relaxed);
@@ -227,7 +227,7 @@ fn chat(frames: Arc<AtomicU64>) -> String {
 }
 
 #[test]
-fn messages_are_sent_in_one_go_or_in_turn() {
+fn messages_are_sent_together_or_in_turn() {
     let proto = protos().join("items.proto").display().to_string();
     for (flags, frames_each) in [(&[][..], 1), (&["--in-turn"], 3)] {
         let frames = Arc::new(AtomicU64::new(0));
@@ -265,7 +265,7 @@ fn messages_are_sent_in_one_go_or_in_turn() {
 }
 
 #[test]
-fn check_shows_calls_as_calls() {
+fn check_shows_grpc_calls() {
     let folder = protos();
     let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("checked.toml"));
     let path = file.display().to_string();
@@ -300,7 +300,7 @@ fn check_shows_calls_as_calls() {
 }
 
 #[test]
-fn a_file_has_several_calls() {
+fn a_file_can_define_several_calls() {
     let folder = protos();
     let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("calls.toml"));
     let url = server(|_, stream| ends(stream, "0"));
@@ -323,7 +323,7 @@ fn a_file_has_several_calls() {
 
 /// Starts a server that echoes the messages of each call. Calls with JSON content get no response.
 fn echo() -> String {
-    let url = frames_peer(|heard| {
+    let url = peer_of_frames(|heard| {
         let mut is_json = false;
         if heard.kind == 1 {
             let json = |_: &[u8], value: &[u8]| is_json |= value == b"application/json";
@@ -343,7 +343,7 @@ fn echo() -> String {
 }
 
 #[test]
-fn answers_of_calls_are_looked_through_and_carried_on() {
+fn call_responses_are_checked_and_captured() {
     let folder = protos();
     let (proto, file) = (folder.join("items.proto").display().to_string(), folder.join("session.toml"));
     let url = echo();
@@ -380,7 +380,7 @@ fn answers_of_calls_are_looked_through_and_carried_on() {
 }
 
 #[test]
-fn a_service_that_does_not_serve_is_not_loaded() {
+fn a_grpc_service_that_is_not_serving_is_not_loaded() {
     let proto = protos().join("items.proto").display().to_string();
     let url = server(|_, stream| {
         [
@@ -398,7 +398,7 @@ fn a_service_that_does_not_serve_is_not_loaded() {
 }
 
 #[test]
-fn what_cannot_be_called_is_said() {
+fn invalid_grpc_calls_are_reported() {
     let folder = protos();
     let proto = folder.join("items.proto").display().to_string();
     std::fs::write(folder.join("lacks.proto"), "syntax = \"proto3\"; import \"gone.proto\";").expect("written");
@@ -442,7 +442,7 @@ fn what_cannot_be_called_is_said() {
 }
 
 #[test]
-fn a_server_that_speaks_no_grpc_is_said_to() {
+fn a_server_without_grpc_is_reported() {
     let url = server(|_, stream| head(1, stream, &[(":status", "200")]));
     for words in [&["grpc", "list", &url][..], &["run", &format!("{url}shop.Items/Get"), "-n", "1"]] {
         let done = plimsoll(words);
@@ -451,7 +451,7 @@ fn a_server_that_speaks_no_grpc_is_said_to() {
 }
 
 #[test]
-fn a_description_is_shown_with_a_body_to_start_from() {
+fn a_grpc_description_includes_an_example_body() {
     let proto = protos().join("items.proto").display().to_string();
     let url = server(|_, stream| ends(stream, "0"));
     let list = plimsoll(&["grpc", "list", &url, "--proto", &proto]);
@@ -488,25 +488,25 @@ fn described(file: &[u8]) -> Vec<u8> {
     part(4, &part(1, file))
 }
 
-/// Reflection with malicious servers ends within its bounds of time and memory.
+/// Checks that reflection with malicious servers ends within its limits of time and memory.
 #[test]
-fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
-    /// Time that one case may take, including allowance for a busy machine.
+fn reflection_ends_within_its_limits_for_any_response() {
+    /// The time that one case may take, including allowance for a busy machine.
     const PATIENCE: Duration = Duration::from_secs(45);
     let number = Arc::new(AtomicU64::new(0));
-    let of_questions = |answer: fn(&HeardFrame, &AtomicU64) -> Vec<u8>| {
+    let of_questions = |answer: fn(&ReceivedFrame, &AtomicU64) -> Vec<u8>| {
         let number = Arc::clone(&number);
-        frames_peer(move |heard| (heard.kind == 0 && !heard.payload.is_empty()).then(|| answer(&heard, &number)))
+        peer_of_frames(move |heard| (heard.kind == 0 && !heard.payload.is_empty()).then(|| answer(&heard, &number)))
     };
     let asked: Vec<(String, &str)> = vec![
-        // Two million messages in four megabytes.
+        // The response has two million messages in four megabytes.
         (
             of_questions(|heard, _| {
                 answers(heard.stream, &described(&[part(1, b"a"), b"\x22\0".repeat(2 << 20)].concat()))
             }),
             "give --proto FILE",
         ),
-        // The list of services has none of the requested ones, and three hundred thousand others.
+        // The list has three hundred thousand services, but none of the requested services.
         (
             of_questions(|heard, _| {
                 let is_list = !heard.payload.windows(4).any(|word| word == b"shop");
@@ -517,7 +517,7 @@ fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
             }),
             "give --proto FILE",
         ),
-        // A response that never ends, sent byte by byte.
+        // The response never ends and arrives byte by byte.
         (
             of_questions(|heard, _| {
                 let mut out = heard.out;
@@ -530,7 +530,7 @@ fn reflection_ends_within_its_bounds_whatever_a_server_answers() {
             }),
             "10 s",
         ),
-        // Files that import each other endlessly, each sent with a delay.
+        // Each file imports a further file without end, and arrives with a delay.
         (
             of_questions(|heard, number| {
                 std::thread::sleep(Duration::from_millis(1_500));

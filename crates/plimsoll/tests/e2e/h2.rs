@@ -3,7 +3,7 @@
 
 use crate::test_support::{
     assert_ledger_closes, baseline, baseline_tls, folder, go_server, go_server_tls, json, nginx, nginx_h2, nginx_tls,
-    number, plimsoll, unhindered,
+    number, plimsoll, run_until_generator_is_not_limit,
 };
 use crate::tls::self_signed;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::net::TcpListener;
 use std::path::PathBuf;
 
 #[test]
-fn loads_of_every_shape_over_http2_on_servers_in_use() {
+fn http2_loads_of_every_shape_work_on_common_servers() {
     let servers = [nginx_h2(), go_server(), baseline(1)];
     for (number_of, server) in servers.iter().enumerate() {
         let path = if number_of == 2 { "/healthz" } else { "/" };
@@ -27,7 +27,7 @@ fn loads_of_every_shape_over_http2_on_servers_in_use() {
             (&["-c", "4", "-n", "50", "-X", "HEAD"], Some(50.0), None),
         ] {
             let what = format!("{load:?} on {url}");
-            let document = unhindered(&[&["run", &url, "--http", "2"], load].concat());
+            let document = run_until_generator_is_not_limit(&[&["run", &url, "--http", "2"], load].concat());
             assert_ledger_closes(&document, &what);
             assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
             assert_eq!(
@@ -52,7 +52,7 @@ fn loads_of_every_shape_over_http2_on_servers_in_use() {
 }
 
 #[test]
-fn bodies_of_any_size_go_both_ways() {
+fn bodies_of_any_size_are_sent_and_received() {
     let (go, baseline) = (go_server(), baseline(1));
     let body = folder("h2-body").join("body");
     std::fs::write(&body, vec![b'x'; 3_000_000]).expect("written");
@@ -67,14 +67,15 @@ fn bodies_of_any_size_go_both_ways() {
     assert!(number(&document, "bytes_in") > 12.0 * 20e6);
     // A delayed response does not delay other responses on the connection.
     let url = format!("{}/delay/100", baseline.url);
-    let document = unhindered(&["run", &url, "--http", "2", "-c", "30", "--streams", "30", "-n", "60"]);
+    let document =
+        run_until_generator_is_not_limit(&["run", &url, "--http", "2", "-c", "30", "--streams", "30", "-n", "60"]);
     assert_eq!(number(&document, "connections_opened"), 1.0);
     let p50_ns = number(&document, "service_time_ns.p50");
     assert!((100e6..180e6).contains(&p50_ns), "{p50_ns}");
 }
 
 #[test]
-fn what_is_spoken_over_tls_is_agreed_on_and_said() {
+fn the_negotiated_tls_protocol_is_reported() {
     let pair = crate::tls::self_signed();
     let (both, old) = (go_server_tls(&pair.0, &pair.1), nginx_tls(&pair.0, &pair.1));
     for (url, flags, protocol) in [
@@ -102,7 +103,7 @@ fn what_is_spoken_over_tls_is_agreed_on_and_said() {
 }
 
 #[test]
-fn the_reference_server_speaks_both_over_tls() {
+fn the_reference_server_supports_both_protocols_over_tls() {
     let (certificate, key) = self_signed();
     let server = baseline_tls(&certificate, &key);
     assert!(server.url.starts_with("https://"), "{}", server.url);
@@ -116,7 +117,7 @@ fn the_reference_server_speaks_both_over_tls() {
         ("/healthz", &["-c", "4", "-n", "100", "--no-keepalive", "--http", "1.1"], "HTTP/1.1"),
     ] {
         let (url, what) = (format!("{}{path}", server.url), format!("{flags:?} of {path}"));
-        let document = unhindered(&[&["run", &url, "--insecure"], flags].concat());
+        let document = run_until_generator_is_not_limit(&[&["run", &url, "--insecure"], flags].concat());
         assert_ledger_closes(&document, &what);
         assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
         assert_eq!(document["protocol"].as_str(), Some(protocol), "{what}");
@@ -135,7 +136,7 @@ fn the_reference_server_speaks_both_over_tls() {
 }
 
 #[test]
-fn both_sides_of_a_comparison_speak_what_the_first_answers_in() {
+fn both_sides_of_a_comparison_use_the_protocol_of_the_first() {
     let (certificate, key) = self_signed();
     let (new, old) = (baseline_tls(&certificate, &key), nginx_tls(&certificate, &key));
     let (new, old) = (format!("{}/healthz", new.url), format!("{}/", old.url));
@@ -148,7 +149,7 @@ fn both_sides_of_a_comparison_speak_what_the_first_answers_in() {
 }
 
 #[test]
-fn a_server_of_http11_is_said_to_be_one() {
+fn a_server_with_only_http11_is_reported() {
     let server = nginx();
     let done = plimsoll(&["run", &server.url, "--http", "2", "-n", "1"]);
     assert!(done.code == 2 && done.stderr.contains("does not speak HTTP/2"), "{}", done.stderr);
@@ -158,17 +159,18 @@ fn a_server_of_http11_is_said_to_be_one() {
 }
 
 #[test]
-fn a_server_of_http2_alone_is_said_to_be_one() {
+fn a_server_with_only_http2_is_reported() {
     let done = plimsoll(&["run", &nginx_h2().url, "-n", "1"]);
-    assert!(done.code == 2 && done.stderr.contains("no HTTP/1.1 (add --http 2)"), "{}", done.stderr);
+    assert!(done.code == 2 && done.stderr.contains("not HTTP/1.1 (add --http 2)"), "{}", done.stderr);
 }
 
 #[test]
-fn the_end_of_connections_costs_no_request() {
+fn closed_connections_fail_no_request() {
     // nginx closes each connection after a thousand requests.
     let server = nginx_h2();
     for load in [&["-c", "2"][..], &["-c", "32", "--streams", "16"], &["--rate", "8k", "--streams", "16"]] {
-        let document = unhindered(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
+        let document =
+            run_until_generator_is_not_limit(&[&["run", &server.url, "--http", "2", "-n", "5000"], load].concat());
         assert_ledger_closes(&document, "GOAWAY");
         assert_eq!(number(&document, "ledger.succeeded"), 5000.0, "{load:?}: {:#}", document["ledger"]);
         // A slow moment spreads an open load over so many connections that none reaches a thousand
@@ -185,7 +187,7 @@ pub fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 /// A frame that a test server received.
-pub struct HeardFrame<'a> {
+pub struct ReceivedFrame<'a> {
     /// The number of the connection, from 0.
     pub connection: usize,
     pub kind: u8,
@@ -199,12 +201,12 @@ pub struct HeardFrame<'a> {
 /// Starts a server that answers each request head. `answer` gets the connection's number, from 0,
 /// and the stream id.
 pub fn peer(answer: impl Fn(usize, u32) -> Vec<u8> + Send + Sync + Clone + 'static) -> String {
-    frames_peer(move |heard| (heard.kind == 1).then(|| answer(heard.connection, heard.stream)))
+    peer_of_frames(move |heard| (heard.kind == 1).then(|| answer(heard.connection, heard.stream)))
 }
 
 /// Starts a server that sends the result of `answer` for each frame. `None` sends nothing, and an
 /// empty result closes the connection. The server's threads end with the process.
-pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync + Clone + 'static) -> String {
+pub fn peer_of_frames(answer: impl Fn(ReceivedFrame) -> Option<Vec<u8>> + Send + Sync + Clone + 'static) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -226,7 +228,7 @@ pub fn frames_peer(answer: impl Fn(HeardFrame) -> Option<Vec<u8>> + Send + Sync 
                     }
                     let (kind, flags) = (header[3], header[4]);
                     let heard =
-                        HeardFrame { connection: number, kind, flags, stream: id, payload: &payload, out: &stream };
+                        ReceivedFrame { connection: number, kind, flags, stream: id, payload: &payload, out: &stream };
                     let said = match (kind, flags) {
                         (4, 0) => frame(4, 1, 0, &[]),
                         _ => match answer(heard) {
@@ -257,7 +259,7 @@ fn leaves(last_stream: u32) -> Vec<u8> {
 }
 
 #[test]
-fn what_a_server_has_not_taken_is_sent_again_and_counted() {
+fn unaccepted_requests_are_resent_and_counted() {
     for load in [&["-c", "6", "--streams", "3"][..], &["--rate", "500", "--streams", "3"]] {
         // Every fifth stream is refused. A repeated request soon gets another stream.
         let url = peer(|_, stream| if stream % 10 == 5 { reset(stream, 7) } else { ok(stream) });
@@ -265,14 +267,14 @@ fn what_a_server_has_not_taken_is_sent_again_and_counted() {
         assert_ledger_closes(&document, "refused");
         assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
         assert!(number(&document, "resent") > 15.0, "{load:?}");
-        // Each connection accepts four requests, and says so at the fifth.
+        // Each connection accepts four requests, and announces its end (GOAWAY) at the fifth.
         let url = peer(|_, stream| if stream > 8 { leaves(7) } else { ok(stream) });
         let document = json(&[&["run", &url, "--http", "2", "-n", "90"], load].concat());
         assert_ledger_closes(&document, "left");
         assert_eq!(number(&document, "ledger.succeeded"), 90.0, "{load:?}: {:#}", document["ledger"]);
         assert!(number(&document, "resent") > 5.0 && number(&document, "goaways.no_error") > 5.0, "{load:?}");
     }
-    // A server that refuses everything is not asked endlessly.
+    // A request to a server that refuses every stream is not repeated endlessly.
     let url = peer(|_, stream| reset(stream, 7));
     let document = json(&["run", &url, "--http", "2", "--no-preflight", "-c", "2", "-n", "4"]);
     assert_eq!(number(&document, "ledger.failed.stream_reset"), 4.0, "{:#}", document["ledger"]);
@@ -283,8 +285,8 @@ fn what_a_server_has_not_taken_is_sent_again_and_counted() {
 }
 
 #[test]
-fn failures_of_streams_are_told_apart_and_cost_no_other() {
-    // Of four streams, one is answered, one reset, one malformed, and one never answered.
+fn stream_failures_are_distinguished_and_isolated() {
+    // Four streams have different ends: a response, a reset, a malformed response, and no response.
     let url = peer(|_, stream| match stream % 8 {
         1 => ok(stream),
         3 => reset(stream, 2),
@@ -306,8 +308,8 @@ fn failures_of_streams_are_told_apart_and_cost_no_other() {
 }
 
 #[test]
-fn users_wait_for_streams_where_a_server_takes_few_and_the_report_says_so() {
-    // The server allows two streams at a time, and says so with its first response.
+fn waits_for_scarce_streams_are_reported() {
+    // The server allows two streams at a time, and announces this limit with its first response.
     let url = peer(|_, stream| [frame(4, 0, 0, &[0, 3, 0, 0, 0, 2]), ok(stream)].concat());
     let document = json(&["run", &url, "--http", "2", "-c", "8", "--streams", "8", "-n", "400"]);
     assert_ledger_closes(&document, "few streams");
@@ -323,7 +325,7 @@ fn users_wait_for_streams_where_a_server_takes_few_and_the_report_says_so() {
 }
 
 #[test]
-fn a_search_says_what_it_spoke() {
+fn a_search_reports_its_protocol() {
     let server = baseline(1);
     let url = format!("{}/burn/200", server.url);
     let found = folder("h2-find").join("found.plimsoll");

@@ -22,7 +22,7 @@ fn repository(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn a_run_says_where_it_comes_from() {
+fn a_run_records_its_source_revision() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url.trim_end_matches('/'));
     let (repository, store) = (repository("history-origin"), folder("history-origin-store"));
@@ -47,7 +47,7 @@ fn a_run_says_where_it_comes_from() {
     assert_eq!(revision["commit"].as_str().map(str::len), Some(40));
     assert_eq!(runs[1]["revision"]["dirty"], true);
     assert!(runs[0]["summary"]["goodput_rps"]["value"].as_f64().is_some_and(|rps| rps > 100.0), "{document}");
-    // On a busy machine the run may be void; then the reason why it does not count is given.
+    // On a busy machine the run may be void. The history then gives the reason.
     let document = plimsoll(&["history", "--json", "--by", "commit", "--store", store_text]).json();
     assert!(document["lanes"][0]["runs"][1]["not_counted"].is_string(), "{document}");
     let text = plimsoll(&["history", "--store", store_text]);
@@ -142,7 +142,7 @@ fn a_planted_change_is_named_with_its_commit() {
     let text = plimsoll(&["history", "--store", long.to_str().expect("text")]).stdout;
     let sparks = |line: &str| line.chars().filter(|spark| ('\u{2581}'..='\u{2588}').contains(spark)).count();
     assert_eq!(text.lines().map(sparks).max(), Some(72), "{text}");
-    // Runs of the store by name.
+    // The command names two runs of the store.
     let done = plimsoll(&["diff", "@2", "@999", "--store", store]);
     assert_eq!(done.code, 2, "{}", done.stderr);
     assert!(done.stderr.contains("has 30 finished runs"), "{}", done.stderr);

@@ -1,5 +1,5 @@
-//! Tests hostile text: no output in any format may control the terminal, whatever a run file,
-//! profile or .dat file contains.
+//! Tests hostile text: no output may control the terminal, whatever a run file, profile or .dat
+//! file contains.
 
 use crate::extremes::{file_of, frames, packed};
 use crate::test_support::{baseline, folder, plimsoll};
@@ -54,7 +54,7 @@ fn poisoned(json: &[u8]) -> Vec<u8> {
 }
 
 /// Returns a run file with hostile text in every free text.
-fn poison_file(bytes: &[u8]) -> Vec<u8> {
+fn write_invalid_file(bytes: &[u8]) -> Vec<u8> {
     let mut frames = frames(bytes);
     for (kind, payload) in &mut frames {
         match kind {
@@ -91,7 +91,7 @@ fn assert_harmless(text: &str, what: &str) {
 }
 
 #[test]
-fn no_format_steers_a_terminal() {
+fn no_format_contains_terminal_control_characters() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let work = folder("hostile");
@@ -104,7 +104,7 @@ fn no_format_steers_a_terminal() {
     plimsoll(&["prove", &url, &url, "--budget", "3s", "-q", "-o", &prove]);
     for file in [&run, &sweep, &find, &prove] {
         let whole = std::fs::read(file).expect("a run file");
-        std::fs::write(file, poison_file(&whole)).expect("written");
+        std::fs::write(file, write_invalid_file(&whole)).expect("written");
         let mut seen = false;
         for arguments in [
             &["show", file.as_str()][..],
@@ -132,7 +132,7 @@ fn no_format_steers_a_terminal() {
 }
 
 #[test]
-fn profiles_and_tables_do_not_either() {
+fn profiles_and_tables_contain_no_terminal_control_characters() {
     let work = folder("hostile-profile");
     let named = |name: &str| work.join(name).display().to_string();
     let stacks = format!("main;a{} 30\nmain;b 10\n", HOSTILE.replace(['\n', '\r', '\u{7}', '\u{8}'], ""));

@@ -15,7 +15,7 @@ const API: &str = r#"{"openapi": "3.1.0", "info": {"title": "T"}, "servers": [{"
     "/status/404": {"get": {"responses": {"200": {}}}}}}"#;
 
 #[test]
-fn a_description_of_an_api_is_asked() {
+fn requests_of_an_imported_api_description_are_sent() {
     let (server, folder) = (baseline(1), folder("import"));
     let (api, mix) = (folder.join("api.json"), folder.join("api.toml"));
     std::fs::write(&api, API.replace("URL", server.url.trim_end_matches('/'))).expect("written");
@@ -31,7 +31,7 @@ fn a_description_of_an_api_is_asked() {
 }
 
 #[test]
-fn what_cannot_be_imported_is_refused() {
+fn unimportable_documents_are_refused() {
     let folder = folder("import");
     let (cut, latin) = (folder.join("cut.har"), folder.join("latin.har"));
     std::fs::write(&cut, "{\"log\": {\n  \"entries\": [").expect("written");

@@ -4,7 +4,7 @@ use crate::test_support::{folder, plimsoll};
 use std::process::Command;
 
 #[test]
-fn a_bare_call_says_what_it_is_in_five_lines() {
+fn a_call_without_arguments_describes_plimsoll_in_five_lines() {
     let done = plimsoll(&[]);
     assert_eq!((done.code, done.stdout.as_str()), (2, ""));
     assert_eq!(done.stderr.lines().count(), 5, "{}", done.stderr);
@@ -12,7 +12,7 @@ fn a_bare_call_says_what_it_is_in_five_lines() {
 }
 
 #[test]
-fn the_version_names_commit_features_and_target_when_asked() {
+fn the_long_version_names_commit_features_and_target() {
     let short = plimsoll(&["--version"]);
     assert_eq!(short.stdout, format!("plimsoll {}\n", env!("CARGO_PKG_VERSION")));
     for words in [["--version", "--verbose"], ["--verbose", "--version"], ["--verbose", "-V"]] {
@@ -27,9 +27,9 @@ fn the_version_names_commit_features_and_target_when_asked() {
     assert!(done.stderr.starts_with("plimsoll: --verbose before a command needs --version"), "{}", done.stderr);
 }
 
-/// Completions offer each command, and the accepted words of flags.
+/// Checks that completions offer each command, and the accepted values of flags.
 #[test]
-fn completions_offer_commands_and_words() {
+fn completions_offer_commands_and_values() {
     for (shell, parts) in [
         ("bash", &["find", "--http", "1.1 2 auto", "goodput p50 p99 cpu", "complete -F _plimsoll"][..]),
         ("zsh", &["#compdef plimsoll", "(1.1 2 auto)", "_files", "_urls", "_cmdstring"]),
@@ -46,9 +46,10 @@ fn completions_offer_commands_and_words() {
     assert!(done.stderr.contains("bash, zsh, fish"), "{}", done.stderr);
 }
 
-/// The installed shells load the completion scripts, and bash completes with them.
+/// Checks that the installed shells load the completion scripts, and that bash completes with its
+/// script.
 #[test]
-fn completions_are_loaded_by_their_shell() {
+fn completions_load_in_their_shell() {
     let folder = folder("completions");
     for (shell, check) in [
         (

@@ -1,5 +1,5 @@
-//! Tests interference: busy processes are named, and the accounting agrees with the kernel's,
-//! whatever else runs.
+//! Tests interference: busy processes must be named, and the CPU accounting must agree with the
+//! kernel's, whatever else runs.
 //!
 //! Test machines may be busy, so all assertions must hold beside any other processes.
 
@@ -19,7 +19,7 @@ fn burn() -> Child {
 struct Burners(Vec<Child>);
 
 impl Burners {
-    /// Starts twice as many as there are cores.
+    /// Starts two CPU-bound processes for each core.
     fn start() -> Burners {
         Burners((0..2 * plimsoll_sys::process::cores()).map(|_| burn()).collect())
     }
@@ -34,7 +34,7 @@ impl Drop for Burners {
     }
 }
 
-/// CPU time in seconds that all cores spent working.
+/// Returns the CPU time of all cores of the machine so far, in seconds.
 fn machine_s() -> f64 {
     let stat = parse_stat(&std::fs::read("/proc/stat").expect("reads")).expect("parses").cpu;
     (stat.user + stat.nice + stat.system + stat.irq + stat.softirq) as f64 / ticks_per_second() as f64
@@ -45,7 +45,7 @@ fn warnings(document: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn burners_are_named_above_the_figures() {
+fn cpu_burners_are_named_above_the_figures() {
     let server = baseline(1);
     let file = &place("burnt", "run.plimsoll");
     let burners = Burners::start();
@@ -67,10 +67,10 @@ fn burners_are_named_above_the_figures() {
     assert!(markdown.contains("the machine was disturbed: other processes used "), "{markdown}");
 }
 
-/// The CPU time attributed to other processes must equal what the kernel's accounts leave. So
-/// nobody is blamed on a quiet machine.
+/// Checks that the CPU time attributed to other processes equals the rest in the kernel's accounts.
+/// On a quiet machine no process is therefore blamed.
 #[test]
-fn nobody_is_blamed_for_what_the_server_and_plimsoll_do() {
+fn cpu_use_of_server_and_plimsoll_is_no_interference() {
     let server = baseline(2);
     let clock = CpuClock::for_process(server.pid()).expect("a clock");
     let before = (machine_s(), clock.read_ns().expect("reads"));
@@ -98,7 +98,7 @@ fn unobserved_processes_are_not_blamed() {
     assert_eq!(reason, "the CPU use of other processes is not known: no probe ran");
 }
 
-/// A server that calls another process for each request.
+/// The source of a server that calls another process for each request.
 const WITH_DATABASE: &str = "
 import ctypes, http.server, os, socket, sys, tempfile, threading, time
 over, folder = sys.argv[1], tempfile.mkdtemp()
@@ -169,7 +169,7 @@ s.serve_forever()
 
 #[test]
 #[allow(clippy::print_stderr, reason = "what is not tested is said")]
-fn the_servers_database_is_a_dependency() {
+fn the_database_of_the_server_is_a_dependency() {
     let is_root = std::fs::read_dir("/proc/1/fd").is_ok();
     if !is_root {
         eprintln!("not root: a database in a network of its own is not tried");
@@ -197,8 +197,8 @@ fn the_servers_database_is_a_dependency() {
         let cores = number(&document, "ledger.succeeded") * 0.02 / number(&document, "duration_s");
         let seen = number(downstream.expect("there"), "mean");
         assert!(cores > 0.05 && seen > 0.5 * cores, "{over}: {seen:.2} cores seen, of {cores:.2}");
-        // The accept queue is read where the store listens. In another network namespace that
-        // begins with the third reading, and on a slow machine there are fewer.
+        // The accept queue is read where the store listens. In another network namespace these
+        // readings begin with the third reading, and a slow machine has fewer readings.
         let is_look = |name: &str| name.starts_with("peer.") && name.ends_with(".connections");
         let looks = probes.iter().find(|probe| probe["name"].as_str().is_some_and(is_look));
         let few = over == "elsewhere" && looks.is_none_or(|looks| number(looks, "samples") < 3.0);
@@ -208,7 +208,7 @@ fn the_servers_database_is_a_dependency() {
 
 /// Returns the folder where control groups with a CPU quota can be created. Also returns the file
 /// name and the text that set a quota of a fifth of a core.
-fn room_for_groups() -> Option<[&'static str; 3]> {
+fn cgroup_folder_with_quota() -> Option<[&'static str; 3]> {
     [["/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "20000"], ["/sys/fs/cgroup", "cpu.max", "20000 100000"]]
         .into_iter()
         .find(|[root, file, _]| {
@@ -221,8 +221,8 @@ fn room_for_groups() -> Option<[&'static str; 3]> {
 
 #[test]
 #[allow(clippy::print_stderr, reason = "what is not tested is said")]
-fn the_quota_of_the_servers_own_database_is_read() {
-    let Some(room) = room_for_groups() else {
+fn the_cpu_quota_of_a_server_database_is_read() {
+    let Some(room) = cgroup_folder_with_quota() else {
         eprintln!("no control group can be made here: a database with a quota is not tried");
         return;
     };
@@ -240,8 +240,8 @@ fn the_quota_of_the_servers_own_database_is_read() {
     assert!(periods > 5.0 && held_back > 0.5 * periods, "{held_back} of {periods}");
 }
 
-/// A server that starts its store as its own child process. The server accepts connections
-/// meanwhile.
+/// The source of a server that starts its store as its own child process. The server accepts
+/// connections meanwhile.
 const WITH_STORE: &str = "
 import http.server, socket, subprocess, sys, threading
 STORE = '''
@@ -276,7 +276,7 @@ s.serve_forever()
 ";
 
 #[test]
-fn a_store_that_the_server_started_is_behind_it() {
+fn a_store_started_by_the_server_is_its_dependency() {
     let server: Server = serve(Command::new("python3").args(["-c", WITH_STORE]), "python3");
     let document = json(&["run", &server.url, "-c", "1", "-d", "2s"]);
     let probes = document["server"]["probes"].as_array().expect("probes");
@@ -288,7 +288,7 @@ fn a_store_that_the_server_started_is_behind_it() {
 }
 
 #[test]
-fn a_comparison_beside_others_says_so_and_raises_no_alarm() {
+fn a_disturbed_comparison_says_so_and_raises_no_alarm() {
     let server = baseline(1);
     let file = &place("spoilt", "prove.plimsoll");
     let url = format!("{}/healthz", server.url);

@@ -53,7 +53,7 @@ fn screen(text: &str) -> (Vec<String>, Vec<String>) {
 }
 
 /// Runs the binary on a pseudo terminal, and sends ^C after `interrupt_after`.
-fn on_a_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
+fn run_on_terminal(arguments: &str, interrupt_after: Option<Duration>) -> Done {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     let mut script = Command::new("script");
     // The shell replaces itself by the binary, so that the signal reaches the binary.
@@ -92,9 +92,9 @@ fn assert_whole_report(done: &Done) -> Vec<String> {
 }
 
 #[test]
-fn progress_on_a_terminal_leaves_the_report_alone() {
+fn terminal_progress_does_not_change_the_report() {
     let server = baseline(1);
-    let done = on_a_terminal(&format!("run {}/healthz -c 2 -d 2s -v", server.url), None);
+    let done = run_on_terminal(&format!("run {}/healthz -c 2 -d 2s -v", server.url), None);
     assert_eq!(done.code, 0, "{}", done.stdout);
     let ever = assert_whole_report(&done);
     for part in ["2 users", "s left", "p50 ", "p99 ", "in flight", "/s  "] {
@@ -104,28 +104,28 @@ fn progress_on_a_terminal_leaves_the_report_alone() {
 }
 
 #[test]
-fn an_interrupted_run_ends_in_a_whole_report() {
+fn an_interrupted_run_ends_with_a_complete_report() {
     let server = baseline(1);
-    let done = on_a_terminal(&format!("run {}/healthz -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
+    let done = run_on_terminal(&format!("run {}/healthz -c 2 -d 60s -v", server.url), Some(Duration::from_secs(1)));
     assert_eq!(done.code, 130, "{}", done.stdout);
     assert_whole_report(&done);
     assert!(done.stdout.contains("ended early: interrupted"), "{}", done.stdout);
 }
 
 #[test]
-fn a_search_says_what_it_is_doing_and_why() {
+fn a_search_explains_its_progress() {
     let server = baseline(1);
-    let done = on_a_terminal(&format!("find {}/burn/500 --budget 3s", server.url), None);
+    let done = run_on_terminal(&format!("find {}/burn/500 --budget 3s", server.url), None);
     // On a busy machine, the search may find no load line.
     assert!(done.code < 2, "{}", done.stdout);
     let (rows, ever) = screen(&done.stdout);
     assert!(ever.iter().any(|line| line.starts_with("finding the peak: 1 user")), "{rows:?}");
-    assert!(ever.iter().any(|line| line.contains("shows where to search for the line")), "{rows:?}");
+    assert!(ever.iter().any(|line| line.contains("shows where to search for the load line")), "{rows:?}");
     assert!(!rows.join("\n").contains("s left"), "{rows:?}");
 }
 
 #[test]
-fn without_a_terminal_there_is_a_plain_line_now_and_then() {
+fn without_a_terminal_progress_is_occasional_plain_lines() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let arguments = ["run", &url, "-c", "1", "-d", "6s"];

@@ -1,8 +1,9 @@
 //! End-to-end tests: the real binary against real servers on free loopback ports. Loads are short
 //! and bounded.
 //!
-//! No test judges speed, because machines differ. The tests assert what holds on any machine:
-//! ledger sums are exact, clocks agree, errors are one sentence, files survive.
+//! No test judges speed, because machines differ. The tests assert properties that are true on any
+//! machine: sums of request outcomes are exact, clocks agree, errors are one sentence, files
+//! survive.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,9 @@
 //! Tests traffic files (`-f`): several requests by weight, under every command that generates load,
 //! and errors about invalid files.
 
-use crate::test_support::{Heard, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll};
+use crate::test_support::{
+    ReceivedData, assert_ledger_closes, baseline, command, finish, folder, json, number, plimsoll,
+};
 use std::io::{BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::PathBuf;
@@ -37,7 +39,7 @@ json = { ok = true }
 "#;
 
 #[test]
-fn a_mix_is_asked_by_weight_under_every_command() {
+fn every_command_requests_a_mix_by_weight() {
     let server = baseline(1);
     let path = file("mix.toml", MIX);
     let mix = ["-f", text(&path), "--target", &server.url];
@@ -72,7 +74,7 @@ fn a_mix_is_asked_by_weight_under_every_command() {
     let dir = folder("mix-sweep");
     let swept = plimsoll(&[&["sweep", "-c", "1,2", "--for", "200ms", "--dir", text(&dir)], &mix[..]].concat());
     assert_eq!(swept.code, 0, "{}", swept.stderr);
-    // There is a table for the whole load, and one for each route.
+    // There is a table for the whole load, and a table for each route.
     assert!(swept.stderr.contains("sweep_1-list.dat to "), "{}", swept.stderr);
     let goodputs = |name: &str| -> Vec<f64> {
         let table = std::fs::read_to_string(dir.join(name)).expect("a table");
@@ -85,8 +87,8 @@ fn a_mix_is_asked_by_weight_under_every_command() {
         let sum: f64 = routes.iter().map(|rates| rates[level]).sum();
         assert!((sum - whole).abs() < 0.1, "{sum} of {whole}");
     }
-    // Requests that cost nothing would make plimsoll's worker the limit and the blocks void. So
-    // these requests cost the server CPU time.
+    // Requests without CPU cost would make plimsoll's worker the limit, and the blocks void. These
+    // requests therefore cost the server CPU time.
     let path = file("mix-burning.toml", &MIX.replace("/bytes/20", "/burn/500"));
     let proved = plimsoll(&["prove", "--budget", "3s", "-f", text(&path), &server.url, &server.url]);
     assert!([0, 3].contains(&proved.code), "{}{}", proved.stdout, proved.stderr);
@@ -133,11 +135,11 @@ fn check_shows_the_first_requests() {
     }
     assert!(!done.stdout.contains("HTTP/1.1") && !done.stdout.contains("user-agent"), "{}", done.stdout);
     let secure = plimsoll(&["check", "-f", text(&path), "--target", "https://h:1/api"]).stdout;
-    assert!(secure.contains("over HTTP/2 if the server offers it"), "{secure}");
+    assert!(secure.contains("over HTTP/2 if the server offers HTTP/2"), "{secure}");
 }
 
 #[test]
-fn what_is_wrong_with_a_file_is_one_sentence_with_its_place() {
+fn file_errors_are_one_sentence_with_a_position() {
     let misspelt = file("misspelt.toml", "base = \"http://127.0.0.1:1\"\n[[request]]\nwieght = 1\nget = \"/\"\n");
     let nowhere = file("nowhere.toml", "[[request]]\nget = \"/\"\n");
     let header =
@@ -195,7 +197,7 @@ fn every_third_is_wrong() -> String {
 }
 
 #[test]
-fn answers_that_are_not_as_expected_are_failures_with_an_example() {
+fn unexpected_responses_are_failures_with_an_example() {
     let url = every_third_is_wrong();
     let checked = r#"
 [[request]]
@@ -232,7 +234,7 @@ expect = { json = { "$.ok" = true }, header = { content-type = "json" }, body = 
 }
 
 #[test]
-fn what_only_posts_is_not_asked_before_the_load() {
+fn post_only_loads_have_no_preflight_request() {
     let server = baseline(1);
     let path = file("post.toml", "[[request]]\npost = \"/bytes/1\"\n");
     let run = ["run", "-n", "3", "-c", "1", "-f", text(&path), "--target"];
@@ -258,7 +260,7 @@ file = "rows.csv"
 "#;
 
 #[test]
-fn requests_are_filled_in_from_data_and_by_chance() {
+fn requests_use_data_rows_and_random_values() {
     let server = baseline(1);
     let path = file("filled.toml", FILLED);
     std::fs::write(path.with_file_name("rows.csv"), "status,who\n200,\"a \"\"b\"\"\"\n404,c\n200,d\n")
@@ -303,7 +305,7 @@ fn requests_are_filled_in_from_data_and_by_chance() {
 }
 
 #[test]
-fn rows_that_are_used_once_must_suffice() {
+fn single_use_rows_must_suffice() {
     let server = baseline(1);
     let path = file(
         "once.toml",
@@ -345,7 +347,7 @@ fn slow_orders(ms: u64) -> String {
             std::thread::spawn(move || -> std::io::Result<()> {
                 let mut out = socket.try_clone()?;
                 let mut lines = BufReader::new(socket);
-                while let Some(heard) = Heard::next(&mut lines)? {
+                while let Some(heard) = ReceivedData::next(&mut lines)? {
                     if heard.head[0].contains("/order") {
                         std::thread::sleep(std::time::Duration::from_millis(ms));
                     }
@@ -359,7 +361,7 @@ fn slow_orders(ms: u64) -> String {
 }
 
 #[test]
-fn builds_are_compared_by_request() {
+fn builds_are_compared_for_each_request() {
     let (a, b) = (slow_orders(1), slow_orders(12));
     let path = file(
         "compared.toml",
@@ -393,15 +395,15 @@ fn builds_are_compared_by_request() {
     };
     let (list, order) = (p50(&routes[0]), p50(&routes[1]));
     assert_eq!((&order["verdict"], &order["primary"]), (&"worse".into(), &false.into()), "{order:#}");
-    // B's list is answered by cores that went idle in between. The list may take twice as long, but
-    // its ratio stays below that of the order.
+    // Cores that went idle in between answer B's list requests. Such a request may take twice as
+    // long, but its ratio stays below that of the order requests.
     let (list_ratio, order_ratio) = (number(&list, "ratio"), number(&order, "ratio"));
     assert!(order_ratio > 2.0 && list_ratio < order_ratio / 2.0, "{routes:#?}");
     assert!(
         number(&order, "p") <= 0.05 && routes[1]["requests"][0].as_f64().is_some_and(|asked| asked > 10.0),
         "{routes:#?}"
     );
-    // The record gives the same results in every format.
+    // The run file gives the same results in every format.
     let shown = plimsoll(&["show", "--json", text(&record)]).json();
     assert_eq!(shown["routes"], document["routes"]);
     // The cores of a slow build go idle between rare requests. The other path may then really be

@@ -1,5 +1,5 @@
-//! Tests `plimsoll model` end to end: the model of a log is valid, and its traffic resembles the
-//! log's.
+//! Tests `plimsoll model` end to end: the model of a log must be valid, and its traffic must
+//! resemble the log's traffic.
 
 use crate::test_support::{baseline, folder, json, number, plimsoll};
 use serde_json::Value;
@@ -12,7 +12,7 @@ fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
-/// Writes a log of visitors who arrive at random and view some items, most of them popular ones.
+/// Writes a log of visitors who arrive at random and view some items, mostly popular items.
 fn log() -> PathBuf {
     let mut state = 9u64;
     let mut draw = |below: u64| {
@@ -52,7 +52,7 @@ fn modelled(arguments: &[&str]) -> Value {
     done.json()
 }
 
-/// Secrets as they occur in paths and queries.
+/// Examples of secrets as they occur in paths and queries.
 const KEYS: [&str; 5] = [
     "Zq7xK2mW9vLp4TnR8sYd",
     "550e8400-e29b-41d4-a716-446655440000",
@@ -62,7 +62,7 @@ const KEYS: [&str; 5] = [
 ];
 
 #[test]
-fn keys_of_paths_are_withheld_unless_they_are_to_be_kept() {
+fn path_keys_are_withheld_by_default() {
     let folder = folder("keys");
     let (log, file) = (folder.join("access.log"), folder.join("scenario.toml"));
     let mut lines = String::new();
@@ -116,7 +116,7 @@ fn keys_of_paths_are_withheld_unless_they_are_to_be_kept() {
 }
 
 #[test]
-fn a_model_asks_as_its_log_does() {
+fn a_model_sends_requests_like_its_log() {
     let (server, log) = (baseline(1), log());
     let file = folder("modelled").join("scenario.toml");
     let model = [text(&log), "--log-format", FORMAT, "--target", &server.url, "-o", text(&file)];
@@ -155,7 +155,7 @@ fn a_model_asks_as_its_log_does() {
 }
 
 #[test]
-fn what_is_no_model_is_refused() {
+fn invalid_models_are_refused() {
     let log = log();
     for (words, said) in [
         (vec![text(&log)], "--output"),
@@ -170,7 +170,7 @@ fn what_is_no_model_is_refused() {
 }
 
 #[test]
-fn a_file_of_traffic_is_replayed_with_its_load_or_refused() {
+fn a_traffic_file_is_replayed_with_its_load_or_refused() {
     let server = baseline(1);
     let at = |name: &str, load: &str, verb: &str| {
         let path = folder("replayed-files").join(name);

@@ -1,5 +1,5 @@
-//! Tests `plimsoll ab` and `plimsoll hey`: requests and output equal those of ab and hey. A test
-//! server records every byte that it receives.
+//! Tests `plimsoll ab` and `plimsoll hey`: requests and output must equal those of ab and hey. A
+//! test server records every byte that it receives.
 
 use crate::test_support::{baseline_tls, command, finish, folder, plimsoll, signal};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// A server that treats HTTP/1.0 as ab expects, and closes each connection unless the client asks
+/// A server that handles HTTP/1.0 as ab expects: it closes each connection unless the client asks
 /// for keep-alive.
 struct Plain {
     url: String,
@@ -89,7 +89,7 @@ fn after(text: &str, label: &str) -> String {
 }
 
 #[test]
-fn ab_asks_and_prints_as_ab() {
+fn ab_sends_and_prints_like_the_original() {
     let server = Plain::start();
     let dir = folder("ab");
     let (csv, tsv) = (dir.join("e.csv"), dir.join("g.tsv"));
@@ -138,7 +138,7 @@ fn ab_asks_and_prints_as_ab() {
     for (line, start) in lines.iter().zip(labels) {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
-    // The values that users' scripts extract.
+    // These are the values that users' scripts extract from the output.
     let seconds: f64 = after(&done.stdout, "Time taken for tests:").parse().expect("a number");
     let rate: f64 = after(&done.stdout, "Requests per second:").parse().expect("a number");
     assert!(seconds < 5.0 && rate > 0.0 && after(&done.stdout, "50%").parse::<u64>().is_ok(), "{}", done.stdout);
@@ -155,7 +155,7 @@ fn ab_asks_and_prints_as_ab() {
 }
 
 #[test]
-fn ab_counts_what_ab_counts() {
+fn ab_counts_like_the_original() {
     let server = Plain::start();
     let dir = folder("ab");
     let body = dir.join("body");
@@ -179,7 +179,7 @@ fn ab_counts_what_ab_counts() {
         assert!(done.stdout.contains(line), "{line}: {}", done.stdout);
     }
     assert!(done.code == 0 && done.stderr.is_empty(), "{}", done.stderr);
-    // Responses whose length differs from that of the first one.
+    // These responses differ in length from the first response.
     let grows = format!("{}/grows", server.url);
     let done = plimsoll(&["ab", "-n", "200", &grows]);
     assert!(
@@ -196,7 +196,7 @@ fn ab_counts_what_ab_counts() {
     assert!(
         server.taken().last().is_some_and(|asked| asked.starts_with("GET /grows HTTP/1.1\r\nConnection: close\r\n"))
     );
-    // No server listens.
+    // No server listens on port 1.
     let done = plimsoll(&["ab", "-n", "50", "http://127.0.0.1:1/"]);
     assert!(
         done.code == 1 && done.stderr.contains("Connection refused (111)\nTotal of 0 requests completed\n"),
@@ -208,7 +208,7 @@ fn ab_counts_what_ab_counts() {
 }
 
 #[test]
-fn hey_asks_and_prints_as_hey() {
+fn hey_sends_and_prints_like_the_original() {
     let server = Plain::start();
     let missing = format!("{}/missing", server.url);
     let done =
@@ -250,7 +250,7 @@ fn hey_asks_and_prints_as_hey() {
 }
 
 #[test]
-fn vegeta_asks_as_vegeta() {
+fn vegeta_sends_like_the_original() {
     let server = Plain::start();
     let targets = folder("vegeta-asks").join("targets");
     let text = format!(
@@ -289,7 +289,7 @@ fn vegeta_asks_as_vegeta() {
 }
 
 #[test]
-fn ab_tells_what_was_agreed_on_over_tls() {
+fn ab_reports_the_tls_parameters() {
     let folder = folder("ab-tls");
     let key = rcgen::KeyPair::generate().expect("a key");
     let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).expect("a name");
@@ -303,7 +303,7 @@ fn ab_tells_what_was_agreed_on_over_tls() {
     for line in ["SSL/TLS Protocol:       TLSv1.3,TLS_", ",256,256\n", "Server Temp Key:        X25519 253 bits\n"] {
         assert!(head.contains(line), "{line}: {head}");
     }
-    // An IP address is no server name, so none is printed.
+    // An IP address is not a TLS server name, so no server name is printed.
     assert!(
         done.stdout.contains("Complete requests:      4\n") && !head.contains("TLS Server Name"),
         "{}",
@@ -314,7 +314,7 @@ fn ab_tells_what_was_agreed_on_over_tls() {
 }
 
 #[test]
-fn a_link_is_what_its_name_says() {
+fn a_link_name_selects_the_tool() {
     let server = Plain::start();
     let folder = folder("links");
     let called = |name: &str, words: &[&str]| {
@@ -350,7 +350,7 @@ fn a_link_is_what_its_name_says() {
 }
 
 #[test]
-fn hey_and_vegeta_follow_redirects_as_they_do() {
+fn hey_and_vegeta_follow_redirects_like_the_originals() {
     let server = Plain::start();
     let (url, host) = (&server.url, server.host().to_owned());
     let follows = format!("{url}/leads/302/leads/307/end?x=1");
@@ -406,7 +406,7 @@ fn hey_and_vegeta_follow_redirects_as_they_do() {
 }
 
 #[test]
-fn a_load_that_is_interrupted_ends_as_theirs_does() {
+fn an_interrupted_load_ends_like_the_original() {
     let server = Plain::start();
     let targets = folder("interrupted").join("targets");
     std::fs::write(&targets, format!("GET {}/\n", server.url)).expect("written");
@@ -434,7 +434,7 @@ fn a_load_that_is_interrupted_ends_as_theirs_does() {
 }
 
 #[test]
-fn what_is_wrong_is_one_sentence() {
+fn an_argument_error_is_one_sentence() {
     for (words, said) in [
         (&["ab", "-n", "1", "-c", "2", "http://h/"][..], "-c: the concurrency exceeds"),
         (&["ab", "-p", "/no/such", "http://127.0.0.1:1/"], "-p, -u: the file '/no/such'"),
@@ -443,7 +443,7 @@ fn what_is_wrong_is_one_sentence() {
         (&["hey", "-x", "http://proxy:1", "http://h/"], "-x is not supported"),
         (&["hey", "-n", "1", "http://h/"], "-n: fewer requests than workers"),
         (&["hey", "-D", "/no/such", "http://127.0.0.1:1/"], "-D: the file '/no/such'"),
-        (&["hey", "-a", "secret", "http://h/"], "-a: write it as name:password"),
+        (&["hey", "-a", "secret", "http://h/"], "-a: write the user as name:password"),
     ] {
         let done = plimsoll(words);
         assert!(done.code == 2 && done.stderr.contains(said), "{words:?}: {} {}", done.code, done.stderr);

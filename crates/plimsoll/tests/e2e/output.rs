@@ -1,5 +1,5 @@
-//! Tests outputs that cannot be written: standard output, full disks, files of other users.
-//! Measurements are kept, the error is reported, and the exit code is 2.
+//! Tests outputs that cannot be written: closed standard output, full disks, files of other users.
+//! plimsoll must keep the measurements, report the error, and exit with code 2.
 
 use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll};
 use std::fs::File;
@@ -14,7 +14,7 @@ fn through(line: &str, arguments: &[&str]) -> Done {
 }
 
 #[test]
-fn standard_output_that_fails_is_an_error_and_files_stay() {
+fn failing_standard_output_is_an_error_and_files_remain() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let folder = folder("stdout");
@@ -57,7 +57,7 @@ fn standard_output_that_fails_is_an_error_and_files_stay() {
 }
 
 #[test]
-fn a_reader_that_is_gone_is_an_error() {
+fn a_closed_output_reader_is_an_error() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let mut child = command(&["run", &url, "-d", "300ms", "-q"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
@@ -67,7 +67,7 @@ fn a_reader_that_is_gone_is_an_error() {
     std::io::Read::read_to_string(&mut child.stderr.take().expect("piped"), &mut errors).expect("text");
     assert_eq!(child.wait().expect("ends").code(), Some(2), "{errors}");
     assert!(errors.contains("standard output cannot be written: broken pipe"), "{errors}");
-    // Discarding the output is no error.
+    // It is no error if the shell discards the output.
     for line in ["\"$0\" \"$@\" >/dev/null", "\"$0\" \"$@\" 1<>/dev/null"] {
         let done = through(line, &["run", &url, "-n", "20", "-q"]);
         assert_eq!((done.code, done.stderr.as_str()), (0, ""), "{line}");
@@ -75,7 +75,7 @@ fn a_reader_that_is_gone_is_an_error() {
 }
 
 #[test]
-fn a_full_disk_ends_every_command_alike() {
+fn a_full_disk_ends_every_command_the_same_way() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     // Files may not grow beyond 2 blocks, that is 1024 bytes.
@@ -95,7 +95,7 @@ fn a_full_disk_ends_every_command_alike() {
 }
 
 #[test]
-fn two_runs_do_not_write_one_file() {
+fn two_runs_cannot_write_the_same_file() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let file = folder("locked").join("one.plimsoll").display().to_string();
@@ -122,7 +122,7 @@ fn two_runs_do_not_write_one_file() {
 }
 
 #[test]
-fn no_page_is_put_beside_what_is_no_file() {
+fn special_files_get_no_page_beside_them() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let folder = folder("beside");
@@ -142,10 +142,10 @@ fn no_page_is_put_beside_what_is_no_file() {
     assert_eq!(plimsoll(&["show", page.to_str().expect("text")]).code, 0);
 }
 
-/// `--json-lines` reports loads, ticks and the finding in order, and nothing else on standard
-/// output.
+/// Checks that `--json-lines` reports loads, ticks and the finding in order, and writes no other
+/// text to standard output.
 #[test]
-fn a_study_is_followed_by_lines_of_json() {
+fn json_lines_report_a_study_in_order() {
     let server = baseline(1);
     let (url, path) = (format!("{}/delay/5", server.url), place("json-lines", "lines.plimsoll"));
     let find = ["find", &url, "--budget", "4s", "-o", &path, "--quiet", "--json-lines"];

@@ -1,4 +1,4 @@
-//! Tests `plimsoll overload`: loads above the load line of real servers, and recovery.
+//! Tests `plimsoll overload`: real servers under loads above their load line, and their recovery.
 
 use crate::test_support::{baseline, folder, json, number, place, plimsoll};
 use plimsoll_bench::servers::token_bucket;
@@ -28,7 +28,9 @@ fn throughput_above_the_load_line_is_reported() {
     let shown = plimsoll(&["show", "--json", path]);
     assert_eq!(shown.json()["steps"], document["steps"], "{}", shown.stderr);
     assert!(plimsoll(&["show", path]).stdout.contains(verdict));
-    assert!(std::fs::read_to_string(file.with_extension("html")).expect("a page").contains("Past the line and back"));
+    assert!(
+        std::fs::read_to_string(file.with_extension("html")).expect("a page").contains("Past the load line and back")
+    );
 }
 
 #[test]
@@ -59,9 +61,10 @@ fn refused_requests_are_retried() {
     }
 }
 
-/// Two targets get the same load: one refuses excess requests, the other serves all.
+/// Checks that two targets get the same load. One target refuses excess requests, the other target
+/// serves all requests.
 #[test]
-fn another_target_meets_the_same_load() {
+fn another_target_gets_the_same_load() {
     let (limited, open) = (token_bucket(200.0, 20.0).expect("starts"), baseline(1));
     let path = &place("overload-against", "overload.plimsoll");
     let (url, other) = (limited.url("/"), format!("{}/delay/1", open.url));
@@ -82,17 +85,17 @@ fn another_target_meets_the_same_load() {
 }
 
 #[test]
-fn a_line_is_a_rate() {
+fn the_line_flag_needs_a_rate() {
     for (line, expect) in [("0", "--line"), ("fast", "--line")] {
         let refused = plimsoll(&["overload", "http://127.0.0.1:9/", "--line", line]);
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
     }
 }
 
-/// A server that never meets the SLO has no load line. The error says so, and does not call the
-/// file incomplete.
+/// Checks the error about a server that never meets the SLO. The error must say that there is no
+/// load line, and must not call the file incomplete.
 #[test]
-fn a_server_without_a_line_is_told() {
+fn a_server_without_a_load_line_is_reported() {
     let server = baseline(1);
     let path = &place("overload-without", "overload.plimsoll");
     let refused = plimsoll(&["overload", &format!("{}/nothing-here", server.url), "--budget", "29s", "-q", "-o", path]);

@@ -1,5 +1,5 @@
-//! Tests the probes of real servers: three runtimes, a forking server, a restarting one, one of
-//! another user, and one on another machine.
+//! Tests the probes of real servers: servers in three runtimes, a forking server, a restarting
+//! server, a server of another user, and a server on another machine.
 
 use crate::test_support::{
     Server, baseline, command, finish, folder, go_server, json, nginx_with_workers, number, place, plimsoll, serve,
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A server in Python that responds with `hello` on every path except /metrics.
+/// The source of a Python server that responds with `hello` on every path except /metrics.
 const PYTHON: &str = "
 import http.server, time
 class H(http.server.BaseHTTPRequestHandler):
@@ -31,19 +31,20 @@ print('http://127.0.0.1:%d' % s.server_address[1], flush=True)
 s.serve_forever()
 ";
 
-/// Source of a server in Node.js that responds with `hello`.
+/// The source of a Node.js server that responds with `hello`.
 const NODE: &str = "
 const s = require('http').createServer((q, r) => r.end('hello'));
 s.listen(0, '127.0.0.1', () => console.log('http://127.0.0.1:' + s.address().port));
 ";
 
-/// The Python server with three connections to a downstream server, whose port is the argument.
+/// The source of a Python server with three connections to a downstream server, whose port is the
+/// argument.
 const PYTHON_DOWNSTREAM: &str = "
 import socket, sys
 own = [socket.create_connection(('127.0.0.1', int(sys.argv[1]))) for _ in range(3)]
 ";
 
-/// A proxy that forwards connections to the port in its argument.
+/// The source of a proxy that forwards connections to the port in its argument.
 const RELAY: &str = "
 import socket, sys, threading
 def pump(a, b):
@@ -100,7 +101,7 @@ fn cpu_ns(pids: &[u32]) -> u64 {
 }
 
 #[test]
-fn servers_of_three_runtimes_are_seen() {
+fn servers_of_three_runtimes_are_observed() {
     let servers = [
         ("go", go_server()),
         ("python", python()),
@@ -115,7 +116,7 @@ fn servers_of_three_runtimes_are_seen() {
 }
 
 #[test]
-fn the_servers_own_connections_are_counted_by_peer() {
+fn connections_of_the_server_are_counted_by_peer() {
     let database = std::net::TcpListener::bind("127.0.0.1:0").expect("bound");
     let address = database.local_addr().expect("an address");
     let script = format!("{PYTHON_DOWNSTREAM}{PYTHON}");
@@ -134,7 +135,7 @@ fn the_servers_own_connections_are_counted_by_peer() {
     }
     let peer = probe(&document, &name);
     assert_eq!((number(peer, "min"), number(peer, "max")), (3.0, 3.0), "{peer:#}");
-    // The load's connections, and those of other processes, do not count as the server's own.
+    // The load's connections and other processes' connections do not count as the server's own.
     let probes = document["server"]["probes"].as_array().expect("probes");
     let names = probes.iter().filter_map(|probe| probe["name"].as_str());
     // The process that accepts the connections is named once it was found.
@@ -150,9 +151,10 @@ fn the_servers_own_connections_are_counted_by_peer() {
     assert!((5.0..=6.0).contains(&most) || number(accepted, "samples") < 2.0 && most <= 1.0, "{document:#}");
 }
 
-/// The named process accepts connections on another port than the target's, and has another name.
+/// Checks that a server behind a proxy is measured at the port where it accepts connections. The
+/// named process has another port than the target, and another name.
 #[test]
-fn a_server_behind_a_proxy_is_watched_where_it_takes_connections() {
+fn a_server_behind_a_proxy_is_observed_at_its_listener() {
     let named = folder("behind").join("shop");
     let told = Command::new("python3").args(["-c", "import sys; print(sys.executable, sys.base_prefix)"]).output();
     let told = String::from_utf8(told.expect("python3").stdout).expect("text");
@@ -182,7 +184,7 @@ fn a_server_behind_a_proxy_is_watched_where_it_takes_connections() {
 }
 
 #[test]
-fn children_of_a_server_that_forks_are_summed() {
+fn children_of_a_forking_server_are_summed() {
     let server = nginx_with_workers(2);
     let children = || {
         let children = Command::new("ps").args(["-o", "pid=", "--ppid", &server.pid().to_string()]).output();
@@ -205,7 +207,7 @@ fn children_of_a_server_that_forks_are_summed() {
 }
 
 #[test]
-fn a_restarted_server_is_followed_and_said() {
+fn a_restarted_server_is_followed_and_reported() {
     let mut server = baseline(1);
     let (first, url) = (server.pid(), server.url.clone());
     let listen = url.trim_start_matches("http://").to_owned();
@@ -230,7 +232,7 @@ fn a_restarted_server_is_followed_and_said() {
 }
 
 #[test]
-fn a_target_elsewhere_is_said_to_be() {
+fn a_target_on_another_machine_is_reported() {
     // The address leads to another machine, whether or not a server responds there.
     let document =
         json(&["run", "http://10.255.255.1:81/", "--no-preflight", "--timeout", "300ms", "-n", "1", "-c", "1"]);
@@ -244,10 +246,10 @@ fn a_target_elsewhere_is_said_to_be() {
     assert!(probe(&document, "host.cpu_user")["samples"].as_u64().is_some_and(|n| n >= 2));
 }
 
-/// A server in its own network namespace, as in a container. The server is reached through a pair
-/// of interfaces, at an address that is not this machine's. The pair ends with the namespace, and
-/// the namespace with the server.
-const IN_A_NETWORK: &str = "
+/// The source of a script that runs a server in its own network namespace, as in a container.
+/// Requests reach the server through a pair of interfaces, at an address that is not this
+/// machine's. The pair ends with the namespace, and the namespace ends with the server.
+const NAMESPACED_SERVER: &str = "
 import ctypes, http.server, os, subprocess, time
 us, libc = os.getppid(), ctypes.CDLL(None)
 if libc.unshare(0x40000000): raise SystemExit('no network of its own')
@@ -277,12 +279,12 @@ s.serve_forever()
 
 #[test]
 #[allow(clippy::print_stderr, reason = "what is not tested is said")]
-fn a_server_in_a_network_of_its_own_is_seen() {
+fn a_server_in_its_own_network_namespace_is_observed() {
     if std::fs::read_dir("/proc/1/fd").is_err() {
         eprintln!("not root: a server in a network of its own is not tried");
         return;
     }
-    let server: Server = serve(Command::new("python3").args(["-c", IN_A_NETWORK]), "python3");
+    let server: Server = serve(Command::new("python3").args(["-c", NAMESPACED_SERVER]), "python3");
     let document = json(&["run", &server.url, "-c", "1", "-d", "2s"]);
     assert_eq!(document["server"]["pid"], server.pid(), "{}", document["server"]);
     let cost_us = number(&document, "server.cpu_us_per_request");
@@ -304,7 +306,7 @@ fn public_binary() -> PathBuf {
 
 #[test]
 #[allow(clippy::print_stderr, reason = "what is not tested is said")]
-fn a_process_of_another_user_is_seen_as_far_as_may_be() {
+fn a_process_of_another_user_is_observed_as_permitted() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     if cpu_ns(&[1]) == 0 || std::fs::read_dir("/proc/1/fd").is_err() {
@@ -326,12 +328,12 @@ fn a_process_of_another_user_is_seen_as_far_as_may_be() {
     };
     let unseen = run(&[]);
     let reason = unseen["server"]["reason"].as_str().expect("a reason");
-    assert!(reason.contains("is of user 0") && reason.contains("--pid"), "{reason}");
+    assert!(reason.contains("(user 0)") && reason.contains("--pid"), "{reason}");
     let named = run(&["--pid", &server.pid().to_string()]);
     assert!(number(&named, "server.cpu_us_per_request") > 0.0, "CPU time is open to everybody");
     let files = probe(&named, "server.files_open");
-    // Since Linux 6.2 every user can read the number of open files. Before, it is a gap with a
-    // reason.
+    // Since Linux 6.2 every user can read the number of open files. On older kernels the series has
+    // a gap with a reason.
     let denied = files["gap_reasons"][0].as_str().is_some_and(|r| r.contains("another user"));
     assert!(denied || files["samples"].as_u64().is_some_and(|n| n >= 1), "{files}");
     let unseen = named["server"]["unseen"][0].as_str().expect("what is not seen");
@@ -340,7 +342,7 @@ fn a_process_of_another_user_is_seen_as_far_as_may_be() {
 }
 
 #[test]
-fn a_kernel_without_pressure_leaves_a_gap() {
+fn a_kernel_without_pressure_data_leaves_a_gap() {
     let server = baseline(1);
     let script = "mount -t tmpfs none /proc/pressure && exec \"$@\"";
     let mut command = Command::new("unshare");
@@ -361,7 +363,7 @@ fn a_kernel_without_pressure_leaves_a_gap() {
 }
 
 #[test]
-fn what_a_server_tells_of_itself_is_kept() {
+fn server_metrics_are_recorded() {
     let server = python();
     let path = &place("metrics", "run.plimsoll");
     let url = format!("{}/", server.url);
@@ -378,7 +380,7 @@ fn what_a_server_tells_of_itself_is_kept() {
 }
 
 #[test]
-fn find_states_what_a_request_costs_at_the_line() {
+fn find_reports_the_request_cost_at_the_line() {
     let server = baseline(1);
     let path = &place("find", "find.plimsoll");
     let document = json(&["find", &format!("{}/burn/2000", server.url), "--budget", "8s", "-o", path]);
@@ -393,7 +395,7 @@ fn find_states_what_a_request_costs_at_the_line() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_one_sentence() {
+fn an_unobservable_server_is_one_sentence() {
     let server = baseline(1);
     for (arguments, expect) in [
         (&["--pid", "4194304"][..], "there is no such process"),
@@ -417,7 +419,7 @@ fn what_cannot_be_watched_is_one_sentence() {
 }
 
 #[test]
-fn a_server_that_ends_leaves_gaps_not_a_failure() {
+fn a_server_exit_leaves_gaps_and_no_failure() {
     let mut server = baseline(1);
     let pid = server.pid().to_string();
     let child = command(&["run", &format!("{}/healthz", server.url), "--rate", "50", "-d", "2500ms", "--pid", &pid])

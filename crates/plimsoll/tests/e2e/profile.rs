@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 
-/// Returns the path of a real profile that the reader's tests use.
+/// Returns the path of a real profile, which the tests of the profile parser also use.
 fn kept(name: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plimsoll-analysis/tests/profiles");
     folder.join(name).to_str().expect("text").to_owned()
@@ -47,7 +47,7 @@ fn check(arguments: &[&str], said: &str) {
 }
 
 #[test]
-fn a_file_becomes_a_table_and_a_document() {
+fn a_profile_becomes_a_table_and_a_document() {
     let file = kept("cpu.pb.gz");
     let done = plimsoll(&["profile", &file, "--top", "3"]);
     assert_eq!((done.code, done.stderr.as_str()), (0, ""));
@@ -63,7 +63,7 @@ fn a_file_becomes_a_table_and_a_document() {
 }
 
 #[test]
-fn pictures_are_written_whole() {
+fn images_are_written_completely() {
     let output = folder("flames");
     let path = |name: &str| output.join(name).to_str().expect("text").to_owned();
     let (html, svg, copy) = (path("new/a.html"), path("a.svg"), path("a.pb.gz"));
@@ -105,7 +105,7 @@ fn two_profiles_are_compared_per_request() {
 }
 
 #[test]
-fn costs_are_split_by_endpoint() {
+fn profile_costs_are_split_by_endpoint() {
     let file = kept("cpu.pb.gz");
     let sums = |arguments: &[&str]| -> Vec<(String, i64)> {
         let document = plimsoll(&[&["profile", &file, "--json"], arguments].concat()).json();
@@ -130,7 +130,7 @@ fn costs_are_split_by_endpoint() {
 }
 
 #[test]
-fn addresses_are_asked_as_pprof_wants_it() {
+fn profiles_are_fetched_from_pprof_urls() {
     let cpu = fs::read(kept("cpu.pb.gz")).expect("there");
     // The profile is sent whole, and in chunks like a Go server that does not know the length.
     let mut chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n".to_vec();
@@ -156,7 +156,7 @@ fn addresses_are_asked_as_pprof_wants_it() {
 }
 
 #[test]
-fn refusals_are_one_sentence_with_the_way_out() {
+fn refusals_are_one_sentence_with_a_remedy() {
     for (status, body, said) in [
         ("404 Not Found", "404 page not found\n", "net/http/pprof"),
         ("500 Oops", "Could not enable CPU profiling: cpu profiling already in use\n", "wait until it ends"),

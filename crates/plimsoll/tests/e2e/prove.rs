@@ -1,5 +1,5 @@
-//! Tests `plimsoll prove`: verdicts on servers whose difference is clear on any machine. Also tests
-//! builds that it starts and stops, and what happens when something fails.
+//! Tests `plimsoll prove`: verdicts on servers whose difference is clear on any machine, builds
+//! that plimsoll starts and stops, and failures.
 
 use crate::report::assert_works_in_a_browser;
 use crate::test_support::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
@@ -20,10 +20,10 @@ fn check(document: &Value) {
     assert_eq!(document["readings"].as_array().expect("blocks").len() as f64, blocks, "{document:#}");
 }
 
-/// Two servers that need almost no CPU time and differ by a factor. The verdict is certain at the
-/// first look.
+/// Checks that a verdict is certain at the first look if the response times of two servers differ
+/// by a factor. The servers need almost no CPU time.
 #[test]
-fn a_large_difference_is_certain_early() {
+fn a_large_difference_is_proven_early() {
     let (slow, fast) = (slots(4, 10.0).expect("starts"), slots(8, 10.0).expect("starts"));
     let path = folder("prove").join("prove.plimsoll");
     let file = path.to_str().expect("text");
@@ -89,7 +89,7 @@ fn a_fixed_rate_compares_percentiles() {
 }
 
 #[test]
-fn few_blocks_prove_nothing_and_say_so() {
+fn few_blocks_give_no_verdict_and_say_so() {
     let server = baseline(1);
     let url = format!("{}/delay/2", server.url);
     let document = json(&["prove", &url, &url, "--blocks", "3", "--for", "100ms", "-c", "4"]);
@@ -98,10 +98,10 @@ fn few_blocks_prove_nothing_and_say_so() {
     assert!(number(&document, "blocks_more") >= 7.0 && document["measures"][0]["ci95"].is_null(), "{document:#}");
 }
 
-/// Truncated responses are failures. Such failures make B worse by every measure, however fast the
-/// responses are.
+/// Checks that truncated responses count as failures, which make B worse by every measure, however
+/// fast its responses are.
 #[test]
-fn a_build_that_fails_more_is_worse_whatever_is_measured() {
+fn a_build_with_more_failures_is_worse_for_any_measure() {
     let good = misbehave(Fault::CloseInBody, u64::MAX).expect("starts");
     let bad = misbehave(Fault::CloseInBody, 10).expect("starts");
     let (a, b) = (good.url("/"), bad.url("/"));
@@ -120,10 +120,10 @@ fn a_build_that_fails_more_is_worse_whatever_is_measured() {
     }
 }
 
-/// An undecided comparison has its own exit code and says how to decide. For two URLs, the output
-/// says what was compared.
+/// Checks that an undecided comparison has its own exit code and says how to decide. For two URLs,
+/// the output says what was compared.
 #[test]
-fn an_inconclusive_verdict_names_the_way_out() {
+fn an_inconclusive_verdict_names_a_remedy() {
     let server = baseline(1);
     let url = format!("{}/delay/20", server.url);
     let p99 = ["--measure", "p99", "--rate", "20", "--blocks", "2", "--for", "300ms", "--budget", "20s"];
@@ -132,7 +132,7 @@ fn an_inconclusive_verdict_names_the_way_out() {
     let answer = done.stdout.lines().find(|line| line.contains("not provable")).unwrap_or_default();
     // On a very busy machine, no block is valid.
     assert!(
-        done.stdout.contains("hardly a block was valid")
+        done.stdout.contains("too few blocks were valid")
             || answer.contains("p99 needs 1 000 requests on each side") && done.stdout.contains("--budget"),
         "{}",
         done.stdout
@@ -155,8 +155,8 @@ fn a_ladder_states_shares_and_costs() {
     assert_eq!(document["schema"], "plimsoll.ladder/1");
     let rung = |at: usize| &document["rungs"][at];
     assert!(rung(0)["share"].is_null() && number(rung(1), "share") < 0.9, "{document:#}");
-    // With 4 users, a request of 10 ms costs at least 2 500 us of the total, one of 2 ms at least
-    // 500.
+    // With 4 users, a request of 10 ms costs at least 2 500 us of the total. A request of 2 ms
+    // costs at least 500 us.
     assert!(number(rung(2), "cost_us") > 1000.0 && rung(2)["cost_us_ci95"].is_array(), "{document:#}");
     assert_eq!(plimsoll(&["show", "--json", file]).json()["rungs"], document["rungs"]);
     let picture = plimsoll(&["report", file, "--format", "svg"]);
@@ -164,10 +164,10 @@ fn a_ladder_states_shares_and_costs() {
     assert_works_in_a_browser(&path.with_extension("html"), 1);
 }
 
-/// One step of a ladder may be a thousand times slower than the previous one: each gets the load
-/// that it needs.
+/// Checks that each step of a ladder gets the load that it needs. One step may be a thousand times
+/// slower than the previous step.
 #[test]
-fn each_rung_has_the_load_that_fills_it() {
+fn each_rung_gets_the_load_that_saturates_it() {
     let server = baseline(1);
     // The fast step spends CPU time, too. Otherwise plimsoll would be the limit, and its blocks
     // void.
@@ -176,14 +176,15 @@ fn each_rung_has_the_load_that_fills_it() {
     let rung = |at: usize| &document["rungs"][at];
     assert!(number(&document, "blocks") + number(&document, "blocks_void") >= 2.0, "{document:#}");
     assert!(number(rung(1), "load_s") > number(rung(0), "load_s"), "{document:#}");
-    // One core does the work: two users keep it busy, and with more than four most would wait.
+    // One core does the work. Two users keep it busy; with more than four, most users would wait.
     assert!(["1 user", "2 users", "4 users"].contains(&rung(1)["load"].as_str().expect("a load")), "{document:#}");
     assert!(number(&document, "blocks") == 0.0 || number(rung(1), "cost_us") > 100_000.0, "{document:#}");
 }
 
-/// Slow responses make loads longer: a load that ends before its first response is no result.
+/// Checks that slow responses make loads longer, because a load that ends before its first response
+/// gives no result.
 #[test]
-fn slow_answers_lengthen_blocks() {
+fn slow_responses_lengthen_blocks() {
     let server = baseline(1);
     let url = format!("{}/delay/300", server.url);
     let document = json(&["prove", &url, &url, "-c", "2", "--for", "100ms", "--warmup", "0s", "--budget", "8s"]);
@@ -197,15 +198,15 @@ pub fn free_port() -> u16 {
     std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port()
 }
 
-/// Returns a shell command that runs `plimsoll baseline` on `port`, with a child process that would
-/// survive an incomplete end.
+/// Returns a shell command that runs `plimsoll baseline` on `port`. Its child process would survive
+/// if plimsoll ended the build incompletely.
 pub fn build(port: u16, mark: &str) -> String {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     format!("echo {mark}; sleep 10{port} & exec {binary} baseline --threads 1 --listen 127.0.0.1:{port}")
 }
 
 /// Whether a process still sleeps for the time that marks the builds on `port`.
-pub fn left_over(port: u16) -> bool {
+pub fn is_build_running(port: u16) -> bool {
     let mark = format!("sleep\0{}\0", format_args!("10{port}"));
     let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
     processes
@@ -226,7 +227,7 @@ fn output_of(file: &Path, side: &str) -> String {
 }
 
 #[test]
-fn builds_are_started_fresh_kept_apart_and_ended() {
+fn builds_start_fresh_run_separately_and_are_ended() {
     let port = free_port();
     let path = folder("builds").join("builds.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
@@ -263,7 +264,7 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
         assert!(!output.contains(&format!("this-is-{other}")), "{output}");
     }
     assert_eq!(std::fs::read_to_string(path.with_extension("resets")).expect("resets").lines().count(), 3);
-    assert!(!left_over(port), "whole groups are ended, and what left them");
+    assert!(!is_build_running(port), "whole groups are ended, and what left them");
     assert!(document["sides"][0].as_str().is_some_and(|side| side.starts_with("sh (sha256 ")), "{document:#}");
     for kept in [path.clone(), path.with_extension("html")] {
         let bytes = std::fs::read(&kept).expect("written");
@@ -271,8 +272,8 @@ fn builds_are_started_fresh_kept_apart_and_ended() {
     }
 }
 
-/// Both builds have the same server; B also has a process that only uses CPU time. All processes of
-/// a build count.
+/// Checks that the CPU time of all processes of a build counts. Both builds have the same server; B
+/// also has a process that only uses CPU time.
 #[test]
 fn the_cpu_time_of_builds_is_compared() {
     let port = free_port();
@@ -306,11 +307,11 @@ fn the_cpu_time_of_builds_is_compared() {
     assert!(number(cpu, "b") > 2.0 * number(cpu, "a"), "{document:#}");
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]).json();
     assert_eq!(shown["measures"], document["measures"]);
-    assert!(!left_over(port), "whole groups are ended");
+    assert!(!is_build_running(port), "whole groups are ended");
 }
 
-/// For servers that already run, the process that listens is found, and its CPU time for each
-/// request compared.
+/// Checks that the listening processes of two running servers are found, and that their CPU times
+/// for each request are compared.
 #[test]
 fn the_cpu_time_of_running_servers_is_compared() {
     let (a, b) = (baseline(1), baseline(1));
@@ -361,7 +362,7 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     signal(child.id(), "INT");
     let done = finish(child);
     assert_eq!(done.code, 130, "{}", done.stderr);
-    assert!(!left_over(port), "whole groups are ended");
+    assert!(!is_build_running(port), "whole groups are ended");
     let document = done.json();
     assert_eq!(
         (&document["verdict"], &document["stopped_by"]),
@@ -372,9 +373,10 @@ fn an_interrupt_ends_the_build_and_gives_no_verdict() {
     assert!(warnings.contains("interrupted"), "{warnings}");
 }
 
-/// If a build dies during a measurement, that is reported, and the earlier measurements stay.
+/// Checks that plimsoll reports a build that dies during a measurement, and keeps the earlier
+/// measurements.
 #[test]
-fn a_build_that_dies_is_said_and_the_rest_kept() {
+fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
     let port = free_port();
     let path = folder("dies").join("dies.plimsoll");
     let url = format!("http://127.0.0.1:{port}/delay/2");
@@ -408,9 +410,9 @@ fn a_build_that_dies_is_said_and_the_rest_kept() {
     let warnings = document["warnings"].to_string();
     assert!(warnings.contains("B ended unexpectedly") && warnings.contains("signal 9"), "{warnings}");
     assert_eq!((&document["verdict"], number(&document, "blocks")), (&"inconclusive".into(), 1.0), "{document:#}");
-    assert!(!left_over(port), "whole groups are ended");
+    assert!(!is_build_running(port), "whole groups are ended");
     let shown = plimsoll(&["show", "--json", path.to_str().expect("text")]);
-    assert!(shown.stderr.contains("the run broke off: B ended unexpectedly"), "{}", shown.stderr);
+    assert!(shown.stderr.contains("the run ended early: B ended unexpectedly"), "{}", shown.stderr);
     let shown = shown.json();
     assert_eq!((&shown["verdict"], &shown["readings"]), (&document["verdict"], &document["readings"]));
     assert!(shown["warnings"].to_string().contains("signal 9"), "{shown:#}");
@@ -424,32 +426,32 @@ fn refused(arguments: &[&str], said: &str) {
 }
 
 #[test]
-fn builds_that_cannot_be_measured_are_said() {
+fn unmeasurable_builds_are_reported() {
     let Server { url: taken, .. } = &baseline(1);
     refused(&["--a", "true", "--b", "true", taken], "responds at");
     let free = format!("http://127.0.0.1:{}/", free_port());
     refused(&["--a", "echo no luck; exit 3", "--b", "true", &free], "exit code 3; its last output: no luck");
     refused(&["--a", "no-such-program", "--b", "true", &free], "exit code 127");
     refused(&["--a", "sleep 60", "--b", "true", &free, "--start-timeout", "300ms"], "--start-timeout");
-    // A server that never responds with success is a result, and a failure.
+    // A server that never responds with success is a result, and makes the command fail.
     let done = plimsoll(&["prove", "--quiet", &format!("{taken}/status/500"), taken, "--blocks", "1"]);
     assert!(done.code == 1 && done.stderr.contains("status 500"), "{}: {}", done.code, done.stderr);
 }
 
 #[test]
-fn targets_that_answer_differently_are_said() {
+fn targets_with_different_responses_are_reported() {
     let server = baseline(1);
     let (a, b) = (format!("{}/bytes/100", server.url), format!("{}/bytes/5000", server.url));
     let document = json(&["prove", &a, &b, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     let warnings = document["warnings"].to_string();
     // If the client was the limit, no block counts, so responses are not compared.
-    assert!(warnings.contains("respond differently") || warnings.contains("hardly a block was valid"), "{document:#}");
+    assert!(warnings.contains("respond differently") || warnings.contains("too few blocks were valid"), "{document:#}");
     let document = json(&["prove", &a, &a, "--blocks", "2", "-c", "2", "--for", "500ms"]);
     assert!(!document["warnings"].to_string().contains("respond differently"), "{document:#}");
 }
 
 #[test]
-fn bad_use_is_one_sentence() {
+fn a_usage_error_is_one_sentence() {
     let (one, two) = ("http://127.0.0.1:9/", "http://127.0.0.1:10/");
     for (arguments, said) in [
         (&[one][..], "second URL"),

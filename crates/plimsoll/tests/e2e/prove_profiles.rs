@@ -36,7 +36,7 @@ fn the_function_that_makes_the_difference_is_named() {
 }
 
 #[test]
-fn what_cannot_be_profiled_is_one_sentence() {
+fn an_unprofilable_build_is_one_sentence() {
     let server = crate::test_support::baseline(1);
     let url = format!("{}/healthz", server.url);
     for (arguments, part) in [
@@ -53,9 +53,9 @@ fn what_cannot_be_profiled_is_one_sentence() {
     }
 }
 
-/// If a build fails at its first start, the other profiles still belong to the right sides.
+/// Checks that profiles still belong to the right sides if a build fails at its first start.
 #[test]
-fn a_profile_that_is_missing_shifts_no_other() {
+fn a_missing_profile_shifts_no_other() {
     let file = folder("prove-turns").join("prove.plimsoll");
     let (port, folder) = (free_port(), file.parent().expect("a folder").display().to_string());
     let go = format!("ADDRESS=127.0.0.1:{port} exec {}", go_binary().display());

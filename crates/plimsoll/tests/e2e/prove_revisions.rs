@@ -1,5 +1,5 @@
-//! Tests `plimsoll prove` with two git revisions: each is built and started in its own worktree,
-//! and nothing is left behind.
+//! Tests `plimsoll prove` with two git revisions. Each revision is built and started in its own
+//! worktree, and all worktrees are removed at the end.
 //!
 //! Not here: builds that are started by a command (`prove`, `builds`).
 
@@ -38,8 +38,8 @@ fn git(folder: &Path, words: &[&str]) -> String {
     String::from_utf8(done.stdout).expect("text").trim().to_owned()
 }
 
-/// Creates a repository with three commits: a fast server, a slow one, and one that cannot be
-/// built.
+/// Creates a repository with three commits: a fast server, a slow server, and a server that cannot
+/// be built.
 fn repository() -> PathBuf {
     let folder = folder("repository");
     git(&folder, &["init", "--quiet"]);
@@ -102,7 +102,7 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
     let url = format!("http://127.0.0.1:{port}/");
     let (a, b, build) = (["--a", "git:fast"], ["--b", "git:slow"], ["--build", "sh build"]);
     for (place, arguments, said) in [
-        (&repository, [&a[..], &b, &[&url]].concat(), "--a git:fast: how is it started? Add --start"),
+        (&repository, [&a[..], &b, &[&url]].concat(), "--a git:fast: the start command is missing. Add --start"),
         (&repository, [&a[..], &["--b", "git:-x", "--start", START]].concat(), "--b: write git: and the name"),
         (&repository, [&a[..], &["--b", "git:nowhere", "--start", START]].concat(), "--b git:nowhere: this repo"),
         (
@@ -114,7 +114,7 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
         (
             &repository,
             [&a[..], &["--b", "git:broken"], &build, &["--start", START]].concat(),
-            "--build for git:broken: it ended with exit code 3; its last output: no luck",
+            "--build for git:broken: the command ended with exit code 3; its last output: no luck",
         ),
         (
             &repository,
@@ -125,15 +125,15 @@ fn a_revision_that_cannot_be_measured_is_one_sentence() {
         let done = prove(place, &[&arguments[..], &["--quiet"]].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
-        let is_said = done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said);
-        assert!(is_said, "{arguments:?}: {}", done.stderr);
+        let is_stated = done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said);
+        assert!(is_stated, "{arguments:?}: {}", done.stderr);
         assert!(place == &elsewhere || is_clean(&repository), "{arguments:?} leaves worktrees");
     }
 }
 
-/// However plimsoll ends during a build, the worktrees are removed.
+/// Checks that the worktrees are removed, however plimsoll ends during a build.
 #[test]
-fn worktrees_go_with_plimsoll() {
+fn worktrees_are_removed_with_plimsoll() {
     for name in ["INT", "TERM", "KILL"] {
         let repository = repository();
         let build = "touch building; exec sleep 60";

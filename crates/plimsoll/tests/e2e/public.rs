@@ -1,9 +1,9 @@
-//! Tests small examples of public files and command lines that were once handled wrongly. The
-//! server must receive what the original tool would send, and messages must match.
+//! Tests small examples of public files and command lines that plimsoll once handled wrongly. The
+//! server must receive the requests that the original tool would send, and messages must match.
 //!
 //! Not here: cases that only a library or a protocol shows (`plimsoll-wire`, `plimsoll-traffic`).
 
-use crate::test_support::{Done, Heard, folder, plimsoll};
+use crate::test_support::{Done, ReceivedData, folder, plimsoll};
 use std::io::{BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// A server that records the requests that it receives.
-struct Echo {
+struct RecordingServer {
     port: u16,
-    heard: Arc<Mutex<Vec<Heard>>>,
+    heard: Arc<Mutex<Vec<ReceivedData>>>,
 }
 
-impl Echo {
-    fn new(body: &'static str) -> Echo {
+impl RecordingServer {
+    fn new(body: &'static str) -> RecordingServer {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
-        let heard: Arc<Mutex<Vec<Heard>>> = Arc::default();
+        let heard: Arc<Mutex<Vec<ReceivedData>>> = Arc::default();
         let all = Arc::clone(&heard);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -28,17 +28,17 @@ impl Echo {
                 std::thread::spawn(move || answer(stream, body, &all));
             }
         });
-        Echo { port, heard }
+        RecordingServer { port, heard }
     }
 
-    fn heard(&self) -> Vec<Heard> {
+    fn heard(&self) -> Vec<ReceivedData> {
         std::mem::take(&mut *self.heard.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-fn answer(stream: TcpStream, body: &str, all: &Mutex<Vec<Heard>>) {
+fn answer(stream: TcpStream, body: &str, all: &Mutex<Vec<ReceivedData>>) {
     let mut lines = BufReader::new(stream);
-    while let Ok(Some(heard)) = Heard::next(&mut lines) {
+    while let Ok(Some(heard)) = ReceivedData::next(&mut lines) {
         let content = if heard.head[0].starts_with("HEAD") { "" } else { body };
         all.lock().unwrap_or_else(PoisonError::into_inner).push(heard);
         let head =
@@ -72,8 +72,8 @@ const ONCE: [&str; 6] = ["-n1", "-c1", "--no-preflight", "--no-probes", "-q", "-
 
 /// Imports a file and sends its requests once. Returns the received requests, and the messages of
 /// the import.
-fn imported(kind: &str, file: &str, body: &'static str) -> (Vec<Heard>, String) {
-    let echo = Echo::new(body);
+fn imported(kind: &str, file: &str, body: &'static str) -> (Vec<ReceivedData>, String) {
+    let echo = RecordingServer::new(body);
     let (path, toml) = case(file, echo.port);
     let done = plimsoll(&["import", kind, text(&path), "-o", text(&toml)]);
     assert_eq!(done.code, 0, "{file}: {}", done.stderr);
@@ -84,8 +84,8 @@ fn imported(kind: &str, file: &str, body: &'static str) -> (Vec<Heard>, String) 
     (echo.heard(), done.stderr)
 }
 
-fn lines(heard: &[Heard]) -> Vec<String> {
-    let line = |heard: &Heard| heard.head[0].trim_end_matches(" HTTP/1.1").to_owned();
+fn lines(heard: &[ReceivedData]) -> Vec<String> {
+    let line = |heard: &ReceivedData| heard.head[0].trim_end_matches(" HTTP/1.1").to_owned();
     let mut all: Vec<String> = heard.iter().map(line).collect();
     if all.iter().all(|line| line.starts_with("GET /")) && all.len() > 20 {
         all.truncate(20);
@@ -93,11 +93,11 @@ fn lines(heard: &[Heard]) -> Vec<String> {
     all
 }
 
-fn body(heard: &Heard) -> String {
+fn body(heard: &ReceivedData) -> String {
     String::from_utf8_lossy(&heard.body).into_owned()
 }
 
-fn fields(heard: &Heard, name: &str) -> Vec<String> {
+fn fields(heard: &ReceivedData, name: &str) -> Vec<String> {
     let fields = heard.head.iter().filter_map(|line| line.split_once(": "));
     fields.filter(|field| field.0.eq_ignore_ascii_case(name)).map(|(_, value)| value.to_owned()).collect()
 }
@@ -149,7 +149,7 @@ fn test_plans_are_sent_as_jmeter_sends_them() {
 }
 
 #[test]
-fn recordings_and_descriptions_are_asked_as_their_formats_say() {
+fn recordings_and_descriptions_are_sent_as_their_formats_define() {
     let (heard, said) = imported("har", "har-order.har", "{}");
     assert_eq!(lines(&heard), ["GET /first", "GET /second"]);
     assert!(said.contains("not in order of time"), "{said}");
@@ -176,7 +176,7 @@ fn recordings_and_descriptions_are_asked_as_their_formats_say() {
 }
 
 /// Runs a command line. Returns the received requests and the outcome.
-fn asked(words: &[&str], echo: &Echo) -> (Vec<Heard>, Done) {
+fn asked(words: &[&str], echo: &RecordingServer) -> (Vec<ReceivedData>, Done) {
     let port = echo.port.to_string();
     let words: Vec<String> = words.iter().map(|word| word.replace("PORT", &port)).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
@@ -185,8 +185,8 @@ fn asked(words: &[&str], echo: &Echo) -> (Vec<Heard>, Done) {
 }
 
 #[test]
-fn lines_of_curl_are_sent_as_curl_sends_them() {
-    let echo = Echo::new("{}");
+fn curl_lines_are_sent_as_curl_sends_them() {
+    let echo = RecordingServer::new("{}");
     let file = folder("public").join("quoted.txt");
     std::fs::write(&file, "x\n").expect("written");
     let form = format!(
@@ -212,8 +212,8 @@ fn lines_of_curl_are_sent_as_curl_sends_them() {
 }
 
 #[test]
-fn urls_beyond_ascii_are_encoded() {
-    let echo = Echo::new("{}");
+fn non_ascii_urls_are_encoded() {
+    let echo = RecordingServer::new("{}");
     let targets = folder("public").join("beyond.txt");
     let target = format!("GET http://127.0.0.1:{}/\u{fc}\n\nGET http://127.0.0.1:{}/a b\n", echo.port, echo.port);
     std::fs::write(&targets, target).expect("written");
@@ -250,8 +250,8 @@ fn urls_beyond_ascii_are_encoded() {
 }
 
 #[test]
-fn targets_are_read_as_they_are_needed_to_their_end() {
-    let echo = Echo::new("{}");
+fn targets_are_read_on_demand_until_the_end() {
+    let echo = RecordingServer::new("{}");
     let targets = folder("public").join("lazy.txt");
     let target = format!("GET http://127.0.0.1:{0}/a\n\nGET http://127.0.0.1:{0}/b\n", echo.port);
     std::fs::write(&targets, target).expect("written");
@@ -274,7 +274,7 @@ fn targets_are_read_as_they_are_needed_to_their_end() {
 }
 
 #[test]
-fn a_body_is_sent_in_chunks_where_a_header_says_so() {
+fn a_transfer_encoding_header_makes_the_body_chunked() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     let server = std::thread::spawn(move || {
@@ -301,13 +301,13 @@ fn a_body_is_sent_in_chunks_where_a_header_says_so() {
 }
 
 #[test]
-fn a_status_beyond_599_is_a_failure_by_its_number() {
+fn a_status_above_599_is_a_failure() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}/", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let mut lines = BufReader::new(stream);
-            while let Ok(Some(_)) = Heard::next(&mut lines) {
+            while let Ok(Some(_)) = ReceivedData::next(&mut lines) {
                 let answer = b"HTTP/1.1 999 Request denied\r\nContent-Length: 0\r\n\r\n";
                 lines.get_mut().write_all(answer).expect("answered");
             }
@@ -333,7 +333,7 @@ fn four(before: &str, after: &str) -> String {
 }
 
 #[test]
-fn logs_are_read_right_or_refused() {
+fn logs_are_parsed_correctly_or_refused() {
     let read = |name: &str, content: &str, words: &[&str]| {
         let path = folder("public").join(name);
         std::fs::write(&path, content).expect("written");
@@ -361,7 +361,7 @@ fn logs_are_read_right_or_refused() {
 }
 
 #[test]
-fn a_verification_does_not_fail_by_chance() {
+fn a_verification_does_not_fail_at_random() {
     let mut state = 7u64;
     let mut draw = || {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -371,11 +371,11 @@ fn a_verification_does_not_fail_by_chance() {
         let letters = ["ba", "de", "fi", "go", "lu", "ma", "ne", "pi", "ro", "su"];
         [number / 100, number / 10 % 10, number % 10].iter().map(|digit| letters[*digit as usize]).collect()
     };
-    // Also with more endpoints than a model has routes for.
+    // A model may have fewer routes than the log has endpoints.
     for endpoints in [500, 900] {
         let (mut log, mut at_ms) = (String::new(), 0u64);
         for number in 0..10_000u64 {
-            // Random arrivals, 5 a second.
+            // Arrivals are random, on average 5 a second.
             let share = (draw() as f64 + 0.5) / (1u64 << 31) as f64;
             at_ms += (-share.ln() * 200.0) as u64;
             let (s, client) = (at_ms / 1_000, format!("203.{}.{}.{}", number >> 16, number >> 8 & 255, number & 255));
@@ -392,7 +392,7 @@ fn a_verification_does_not_fail_by_chance() {
 }
 
 #[test]
-fn a_file_is_named_as_its_user_has_typed_it() {
+fn a_file_is_named_as_typed() {
     let path = folder("public").join("www.shop.example_Archive [25-11-20 10-12-13].har");
     std::fs::write(&path, "{\"log\":{}}").expect("written");
     let done = plimsoll(&["import", "har", text(&path)]);
@@ -401,7 +401,7 @@ fn a_file_is_named_as_its_user_has_typed_it() {
 
 #[cfg(feature = "grpc")]
 #[test]
-fn any_of_nothing_is_taken() {
+fn an_empty_any_message_is_accepted() {
     let folder = folder("public");
     let (proto, toml) = (folder.join("a.proto"), folder.join("any.toml"));
     let described = "syntax = \"proto3\";\npackage p;\nimport \"google/protobuf/any.proto\";\n\
@@ -414,7 +414,7 @@ fn any_of_nothing_is_taken() {
 }
 
 #[test]
-fn a_server_of_tls_1_2_that_wants_a_certificate_is_said_to() {
+fn a_tls_1_2_server_that_requires_a_certificate_is_reported() {
     let folder = folder("public");
     let (key, certificate) = (folder.join("k.pem"), folder.join("c.pem"));
     let openssl = |words: &[&str]| {

@@ -1,5 +1,5 @@
-//! Tests `plimsoll replay` end to end: a log is sent with its recorded timing, statuses are
-//! compared, and unusable logs are refused.
+//! Tests `plimsoll replay` end to end: the requests of a log are sent with their recorded timing,
+//! statuses are compared, and unusable logs are refused.
 
 use crate::test_support::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
 use plimsoll_bench::servers::slots;
@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 const FORMAT: &str = r#"$remote_addr - $remote_user [$time_local] "$request" $status $body_bytes_sent "$http_referer" "$http_user_agent" $msec $request_time"#;
 
-/// Writes a log of two seconds: a hundred requests a second of twenty visitors. Every tenth was
-/// unsuccessful, and every twentieth is no GET.
+/// Writes a log of two seconds with a hundred requests a second from twenty visitors. Every tenth
+/// request was unsuccessful, and every twentieth request is not a GET.
 fn log() -> PathBuf {
     let mut text = String::new();
     for n in 0..200u64 {
@@ -40,7 +40,7 @@ fn replay(log: &Path, url: &str, more: &[&str]) -> Value {
 }
 
 #[test]
-fn a_log_is_asked_again_as_it_came() {
+fn a_log_is_replayed_unchanged() {
     let (server, log) = (baseline(1), log());
     let document = replay(&log, &server.url, &[]);
     assert_ledger_closes(&document, "a replay");
@@ -87,7 +87,7 @@ fn speed_scale_and_duration_change_the_replay() {
 }
 
 #[test]
-fn a_status_that_is_not_that_of_the_log_is_counted() {
+fn responses_with_a_status_unlike_the_log_are_counted() {
     let (server, log) = (baseline(1), log());
     let changed = std::fs::read_to_string(&log).expect("text").replace("/status/404", "/bytes/1");
     std::fs::write(&log, changed).expect("written");
@@ -117,8 +117,8 @@ fn a_replay_is_repeated_from_its_record() {
     assert_eq!((refused.code, refused.stderr.contains("--log")), (2, true), "{}", refused.stderr);
 }
 
-/// The server's capacity and the log's rate (190 requests in about 2 s) are known, so the multiple
-/// is known.
+/// Checks the multiple of a log that a server sustains. The true multiple follows from the server's
+/// known capacity and the log's rate (190 requests in about 2 s).
 #[test]
 fn the_sustained_multiple_of_a_log_is_found() {
     let (server, log) = (slots(4, 10.0).expect("starts"), log());
@@ -166,7 +166,7 @@ fn the_sustained_multiple_of_a_log_is_found() {
 }
 
 #[test]
-fn what_cannot_be_drawn_from_is_refused() {
+fn unusable_replay_flags_of_a_search_are_refused() {
     let (log, url) = (log(), "http://127.0.0.1:9/");
     let empty = folder("replay").join("nothing.log");
     std::fs::write(&empty, "").expect("written");
@@ -191,7 +191,7 @@ fn what_cannot_be_drawn_from_is_refused() {
 }
 
 #[test]
-fn what_cannot_be_replayed_is_refused() {
+fn unreplayable_logs_are_refused() {
     let log = log();
     let empty = folder("replay").join("empty.log");
     std::fs::write(&empty, "").expect("written");

@@ -5,8 +5,8 @@ use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Loads a page in headless Chromium. Standard output is the document after its scripts ran;
-/// standard error has the console.
+/// Loads a page in headless Chromium. Standard output is the document after its scripts have run;
+/// standard error contains the console's messages.
 fn browse(page: &Path) -> Done {
     let profile = folder("browser");
     let child = Command::new("chromium")
@@ -27,14 +27,14 @@ fn browse(page: &Path) -> Done {
     finish(child)
 }
 
-/// A script that moves a pointer over every chart, zooms in and out, and writes what it saw into a
-/// new element.
+/// A script that moves a pointer over every chart, zooms in and out, and writes its observations
+/// into a new element.
 const PROBE: &str = r#"<script>
 const seen = [];
 try {
   for (const plot of document.querySelectorAll(".plot")) {
     const svg = plot.querySelector("svg"), box = svg.getBoundingClientRect();
-    // Drawn for another width of the window.
+    // This chart is drawn for another width of the window.
     if (box.width === 0) continue;
     const places = JSON.parse(svg.dataset.places || "[]");
     const middle = places[Math.floor(places.length / 2)] || [0, 0];
@@ -48,7 +48,7 @@ try {
     const moved = svg.querySelectorAll("g.z > [transform]").length;
     const shown = plot.nextElementSibling.querySelector("span").textContent;
     const ticks = [...svg.querySelectorAll("g:not([class]) > text")].length;
-    // The axes of height fit to what is shown, where a chart has any that can.
+    // The vertical axes fit to the shown part of a chart, if the chart has such axes.
     const sides = [...svg.querySelectorAll("g.v")], hidden = () => sides.filter(g => g.style.display === "none").length;
     const fits = svg.querySelector("g.z[data-scale]") === null || hidden() > 0;
     all.click();
@@ -113,8 +113,8 @@ fn a_page_works_in_a_real_browser() {
     }
 }
 
-/// The page that a command writes equals that of `report`; `screens.rs` and `sweep.rs` check that
-/// it exists.
+/// Checks the pages of searches and sweeps in a real browser. The page that a command writes equals
+/// that of `report`; `screens.rs` and `sweep.rs` check that the page exists.
 #[test]
 fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
     for (name, charts) in [("find", 1..), ("sweep-a", 2..)] {
@@ -129,12 +129,12 @@ fn pages_of_searches_and_sweeps_work_in_a_real_browser() {
 }
 
 #[test]
-fn the_other_formats_say_the_same() {
+fn the_other_report_formats_agree() {
     let file = PathBuf::from(recorded("run"));
     let path = file.to_str().expect("text");
     let markdown = plimsoll(&["report", path, "--format", "md"]);
     assert!(markdown.stdout.contains(" requests/s succeeded") && markdown.stdout.contains("- command: "));
-    // An SLO that even a stalled machine meets, and one that none meets.
+    // Even a stalled machine meets the first SLO, and no machine meets the second SLO.
     let junit = plimsoll(&["report", path, "--format", "junit", "--slo", "success>=1%, p99<=1h"]);
     assert!(junit.stdout.contains("tests=\"2\" failures=\"0\" skipped=\"0\""), "{}", junit.stdout);
     let junit = plimsoll(&["report", path, "--format", "junit", "--slo", "p50<=1ns"]);
@@ -154,10 +154,10 @@ fn the_other_formats_say_the_same() {
     assert_eq!(std::fs::read_to_string(&page).expect("a page").matches("<h1>").count(), 1);
 
     for (arguments, expect) in [
-        (vec!["report", path, "-o", "chart.gif"], "end it in .html"),
+        (vec!["report", path, "-o", "chart.gif"], "use .html"),
         (vec!["report", path, "--format", "png"], "-o FILE.png"),
         (vec!["report", path, "--format", "md", "--chart", "time"], "--chart"),
-        (vec!["report", path, path, "--format", "svg"], "one chart of one file"),
+        (vec!["report", path, path, "--format", "svg"], "give one file for the chart"),
         (vec!["report", path, "--chart", "line"], "contains no search"),
         (vec!["report", path, "--chart", "evidence"], "contains no explanation"),
         (vec!["report", "absent.plimsoll"], "cannot be read"),

@@ -1,5 +1,5 @@
-//! Tests `plimsoll rerun`: it repeats the recorded experiment or refuses. The specifications in
-//! both run files are compared as a whole.
+//! Tests `plimsoll rerun`, which repeats the recorded experiment or refuses. The tests compare the
+//! whole specifications in both run files.
 
 use crate::test_support::{Server, baseline, folder, number, plimsoll};
 use plimsoll_model::terms::OutputTerms;
@@ -33,8 +33,8 @@ fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
     let dir = folder.to_str().expect("text");
     let output: &[&str] = if words[0] == "sweep" { &["--dir", dir, "--name", "first"] } else { &["-qo", first] };
     let done = plimsoll(&[words, output].concat());
-    // On a busy machine, a short search may find no load line, but its specification is recorded
-    // all the same. A short comparison has no verdict.
+    // On a busy machine, a short search may find no load line, but its specification is still
+    // recorded. A short comparison has no verdict.
     let codes: &[i32] = match words[0] {
         "find" => &[0, 1],
         "prove" => &[0, 3],
@@ -53,7 +53,7 @@ fn repeat(name: &str, words: &[&str], again: &[&str]) -> (Value, Value) {
 }
 
 #[test]
-fn every_command_is_done_again_with_its_seed() {
+fn rerun_repeats_every_command_with_its_seed() {
     let server = baseline(1);
     let folder = folder("bodies");
     let body = folder.join("body");
@@ -109,7 +109,7 @@ fn recorded(server: &Server, words: &[&str]) -> String {
 }
 
 #[test]
-fn what_would_not_be_the_same_is_refused() {
+fn rerun_refuses_changed_inputs() {
     let server = baseline(1);
     let plain = format!("{}/healthz", server.url);
     let (a, b) = (format!("{plain}?token=abc"), format!("{plain}?token=def"));
@@ -145,8 +145,8 @@ fn what_would_not_be_the_same_is_refused() {
         (vec![&bare, "--url", &plain], "--url"),
         (vec![&bare, "-HAccept:x"], "--header"),
         (vec![&bare, "--a", "true"], "--a"),
-        (vec![&bare, "-o", &bare], "the recorded file itself"),
-        (vec![&bare, "-o", link], "the recorded file itself"),
+        (vec![&bare, "-o", &bare], "the run file that rerun reads"),
+        (vec![&bare, "-o", link], "the run file that rerun reads"),
         (vec![&public], "--yes"),
         (vec![&sides], "--url"),
         (vec![&sides, "--url", &a], "--url"),

@@ -1,13 +1,14 @@
 //! Tests `plimsoll run` on real servers: nginx, Go's net/http, and the reference server.
 
 use crate::test_support::{
-    assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll, signal, unhindered,
+    assert_ledger_closes, baseline, command, finish, go_server, json, nginx, number, plimsoll,
+    run_until_generator_is_not_limit, signal,
 };
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 #[test]
-fn loads_of_every_shape_on_servers_in_use() {
+fn loads_of_every_shape_work_on_common_servers() {
     let servers = [nginx(), go_server(), baseline(1)];
     for server in &servers {
         let path = if server.url == servers[2].url { "/healthz" } else { "/" };
@@ -27,7 +28,7 @@ fn loads_of_every_shape_on_servers_in_use() {
             (&["-c", "4", "-d", "300ms", "--spin", "off", "-t", "2"], None),
         ] {
             let what = format!("{load:?} on {url}");
-            let document = unhindered(&[&["run", &url], load].concat());
+            let document = run_until_generator_is_not_limit(&[&["run", &url], load].concat());
             assert_ledger_closes(&document, &what);
             assert_eq!(number(&document, "success_rate"), 1.0, "{what}: {:#}", document["ledger"]);
             assert!(number(&document, "throughput_rps") > 0.0, "{what}");
@@ -45,7 +46,7 @@ fn loads_of_every_shape_on_servers_in_use() {
 }
 
 #[test]
-fn answers_are_counted_as_they_are_meant() {
+fn responses_are_classified_correctly() {
     let server = go_server();
     for (path, flags, succeeded, status) in [
         ("/moved", &[][..], 20.0, "302"),
@@ -67,7 +68,7 @@ fn answers_are_counted_as_they_are_meant() {
 }
 
 #[test]
-fn big_bodies_stream_both_ways() {
+fn large_bodies_are_streamed_in_both_directions() {
     let server = baseline(1);
     let document = json(&["run", &format!("{}/bytes/30000000", server.url), "-n", "4", "-c", "2"]);
     assert_eq!(number(&document, "ledger.succeeded"), 4.0);
@@ -84,7 +85,7 @@ fn big_bodies_stream_both_ways() {
 }
 
 #[test]
-fn a_limit_of_connections_is_counted_as_unsent() {
+fn requests_beyond_the_connection_limit_count_as_unsent() {
     let server = baseline(1);
     let url = format!("{}/delay/300", server.url);
     let document = json(&["run", &url, "--rate", "200", "-d", "1s", "--max-connections", "10"]);
@@ -115,9 +116,9 @@ fn conditions_decide_the_exit_code() {
     }
 }
 
-/// ^C works in each phase, also while a connection attempt hangs.
+/// Checks that ^C works in each phase, also while a connection attempt hangs.
 #[test]
-fn an_interruption_is_heard_while_connecting() {
+fn an_interrupt_works_while_connecting() {
     // The accept queue is full, so further connection attempts hang until the kernel's timeout.
     let any = "127.0.0.1:0".parse().expect("an address");
     let dead = plimsoll_sys::tcp::Listener::bind(&any, 0, false).expect("bound");
@@ -145,7 +146,7 @@ fn an_interruption_is_heard_while_connecting() {
 }
 
 #[test]
-fn an_interruption_ends_in_a_report() {
+fn an_interrupt_ends_with_a_report() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     for signal_name in ["INT", "TERM"] {
@@ -170,7 +171,7 @@ fn an_interruption_ends_in_a_report() {
 fn a_stalling_server_shows_in_response_times() {
     let server = plimsoll_bench::servers::stall(200, 1000).expect("starts");
     // A fifth of the arrivals waits for up to 200 ms, uniformly: p95 is 150 ms, p99 190 ms. A busy
-    // machine only adds to that, so the minimum of a few runs counts.
+    // machine only adds to these times, so the minimum of a few runs is compared.
     let mut least = [f64::INFINITY; 2];
     for _ in 0..4 {
         let document = json(&["run", &server.url("/"), "--rate", "500", "-d", "3s"]);
@@ -186,7 +187,7 @@ fn a_stalling_server_shows_in_response_times() {
 }
 
 #[test]
-fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
+fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
     let server = plimsoll_bench::servers::slots(4, 20.0).expect("starts");
     for load in [
         &["-c", "64", "--warmup", "1s", "-d", "1s"][..],
@@ -194,11 +195,11 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
         &["-c", "4", "--warmup", "333ms", "-d", "1500ms"],
         &["--rate", "300", "--warmup", "1s", "-d", "1s"],
     ] {
-        // A busy machine slows the server, so the nearest of a few runs counts. Each of the pool's
-        // workers may be within a request at either end of the window.
+        // A busy machine slows the server, so the best of a few runs is compared. Each worker of
+        // the pool may be within a request at the start and the end of the window.
         let seconds = if load.contains(&"1500ms") { 1.5 } else { 1.0 };
         let near = (0..4).any(|_| {
-            let document = unhindered(&[&["run", &server.url("/")], load].concat());
+            let document = run_until_generator_is_not_limit(&[&["run", &server.url("/")], load].concat());
             assert_ledger_closes(&document, &format!("{load:?}"));
             // With four users there is no queue: a worker is idle from a response to the next
             // request, for as long as the machine takes. Little's law gives the throughput.
@@ -213,7 +214,7 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
 }
 
 #[test]
-fn what_a_run_says_does_not_contradict_itself() {
+fn a_run_report_does_not_contradict_itself() {
     // Responses come after the window. The rate counts only the window, but the share counts all
     // requests scheduled in it.
     let server = plimsoll_bench::servers::slots(64, 700.0).expect("starts");
@@ -228,7 +229,7 @@ fn what_a_run_says_does_not_contradict_itself() {
     ] {
         assert!(first.contains(part), "{part}: {first}");
     }
-    // So few requests have no p99, and the generator's lag has no tail either.
+    // With so few requests there is no p99, and no tail of the generator's lag either.
     assert!(late.stdout.contains("p99, p99.9: fewer than 10 of 40 requests are slower"), "{}", late.stdout);
     assert!(late.stdout.contains(" (40 samples), "), "{}", late.stdout);
     let server = plimsoll_bench::servers::instant().expect("starts");

@@ -14,7 +14,7 @@ fn limited(script: &str) -> Command {
 }
 
 #[test]
-fn sixty_four_open_files_hold_three_hundred_connections_at_both_ends() {
+fn three_hundred_connections_work_with_64_open_files() {
     let mut server = limited("baseline --listen 127.0.0.1:0 --connections 1000").spawn().expect("bash");
     let mut url = String::new();
     BufReader::new(server.stdout.take().expect("piped")).read_line(&mut url).expect("an address");

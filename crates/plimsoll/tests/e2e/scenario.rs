@@ -1,7 +1,7 @@
-//! Tests scenarios (`-f`): users log in, carry captured values, and send their requests in order,
-//! under every command that generates load.
+//! Tests scenarios (`-f`) under every command that generates load: users log in, reuse captured
+//! values, and send their requests in order.
 
-use crate::test_support::{Heard, assert_ledger_closes, folder, json, number, plimsoll};
+use crate::test_support::{ReceivedData, assert_ledger_closes, folder, json, number, plimsoll};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -65,7 +65,7 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let Some(heard) = Heard::next(&mut lines)? else { return Ok(()) };
+        let Some(heard) = ReceivedData::next(&mut lines)? else { return Ok(()) };
         let (head, body, field) = (&heard.head, &heard.body, |name: &str| heard.field(name));
         let body: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let token = field("authorization").strip_prefix("Bearer t0k-").unwrap_or("nobody");
@@ -93,7 +93,7 @@ fn serve(socket: TcpStream) -> std::io::Result<()> {
 }
 
 #[test]
-fn a_user_logs_in_and_carries_what_it_was_given() {
+fn a_user_logs_in_and_sends_captured_values() {
     let url = shop();
     let path = file("buyer.toml", BUYER);
     let record = folder("scenario-run").join("run.plimsoll");
@@ -135,7 +135,7 @@ fn a_user_logs_in_and_carries_what_it_was_given() {
 }
 
 #[test]
-fn searches_and_comparisons_count_sessions() {
+fn searches_and_comparisons_report_sessions() {
     let url = shop();
     let path = file("search.toml", BUYER);
     let found =
@@ -146,9 +146,9 @@ fn searches_and_comparisons_count_sessions() {
 }
 
 #[test]
-fn a_session_that_fails_is_abandoned_with_an_example() {
+fn a_failing_session_is_abandoned_with_an_example() {
     let url = shop();
-    // The requests come without a login.
+    // The users of this scenario send their requests without a login.
     let broken = BUYER.replace("Bearer {{ token }}", "Bearer none").replace("\"$.token\"", "\"$.other\"");
     let path = file("broken.toml", &broken);
     let document = json(&["run", "-n", "10", "-c", "2", "-f", text(&path), "--target", &url, "--no-preflight"]);
@@ -162,7 +162,7 @@ fn a_session_that_fails_is_abandoned_with_an_example() {
 }
 
 #[test]
-fn check_shows_a_session_and_what_it_would_carry() {
+fn check_shows_a_session_and_its_captures() {
     let path = file("check.toml", BUYER);
     let done = plimsoll(&["check", "-f", text(&path), "--seed", "3"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -205,7 +205,7 @@ fn coding() -> String {
     let answer = |socket: TcpStream| -> std::io::Result<()> {
         let mut out = socket.try_clone()?;
         let mut lines = BufReader::new(socket);
-        while let Some(heard) = Heard::next(&mut lines)? {
+        while let Some(heard) = ReceivedData::next(&mut lines)? {
             let target = heard.head[0].split(' ').nth(1).unwrap_or_default().to_owned();
             let asked = heard.field("accept-encoding").to_owned();
             let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -235,7 +235,7 @@ fn coding() -> String {
 }
 
 #[test]
-fn coded_answers_are_decoded_where_they_are_looked_into() {
+fn encoded_responses_are_decoded_for_checks() {
     let url = coding();
     let step =
         |path: &str, more: &str| format!("[[scenario.step]]\nget = \"{path}\"\non_fail = \"continue\"\n{more}\n");

@@ -1,4 +1,5 @@
-//! Tests terminals of several widths: no line is too wide, no word is broken, nothing is cut.
+//! Tests the output on terminals of several widths: no line may be too wide, no word broken, and no
+//! text cut.
 
 use crate::test_support::{Done, baseline, finish, folder, plimsoll, recorded};
 use std::collections::BTreeSet;
@@ -8,7 +9,7 @@ use std::process::{Command, Stdio};
 const WIDTHS: [usize; 3] = [60, 80, 200];
 
 /// Runs the binary on a pseudo terminal with this number of columns.
-fn at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
+fn run_at_width(folder: &Path, columns: usize, arguments: &str) -> Done {
     let binary = env!("CARGO_BIN_EXE_plimsoll");
     let mut script = Command::new("script");
     let shell = format!("stty cols {columns} rows 50; exec '{binary}' {arguments}");
@@ -47,12 +48,12 @@ fn words(text: &str) -> BTreeSet<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Runs a command at several widths. With `whole`, the words must be the same as on a very wide
-/// terminal.
+/// Runs a command at several widths and checks its lines. With `whole`, the words must be the same
+/// as on a very wide terminal.
 fn check(folder: &Path, arguments: &str, whole: bool) {
-    let wide = lines(&at_width(folder, 5000, arguments).stdout).join("\n");
+    let wide = lines(&run_at_width(folder, 5000, arguments).stdout).join("\n");
     for columns in WIDTHS {
-        let done = at_width(folder, columns, arguments);
+        let done = run_at_width(folder, columns, arguments);
         let shown = lines(&done.stdout);
         assert!(!shown.is_empty(), "{arguments}: nothing was shown");
         for line in &shown {
@@ -91,7 +92,7 @@ fn every_screen_fits_its_terminal() {
         (format!("prove {a} {b} --budget 5s --blocks 6 -o prove.plimsoll"), &[]),
         (format!("prove --ladder {a} {b} --budget 5s --blocks 6 -o ladder.plimsoll"), &[]),
     ] {
-        let done = at_width(&folder, 80, &command);
+        let done = run_at_width(&folder, 80, &command);
         assert!([0, 1, 3].contains(&done.code), "{command}: {}", done.stdout);
         let shown = lines(&done.stdout);
         for line in &shown {
@@ -129,10 +130,10 @@ fn assert_fits(name: &str, shown: &str) {
     }
 }
 
-/// The output of commands that read files fits on a screen, however much the files contain. A flag
-/// shows the rest.
+/// Checks that the output of commands that read files fits on a screen, however much the files
+/// contain. A flag shows the rest.
 #[test]
-fn screens_of_files_are_short() {
+fn screens_of_recorded_files_are_short() {
     let folder = folder("short");
     let at = |name: &str| folder.join(name).display().to_string();
     let line = |number: usize| {
@@ -165,10 +166,10 @@ fn screens_of_files_are_short() {
     assert!((0..47).all(|path| whole.contains(&format!("/p{path}/"))), "{whole}");
 }
 
-/// The first screen of every recorded finding has at most 25 lines of 100 columns and begins with
-/// the answer. The verbose text has all warnings of the document.
+/// Checks that the first screen of every recorded finding has at most 25 lines of 100 columns and
+/// begins with the answer. The verbose text must have all warnings of the document.
 #[test]
-fn the_first_screen_is_short_and_the_verbose_text_is_whole() {
+fn the_first_screen_is_short_and_verbose_output_is_complete() {
     let kept = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/recorded"));
     let mut files = 0;
     for entry in std::fs::read_dir(kept).expect("a folder") {
@@ -214,11 +215,11 @@ fn help_fits_eighty_columns() {
         "", "find", "explain", "overload", "prove", "run", "sweep", "check", "traffic", "baseline", "demo", "show",
         "profile", "diff", "report", "rerun", "clean", "grpc",
     ] {
-        for line in lines(&at_width(&folder, 80, &format!("{command} --help")).stdout) {
+        for line in lines(&run_at_width(&folder, 80, &format!("{command} --help")).stdout) {
             assert!(line.chars().count() <= 80, "{command} --help: {line}");
         }
         // Examples stay on one line each.
-        let shown = lines(&at_width(&folder, 80, &format!("{command} --help")).stdout);
+        let shown = lines(&run_at_width(&folder, 80, &format!("{command} --help")).stdout);
         let examples = shown.iter().skip_while(|line| !line.starts_with("Example")).skip(1);
         for line in examples.take_while(|line| !line.is_empty()) {
             assert!(line.trim_start().starts_with("plimsoll "), "{command} --help: an example is broken at: {line}");

@@ -129,7 +129,7 @@ fn no_secret_reaches_any_output() {
     }
     let files = assert_clean(&folder);
     assert!(files >= 12, "{files}");
-    // Values that are plainly no secrets stay visible, so that steps can be told apart.
+    // Values that are obviously no secrets stay visible, so that users can distinguish steps.
     let shown = plimsoll(&["show", "--json", &format!("{dir}/prove.plimsoll")]).json();
     let sides: Vec<&str> = shown["sides"].as_array().expect("sides").iter().filter_map(|side| side.as_str()).collect();
     assert!(sides[0].contains("id=5") && sides[1].contains("id=6"), "{sides:?}");
@@ -138,7 +138,7 @@ fn no_secret_reaches_any_output() {
 }
 
 #[test]
-fn what_a_server_tells_of_itself_is_asked_only_where_that_is_allowed() {
+fn server_metrics_are_fetched_only_with_permission() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let (elsewhere, asked) = answering("HTTP/1.0 200 OK\r\n\r\ngo_goroutines 7\n".to_owned());

@@ -1,4 +1,4 @@
-//! Tests `plimsoll serve`: its pages, access control, and studies started from a form.
+//! Tests `plimsoll serve`: its pages, access control, and studies that start from a form.
 
 use crate::test_support::{Server, baseline, command, folder, plimsoll, recorded};
 use serde_json::Value;
@@ -98,7 +98,7 @@ fn store(name: &str) -> std::path::PathBuf {
 }
 
 #[test]
-fn every_page_is_served_whole_and_guarded() {
+fn every_page_is_served_complete_and_protected() {
     let store = store("serve-pages");
     let pages = Pages::start(&store);
     let runs = pages.json("/api/v1/runs");
@@ -159,7 +159,7 @@ fn every_page_is_served_whole_and_guarded() {
 }
 
 #[test]
-fn nobody_acts_without_name_origin_and_token() {
+fn actions_require_host_origin_and_token() {
     let store = store("serve-guard");
     let pages = Pages::start(&store);
     let (own, origin) = (format!("Host: {}", pages.address), format!("Origin: http://{}", pages.address));
@@ -200,7 +200,7 @@ fn nobody_acts_without_name_origin_and_token() {
 }
 
 #[test]
-fn malformed_requests_harm_nothing() {
+fn malformed_requests_do_no_damage() {
     let store = store("serve-malformed");
     let pages = Pages::start(&store);
     let memory = |pid: u32| {
@@ -255,10 +255,10 @@ fn location(page: &Page) -> String {
     line.trim_start_matches("location: ").to_owned()
 }
 
-/// A form starts a load, its page shows the progress, and its run is found at the end. A stopped
-/// load keeps its measurements.
+/// Checks that a form starts a load, its page shows the progress, and its run is found at the end.
+/// A stopped load keeps its measurements.
 #[test]
-fn a_study_is_started_followed_and_stopped() {
+fn a_web_study_starts_reports_progress_and_stops() {
     let server: Server = baseline(1);
     let store = folder("serve-start");
     let pages = Pages::start(&store);
@@ -280,15 +280,15 @@ fn a_study_is_started_followed_and_stopped() {
     let page = pages.get(&format!("/runs/{}", done["run_file"].as_str().expect("a file")));
     assert!(page.status == 200 && page.body.contains("from=page"), "{}", page.status);
 
-    // During a long study, a second one is refused. A restarted server sees the study and can stop
-    // it.
+    // During a long study, a second study is refused. A restarted server sees the study and can
+    // stop it.
     let started = pages.post("/start", &format!("study=run&url={url}&concurrency=2&duration=60s"));
     let name = location(&started).trim_start_matches("/studies/").to_owned();
     wait_for("its ticks", || {
         Some(()).filter(|()| !pages.json(&format!("/api/v1/studies/{name}"))["progress"]["tick"].is_null())
     });
     let second = pages.post("/start", &format!("study=run&url={url}&duration=1s"));
-    assert!(second.status == 400 && second.body.contains("two would disturb each other"), "{}", second.body);
+    assert!(second.status == 400 && second.body.contains("two studies would disturb each other"), "{}", second.body);
     drop(pages);
     let pages = Pages::start(&store);
     let job = pages.json(&format!("/api/v1/studies/{name}"));
@@ -314,7 +314,7 @@ fn ended(pages: &Pages, started: &Page) -> Value {
     wait_for("its end", || Some(pages.json(&format!("/api/v1/studies/{name}"))).filter(|job| job["running"] == false))
 }
 
-/// Studies can start from a curl command line, from a traffic file, and from a run.
+/// Checks that studies can start from a curl command line, from a traffic file, and from a run.
 #[test]
 fn studies_start_from_curl_files_of_traffic_and_runs() {
     let server: Server = baseline(1);
@@ -337,7 +337,7 @@ fn studies_start_from_curl_files_of_traffic_and_runs() {
     assert!(done["run_file"].is_string(), "{done}");
     for (form, part) in [
         (format!("{short}&curl={}", encoded(&format!("curl -d @/etc/passwd {base}/"))), "names files"),
-        (format!("{short}&traffic={}", encoded(&format!("{traffic}body = \"@/etc/passwd\"\n"))), "may name none"),
+        (format!("{short}&traffic={}", encoded(&format!("{traffic}body = \"@/etc/passwd\"\n"))), "may not name"),
         (format!("study=prove&url={}&a=touch+made&b=touch+made", encoded(base)), "--allow-commands"),
     ] {
         let refused = pages.post("/start", &form);
@@ -383,7 +383,7 @@ fn commands_run_only_where_the_server_allows_them() {
 }
 
 #[test]
-fn marks_are_given_from_pages_and_keep_a_run() {
+fn pages_set_marks_that_keep_a_run() {
     let store = store("serve-marks");
     let pages = Pages::start(&store);
     let file = "find-100-4194999.plimsoll";

@@ -1,6 +1,6 @@
-//! Tests the pages of `plimsoll serve` in a real browser: a study is started, watched, stopped,
-//! compared and shared from the page alone. The pages are tested at phone and desktop width, light
-//! and dark. `PLIMSOLL_PICTURES=DIR` saves a picture of each page.
+//! Tests the pages of `plimsoll serve` in a real browser. The browser starts, follows, stops,
+//! compares and shares a study through the pages alone. The tests use phone and desktop width,
+//! light and dark. `PLIMSOLL_PICTURES=DIR` saves a picture of each page.
 //!
 //! Not here: access control, and the API for programs (`serve`).
 
@@ -31,8 +31,8 @@ fn look(browser: &mut Browser, name: &str) {
     browser.show(1400, false);
 }
 
-/// Returns texts whose contrast with the background is below 4.5 (WCAG AA), as far as both have
-/// plain colours.
+/// Returns the texts on the page whose contrast with the background is below 4.5 (WCAG AA). Texts
+/// and backgrounds without a plain colour are skipped.
 fn contrast_faults(browser: &mut Browser) -> String {
     let faults = browser.value(
         r"(() => {
@@ -57,9 +57,9 @@ fn contrast_faults(browser: &mut Browser) -> String {
     faults.as_str().expect("text").to_owned()
 }
 
-/// A new user needs only the link.
+/// Checks that a new user can do everything from the pages, with only the link.
 #[test]
-fn a_newcomer_starts_watches_stops_compares_and_shares() {
+fn a_web_user_starts_watches_stops_compares_and_shares_runs() {
     let server = baseline(1);
     let store = folder("serve-browser");
     for (number, kept) in ["find-a", "find-b", "overload", "prove"].iter().enumerate() {
@@ -73,7 +73,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.wait("services", "document.querySelector('h1').textContent === 'Services'");
     look(&mut browser, "services");
 
-    // Start: only the fields of the chosen study are visible.
+    // The browser starts a study. Only the fields of the chosen study are visible.
     browser.click("nav a[href='/start']");
     browser.wait("the form", "!!document.querySelector('#study')");
     // The page may show its form before its script listens, so the choice is repeated.
@@ -96,7 +96,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     );
     look(&mut browser, "start-line");
 
-    // Watch: figures appear without a reload. Then the study is stopped.
+    // The browser follows the study: figures appear without a reload. Then the study is stopped.
     browser.click("button.first");
     browser.wait("live figures", "!!document.querySelector('[data-follow] .meter span')");
     browser.wait("progress", "parseInt(document.querySelector('.meter span').style.width) > 0");
@@ -107,7 +107,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.wait("the run", "location.pathname.startsWith('/runs/')");
     look(&mut browser, "run");
 
-    // Marks: a tag and a pin.
+    // The browser marks the run with a tag and a pin.
     browser.fill("#tag", "release=<b>1.4</b>");
     browser.click("form[action$='/marks'] button:not([name])");
     browser.wait("the tag", "document.body.innerText.includes('release=<b>1.4</b>')");
@@ -115,7 +115,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     browser.wait("the pin", "document.querySelector('button[name=pin]')?.textContent === 'Unpin'");
     look(&mut browser, "marks");
 
-    // Share.
+    // The browser shares the run.
     for (part, kind) in
         [("page.html", "text/html"), ("summary.md", "text/plain"), ("picture", "image/"), ("file", "application/")]
     {
@@ -131,7 +131,7 @@ fn a_newcomer_starts_watches_stops_compares_and_shares() {
     assert_eq!(browser.value("document.querySelector('#concurrency').value"), "2");
     look(&mut browser, "again");
 
-    // Compare, and delete.
+    // The browser compares runs and deletes a run.
     browser.open(&format!("{origin}/runs"));
     look(&mut browser, "runs");
     browser.click("input[value='find-100-4194999.plimsoll']");

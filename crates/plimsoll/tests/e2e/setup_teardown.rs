@@ -1,7 +1,7 @@
 //! Tests setup and cleanup requests (`[[setup]]`, `[[cleanup]]`), and the load that a traffic file
 //! contains (`[load]`).
 
-use crate::test_support::{Heard, command, finish, folder, json, number, plimsoll, signal};
+use crate::test_support::{ReceivedData, command, finish, folder, json, number, plimsoll, signal};
 use std::io::{BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ impl Store {
         Store { url, asked }
     }
 
-    fn take_asked(&self) -> Vec<String> {
+    fn take_recorded_requests(&self) -> Vec<String> {
         std::mem::take(&mut *self.asked.lock().expect("a log"))
     }
 }
@@ -42,7 +42,7 @@ fn serve(socket: TcpStream, log: &Mutex<Vec<String>>) -> std::io::Result<()> {
     let mut out = socket.try_clone()?;
     let mut lines = BufReader::new(socket);
     loop {
-        let Some(Heard { head, .. }) = Heard::next(&mut lines)? else { return Ok(()) };
+        let Some(ReceivedData { head, .. }) = ReceivedData::next(&mut lines)? else { return Ok(()) };
         let first = head[0].trim_end_matches(" HTTP/1.1").to_owned();
         let token = head.iter().any(|line| line.eq_ignore_ascii_case("authorization: Bearer t-1"));
         let (status, content) = match first.as_str() {
@@ -98,7 +98,7 @@ fn setup_and_cleanup_do_not_count_in_figures() {
     let path = file("items.toml", ITEMS);
     let record = folder("around-run").join("run.plimsoll");
     let document = json(&["run", "-f", text(&path), "--target", &store.url, "-o", text(&record)]);
-    assert_eq!(store.take_asked(), ONE_LOAD);
+    assert_eq!(store.take_recorded_requests(), ONE_LOAD);
     assert_eq!(number(&document, "ledger.scheduled"), 40.0, "the file says how many: {:#}", document["ledger"]);
     assert_eq!(number(&document, "success_rate"), 1.0, "{:#}", document["failed_answers"]);
     assert_eq!(document["load"].as_str().map(|load| load.starts_with("2 users")), Some(true), "{}", document["load"]);
@@ -107,18 +107,18 @@ fn setup_and_cleanup_do_not_count_in_figures() {
     // Flags override the file. A rerun sends setup and cleanup again.
     let by_rate = json(&["run", "-f", text(&path), "--target", &store.url, "--rate", "100", "-d", "300ms"]);
     assert_eq!(number(&by_rate, "ledger.scheduled"), 30.0, "{by_rate:#}");
-    store.take_asked();
+    store.take_recorded_requests();
     let again = plimsoll(&["rerun", text(&record), "--yes"]);
     assert_eq!(again.code, 0, "{}", again.stderr);
-    assert_eq!(store.take_asked(), ONE_LOAD);
+    assert_eq!(store.take_recorded_requests(), ONE_LOAD);
     std::fs::write(&path, ITEMS.replace("repeat = 2", "repeat = 3")).expect("written");
     let other = plimsoll(&["rerun", text(&record), "--yes"]);
     assert!(other.code == 2 && other.stderr.contains("this differs from the record"), "{}", other.stderr);
-    assert_eq!(store.take_asked(), [""; 0]);
+    assert_eq!(store.take_recorded_requests(), [""; 0]);
 }
 
 #[test]
-fn each_load_of_a_search_has_its_own() {
+fn each_load_of_a_search_has_its_own_setup() {
     let store = Store::start();
     let path = file("search.toml", ITEMS);
     let done = plimsoll(&[
@@ -135,7 +135,7 @@ fn each_load_of_a_search_has_its_own() {
         &store.url,
     ]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    assert_eq!(store.take_asked(), ONE_LOAD.repeat(2));
+    assert_eq!(store.take_recorded_requests(), ONE_LOAD.repeat(2));
 }
 
 #[test]
@@ -158,7 +158,7 @@ fn a_setup_that_fails_refuses_the_load() {
         let expect = if parts.is_empty() { 0 } else { 2 };
         assert_eq!(done.code, expect, "{}{}", done.stdout, done.stderr);
         assert!(parts.iter().all(|part| done.stderr.contains(part)), "{parts:?}: {}", done.stderr);
-        let asked = store.take_asked();
+        let asked = store.take_recorded_requests();
         assert_eq!(asked.last().map(String::as_str), Some("DELETE /seed"), "what was made is taken away: {asked:?}");
     }
     let path = file("cleanup.toml", &ITEMS.replace("delete = \"/seed\"", "delete = \"/other\""));
@@ -187,11 +187,11 @@ fn cleanup_runs_after_an_interrupt() {
     signal(run.id(), "INT");
     let done = finish(run);
     assert_eq!(done.code, 130, "{}", done.stderr);
-    assert_eq!(store.take_asked(), ONE_LOAD);
+    assert_eq!(store.take_recorded_requests(), ONE_LOAD);
 }
 
 #[test]
-fn check_tells_of_it() {
+fn check_reports_setup_and_teardown() {
     let path = file("check.toml", ITEMS);
     let done = plimsoll(&["check", "-f", text(&path)]);
     assert_eq!(done.code, 0, "{}", done.stderr);

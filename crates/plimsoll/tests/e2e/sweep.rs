@@ -10,7 +10,7 @@ fn a_sweep_writes_its_table() {
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/healthz", server.url));
     let done = plimsoll(&["sweep", &url, "-c", "1,2,4", "--for", "200ms", "--name", "api", "--dir", dir, "-qv"]);
     assert_eq!(done.code, 0, "{}", done.stderr);
-    // A concurrency that was disturbed is explained by a line below the table.
+    // A line below the table explains a concurrency that was disturbed.
     let rows = done.stdout.lines().take_while(|line| !line.is_empty());
     assert_eq!(rows.filter(|line| !line.contains("for the machine in its state then")).count(), 4, "{}", done.stdout);
     assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
@@ -31,7 +31,7 @@ fn a_sweep_writes_its_table() {
 }
 
 #[test]
-fn a_sweep_keeps_its_budget_and_tells_its_peak() {
+fn a_sweep_keeps_its_budget_and_reports_its_peak() {
     let server = baseline(1);
     let folder = folder("budget");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
@@ -60,7 +60,7 @@ fn a_sweep_keeps_its_budget_and_tells_its_peak() {
 }
 
 #[test]
-fn levels_are_visited_several_times_and_their_interval_is_of_the_visits() {
+fn level_intervals_come_from_several_visits() {
     let server = baseline(1);
     let folder = folder("visits");
     let (dir, url) = (folder.to_str().expect("text"), format!("{}/delay/5", server.url));
@@ -69,7 +69,7 @@ fn levels_are_visited_several_times_and_their_interval_is_of_the_visits() {
         let visits = level["visits"].as_array().expect("visits");
         assert!(visits.len() >= 3, "{visits:?}");
         assert_eq!(level["throughput_error_of"], "visits");
-        // The rate of a concurrency is that of all its visits together.
+        // The rate of a concurrency is the rate over all its loads together.
         let sum = |of: &dyn Fn(&serde_json::Value) -> f64| visits.iter().map(of).sum::<f64>();
         let seconds = sum(&|visit| visit["duration_s"].as_f64().expect("a length"));
         let answers = sum(&|visit| {
@@ -86,7 +86,7 @@ fn levels_are_visited_several_times_and_their_interval_is_of_the_visits() {
 }
 
 #[test]
-fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
+fn an_impossible_level_is_reported_and_not_fatal() {
     let server = baseline(1);
     let folder = folder("limit");
     let script = format!(
@@ -100,7 +100,7 @@ fn a_level_that_cannot_be_held_is_reported_and_not_fatal() {
     assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
     assert!(stdout.contains("open files") && stdout.contains("-t 16"), "{stdout}");
     assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 1);
-    // The run file and the page show it, too.
+    // The run file and the page also show the concurrency that failed.
     let shown = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]);
     assert_eq!(shown.stdout, stdout);
     let page = std::fs::read_to_string(folder.join("sweep.html")).expect("a page");

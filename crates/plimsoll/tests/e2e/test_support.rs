@@ -7,7 +7,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Longest time of any command in these tests, on any machine.
+/// The longest time of any command in these tests, on any machine.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
 /// The outcome of one run of the binary.
@@ -17,9 +17,9 @@ pub struct Done {
     pub stderr: String,
 }
 
-/// Runs a load until the generator was not the limit, and returns its document. On a busy machine
-/// that may take several runs.
-pub fn unhindered(args: &[&str]) -> Value {
+/// Repeats a load until the generator was not the limit, and returns the document of the last run.
+/// On a busy machine this may take several runs.
+pub fn run_until_generator_is_not_limit(args: &[&str]) -> Value {
     let mut document = json(args);
     for _ in 0..5 {
         if document["generator"]["limited"] == false {
@@ -52,7 +52,7 @@ pub fn command(arguments: &[&str]) -> Command {
 /// measurements disturb each other.
 static MEASURING: Mutex<()> = Mutex::new(());
 
-/// Runs the binary to its end. A command that measures waits until no other measures.
+/// Runs the binary to its end. A measuring command first waits until no other command measures.
 pub fn plimsoll(arguments: &[&str]) -> Done {
     let measures = arguments.first().is_some_and(|word| ["find", "prove", "explain", "overload"].contains(word));
     let refused = arguments.contains(&"--help");
@@ -130,8 +130,8 @@ pub fn assert_ledger_closes(document: &Value, what: &str) {
     assert_eq!(number(document, "requests"), succeeded + failed, "{what}");
 }
 
-/// Copies a run file that `scripts/record` made into a new folder and returns its path. For tests
-/// of how runs are read.
+/// Copies a run file that `scripts/record` made into a new folder, and returns its path. Used by
+/// tests that read run files.
 pub fn recorded(name: &str) -> String {
     let file = format!("{name}.plimsoll");
     let copy = place("recorded", &file);
@@ -159,8 +159,8 @@ pub fn place(name: &str, file: &str) -> String {
 pub struct Server {
     child: Child,
     pub url: String,
-    /// Whether the server must be asked to end before it is killed: its children would survive
-    /// otherwise.
+    /// Whether the server gets SIGTERM before it is killed, because its children would otherwise
+    /// survive.
     has_children: bool,
 }
 
@@ -196,16 +196,16 @@ pub fn baseline(threads: u32) -> Server {
 
 /// Starts `plimsoll baseline` on this address.
 pub fn baseline_at(listen: &str, threads: u32) -> Server {
-    baseline_with(&["--listen", listen, "--threads", &threads.to_string()])
+    baseline_with_flags(&["--listen", listen, "--threads", &threads.to_string()])
 }
 
 /// Starts `plimsoll baseline` with TLS on a free port.
 pub fn baseline_tls(certificate: &Path, key: &Path) -> Server {
     let [certificate, key] = [certificate, key].map(|path| path.to_str().expect("text"));
-    baseline_with(&["--listen", "127.0.0.1:0", "--threads", "1", "--cert", certificate, "--key", key])
+    baseline_with_flags(&["--listen", "127.0.0.1:0", "--threads", "1", "--cert", certificate, "--key", key])
 }
 
-fn baseline_with(flags: &[&str]) -> Server {
+fn baseline_with_flags(flags: &[&str]) -> Server {
     let mut child =
         command(&[&["baseline"], flags].concat()).stdout(Stdio::piped()).spawn().expect("the binary starts");
     let url = first_line(&mut child);
@@ -234,12 +234,12 @@ fn first_line(child: &mut Child) -> String {
 
 /// Starts Go's net/http on a free port.
 pub fn go_server() -> Server {
-    go_server_with("http", &[])
+    go_server_with_flags("http", &[])
 }
 
 /// Starts Go's net/http with TLS.
 pub fn go_server_tls(certificate: &Path, key: &Path) -> Server {
-    go_server_with("https", &[certificate, key])
+    go_server_with_flags("https", &[certificate, key])
 }
 
 /// Builds a server with Go's net/http, once, and returns its path.
@@ -259,7 +259,7 @@ pub fn go_binary() -> &'static Path {
     })
 }
 
-fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
+fn go_server_with_flags(scheme: &str, arguments: &[&Path]) -> Server {
     let binary = go_binary();
     let mut child =
         Command::new(binary).args(arguments).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("starts");
@@ -269,37 +269,37 @@ fn go_server_with(scheme: &str, arguments: &[&Path]) -> Server {
 
 /// Starts nginx in one process on a free port.
 pub fn nginx() -> Server {
-    nginx_with(ONE_PROCESS, "http", "", "")
+    nginx_with_config(ONE_PROCESS, "http", "", "")
 }
 
 const ONE_PROCESS: &str = "master_process off; worker_processes 1;";
 
 /// Starts nginx as usual: a parent process that forks workers.
 pub fn nginx_with_workers(workers: u32) -> Server {
-    nginx_with(&format!("worker_processes {workers};"), "http", "", "")
+    nginx_with_config(&format!("worker_processes {workers};"), "http", "", "")
 }
 
 /// Starts nginx with TLS.
 pub fn nginx_tls(certificate: &Path, key: &Path) -> Server {
     let lines = format!("ssl_certificate {}; ssl_certificate_key {};", certificate.display(), key.display());
-    nginx_with(ONE_PROCESS, "https", " ssl", &lines)
+    nginx_with_config(ONE_PROCESS, "https", " ssl", &lines)
 }
 
 /// Starts nginx that speaks HTTP/2 without TLS.
 pub fn nginx_h2() -> Server {
-    nginx_with(ONE_PROCESS, "http", " http2", "")
+    nginx_with_config(ONE_PROCESS, "http", " http2", "")
 }
 
 /// Starts nginx that also listens on a unix socket.
 pub fn nginx_unix(path: &Path) -> Server {
-    nginx_with(ONE_PROCESS, "http", "", &format!("listen unix:{};", path.display()))
+    nginx_with_config(ONE_PROCESS, "http", "", &format!("listen unix:{};", path.display()))
 }
 
-fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> Server {
+fn nginx_with_config(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> Server {
     let folder = folder("nginx");
     let shown = folder.display();
-    // nginx cannot report a free port that it chose, so one is found first. If another process
-    // takes it, nginx ends and another port is tried.
+    // nginx cannot choose and report a free port, so the test finds a free port first. If another
+    // process takes the port, nginx ends and another port is tried.
     for _ in 0..5 {
         let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port");
         let text = format!(
@@ -335,15 +335,15 @@ fn nginx_with(processes: &str, scheme: &str, listen_more: &str, lines: &str) -> 
 }
 
 /// A request that a test server received: the lines of its head, and its body.
-pub struct Heard {
+pub struct ReceivedData {
     pub head: Vec<String>,
     pub body: Vec<u8>,
 }
 
-impl Heard {
+impl ReceivedData {
     /// Reads the next request of a connection; `None` if the client has closed it.
-    pub fn next(lines: &mut impl BufRead) -> std::io::Result<Option<Heard>> {
-        let mut heard = Heard { head: Vec::new(), body: Vec::new() };
+    pub fn next(lines: &mut impl BufRead) -> std::io::Result<Option<ReceivedData>> {
+        let mut heard = ReceivedData { head: Vec::new(), body: Vec::new() };
         loop {
             let mut line = String::new();
             if lines.read_line(&mut line)? == 0 {

@@ -1,4 +1,4 @@
-//! Tests HTTPS: real servers, all kinds of invalid certificates, and servers that break off the
+//! Tests HTTPS with real servers, all kinds of invalid certificates, and servers that abort the
 //! handshake.
 
 use crate::test_support::{assert_ledger_closes, folder, go_server_tls, json, nginx_tls, number, plimsoll};
@@ -118,7 +118,7 @@ fn serve(answer: impl Fn(TcpStream) + Send + Sync + 'static) -> String {
 }
 
 #[test]
-fn servers_in_use_are_loaded_over_https() {
+fn common_servers_are_loaded_over_https() {
     let authority = Authority::new();
     let pair = authority.good();
     let (ca, servers) =
@@ -173,7 +173,7 @@ fn failures(url: &str, flags: &[&str]) -> serde_json::Value {
 }
 
 #[test]
-fn bad_certificates_are_told_apart() {
+fn bad_certificates_are_distinguished() {
     let (authority, other) = (Authority::new(), Authority::new());
     let ca = authority.file();
     // A certificate as `openssl req -x509` makes it may also issue others.
@@ -208,7 +208,7 @@ fn bad_certificates_are_told_apart() {
 }
 
 #[test]
-fn a_server_that_wants_a_certificate_gets_it_or_the_load_says_so() {
+fn a_required_client_certificate_is_sent_or_reported_missing() {
     let authority = Authority::new();
     let (ca, pair) = (authority.file(), authority.good());
     let client = authority.issue("client", &["client.test"], (2020, 2090));
@@ -223,7 +223,7 @@ fn a_server_that_wants_a_certificate_gets_it_or_the_load_says_so() {
     assert_eq!(failed, 4.0, "{document:#}");
     // Certificate and key of different pairs, and files that are neither.
     for (certificate, key, said) in [
-        (&client.certificate, &pair.key, "do not belong together"),
+        (&client.certificate, &pair.key, "do not match each other"),
         (&client.key, &client.key, "--cert"),
         (&client.certificate, &client.certificate, "--key"),
     ] {

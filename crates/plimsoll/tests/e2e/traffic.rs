@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 
 /// Returns a log in the combined format with response times: ten requests a second from five
-/// clients, three of four for an item.
+/// clients. Three of four requests are for an item.
 fn lines(from_s: u64, seconds: u64) -> String {
     let mut text = String::new();
     for n in 0..seconds * 10 {
@@ -86,7 +86,7 @@ fn traffic_of_a_log_is_described() {
 }
 
 #[test]
-fn packed_piped_and_parted_logs_say_the_same() {
+fn compressed_piped_and_split_logs_give_equal_reports() {
     let whole = lines(0, 100);
     let (first, second) = whole.split_at(lines(0, 40).len());
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
@@ -118,7 +118,7 @@ fn packed_piped_and_parted_logs_say_the_same() {
 }
 
 #[test]
-fn what_is_found_is_said_and_what_cannot_be_told_is_null() {
+fn known_figures_are_reported_and_unknown_ones_are_null() {
     let log = file("found.log", lines(0, 30).as_bytes());
     let found = document(&[text(&log)]);
     assert_eq!(found["logs"][0]["format"], "combined log format");
@@ -158,20 +158,20 @@ fn bad_input_is_one_sentence() {
     for (arguments, said) in [
         (vec!["nowhere.log"], "'nowhere.log' cannot be read: no such file"),
         (vec![text(&file("empty.log", b"\n\n"))], "holds no line"),
-        (vec![text(&file("other.log", b"hello\nworld\n"))], "it begins with \"hello\""),
+        (vec![text(&file("other.log", b"hello\nworld\n"))], "the line begins with \"hello\""),
         (vec![text(&file("x.log.xz", b"\xfd7zXZ\0..."))], "compressed with xz"),
         (vec![text(&file("cut.log.gz", b"\x1f\x8b\x08\0\0\0"))], "cannot be read"),
         (vec![text(&folder("logs"))], "is a folder"),
         (vec![text(&log), "--strict"], ":31 cannot be parsed: \"what is this\""),
         (vec![text(&file("back.log", backwards.as_bytes()))], "the log is not in order"),
         (vec![text(&log), "--log-format", "$nothing"], "--log-format has no time"),
-        (vec![text(&log), "--log-format", "$msec $request"], "none of the 31 lines can be parsed"),
+        (vec![text(&log), "--log-format", "$msec $request"], "no line of the 31 lines can be parsed"),
         (vec![text(&log), "--field", "time=.t"], "--field has no path"),
         (
             vec![text(&log), "--field", "time=.t,path=.p", "--log-format", "x"],
             "give either --log-format (for text) or --field",
         ),
-        (vec![text(&log), "--session", ".user"], "--session '.user' is not in the format"),
+        (vec![text(&log), "--session", ".user"], "--session '.user' is not a field of the detected format"),
         (vec![text(&log), "--fold", "("], "--fold '(' is no regular expression"),
         (vec![text(&log), "-o", "a.pdf"], "the name must end with .html"),
         (vec!["-", "-"], "only once"),
@@ -181,7 +181,7 @@ fn bad_input_is_one_sentence() {
         assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);
         assert_eq!(done.stderr.lines().count(), 1, "{}", done.stderr);
     }
-    // Without --strict, the line is counted, and the first one is shown without control characters.
+    // Without --strict, invalid lines are counted. The first is shown without control characters.
     let odd = file("odd.log", format!("{}\x1b[31mred\n", lines(0, 3)).as_bytes());
     let done = plimsoll(&["traffic", text(&odd)]);
     assert!(done.code == 0 && done.stdout.contains("1 of 31 lines could not be parsed"), "{}", done.stdout);

@@ -1,5 +1,5 @@
-//! Tests bad use: one sentence that names the flag or file and the way out, exit code 2, never a
-//! panic.
+//! Tests wrong use: the error is one sentence that names the flag or file and says what to change.
+//! The exit code is 2, and plimsoll never panics.
 
 use crate::test_support::{baseline, command, folder, plimsoll};
 use std::net::TcpListener;
@@ -14,7 +14,7 @@ fn check(arguments: &[&str], said: &str) {
 }
 
 #[test]
-fn bad_use_is_one_sentence() {
+fn a_usage_error_is_one_sentence() {
     let url = "http://127.0.0.1:9/";
     for (arguments, said) in [
         (&["run", "--rte", "5", url][..], "--rte"),
@@ -94,10 +94,10 @@ fn bad_use_is_one_sentence() {
     }
 }
 
-/// For any input, the exit code is 2 and the error is one short sentence. The sentence repeats
-/// little of the input and has no control characters.
+/// Checks that for any invalid input the exit code is 2 and the error is one short sentence. The
+/// sentence repeats little of the input and has no control characters.
 #[test]
-fn no_sentence_is_long_or_doubled() {
+fn no_error_sentence_is_long_or_repeated() {
     let url = "http://127.0.0.1:9/";
     let long = "x1".repeat(2_500);
     let steering = "\u{1b}[31m\u{7}\u{9b}2J\u{202e}a\r\n\tb";
@@ -153,9 +153,9 @@ fn no_sentence_is_long_or_doubled() {
     }
 }
 
-/// Arguments that are not UTF-8, as the value of each kind of option.
+/// Checks the errors about arguments that are not UTF-8, for each kind of option.
 #[test]
-fn arguments_that_are_not_utf8_are_said() {
+fn arguments_that_are_not_utf8_are_reported() {
     use std::os::unix::ffi::OsStrExt;
     let not_text = std::ffi::OsStr::from_bytes(b"\xff\xfe");
     for before in [
@@ -195,13 +195,13 @@ fn arguments_that_are_not_utf8_are_said() {
 }
 
 #[test]
-fn files_that_are_no_run_files_are_said() {
+fn files_that_are_not_run_files_are_reported() {
     let folder = folder("bad");
     for (name, bytes, said) in [
         ("empty", &b""[..], "not a plimsoll run file"),
         ("text", b"hello, world", "not a plimsoll run file"),
         ("newer", b"PLIMSOL\x09........", "version 9"),
-        ("cut", b"PLIMSOL\x02\x05", "cut or damaged"),
+        ("cut", b"PLIMSOL\x02\x05", "cut off or damaged"),
     ] {
         let path = folder.join(name);
         std::fs::write(&path, bytes).expect("written");
@@ -234,25 +234,25 @@ fn a_target_that_does_not_answer_in_http_is_not_loaded() {
         std::io::Read::read_exact(&mut line, &mut head).expect("a request");
         std::io::Write::write_all(&mut line, &[0x15, 3, 1, 0, 2, 2, 70]).expect("written");
     });
-    check(&["run", &format!("http://{address}/")], "speaks TLS there (write https://)");
+    check(&["run", &format!("http://{address}/")], "speaks TLS on this port (write https://)");
     refuses_plain_http.join().expect("ends");
 }
 
 #[test]
-fn places_that_cannot_be_written_are_said_before_the_load() {
+fn unwritable_outputs_are_reported_before_the_load() {
     let server = baseline(1);
     check(&["run", "-n", "1", "--quiet", "-o", "/proc/no/such", &format!("{}/healthz", server.url)], "/proc/no/such");
     check(&["sweep", "--quiet", "--dir", "/proc/no", &format!("{}/healthz", server.url)], "/proc/no");
 }
 
 #[test]
-fn a_taken_port_is_said() {
+fn an_occupied_port_is_reported() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a port");
     check(&["baseline", "--listen", &taken.local_addr().expect("an address").to_string()], "in use");
 }
 
 #[test]
-fn every_command_explains_itself_with_an_example() {
+fn every_command_help_has_an_example() {
     for name in ["find", "prove", "run", "sweep", "baseline", "demo", "show", "grpc"] {
         let done = plimsoll(&[name, "--help"]);
         assert_eq!(done.code, 0, "{}", done.stderr);
@@ -265,7 +265,7 @@ fn every_command_explains_itself_with_an_example() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_crash() {
+fn a_closed_output_pipe_is_not_a_crash() {
     let mut child = command(&["run", "--help"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("ends");
@@ -277,6 +277,6 @@ fn a_reader_that_goes_away_is_no_crash() {
 fn a_build_without_grpc_refuses_it() {
     let call = "grpc://127.0.0.1:9/a.B/C";
     for arguments in [&["run", call][..], &["find", call], &["grpc", "list", "grpc://127.0.0.1:9/"]] {
-        check(arguments, "built without gRPC: build it with --features grpc");
+        check(arguments, "built without gRPC: build plimsoll with --features grpc");
     }
 }

@@ -1,4 +1,4 @@
-//! Tests `plimsoll vegeta`: results that vegeta wrote give the same figures, shown in the form of
+//! Tests `plimsoll vegeta`: results that vegeta wrote must give the same figures, in the form of
 //! vegeta's reports.
 
 use crate::test_support::{command, finish, folder, plimsoll};
@@ -30,7 +30,7 @@ fn piped(arguments: &[&str], input: Vec<u8>) -> String {
 }
 
 #[test]
-fn reports_of_vegetas_results_are_vegetas() {
+fn reports_of_vegeta_results_match_vegeta() {
     let hist = "hist[0,100us,200us,500us,1ms]";
     for (shape, report) in
         [("text", "report.txt"), ("json", "report.json"), (hist, "report-hist.txt"), ("hdrplot", "report-hdrplot.txt")]
@@ -44,7 +44,7 @@ fn reports_of_vegetas_results_are_vegetas() {
 }
 
 #[test]
-fn results_go_through_pipes_and_encodings() {
+fn results_convert_through_pipes_and_encodings() {
     let gob = std::fs::read(fixture("results.gob")).expect("a fixture");
     let csv = piped(&["vegeta", "encode", "-to", "csv"], gob);
     assert_eq!(csv, text_of("results.csv"));
@@ -73,7 +73,7 @@ fn results_go_through_pipes_and_encodings() {
 }
 
 #[test]
-fn an_attack_writes_the_encoding_that_is_asked_for() {
+fn an_attack_writes_the_requested_encoding() {
     let server = crate::test_support::baseline(1);
     let targets = || format!("GET {}/healthz\n", server.url).into_bytes();
     let attack = |words: &[&str]| {
@@ -96,7 +96,7 @@ fn an_attack_writes_the_encoding_that_is_asked_for() {
 }
 
 #[test]
-fn results_that_go_nowhere_are_an_error() {
+fn results_without_an_output_are_an_error() {
     for line in
         ["attack -rate=10 -duration=100ms -targets /dev/stdin", "encode RESULTS", "report RESULTS", "plot RESULTS"]
     {
@@ -113,7 +113,7 @@ fn results_that_go_nowhere_are_an_error() {
 }
 
 #[test]
-fn a_plot_is_a_page_of_whatever_results_there_are() {
+fn a_plot_page_accepts_any_results() {
     let dir = folder("vegeta-plot");
     let path = dir.join("plot.html");
     let path = path.to_str().expect("a name in UTF-8");
@@ -136,7 +136,7 @@ fn a_plot_is_a_page_of_whatever_results_there_are() {
 }
 
 #[test]
-fn an_attack_asks_its_targets_in_turn_and_its_results_are_vegetas() {
+fn an_attack_uses_its_targets_in_turn_and_writes_vegeta_results() {
     let server = crate::test_support::baseline(1);
     let url = &server.url;
     let targets = format!("GET {url}/healthz\nX-Case: one\n\nPOST {url}/bytes/300\n\nGET {url}/status/503\n");
@@ -185,15 +185,15 @@ fn an_attack_asks_its_targets_in_turn_and_its_results_are_vegetas() {
 }
 
 #[test]
-fn what_is_wrong_is_one_sentence() {
+fn an_argument_error_is_one_sentence() {
     let bad = folder("vegeta").join("bad.json");
     std::fs::write(&bad, "{}\n{\"code\":\"x\"}\n").expect("written");
     let bad = bad.to_str().expect("a name in UTF-8");
     for (words, said) in [
         (&["report", "/no/such"][..], "'/no/such' cannot be read"),
-        (&["report", bad], "result 2 is none of vegeta's"),
-        (&["report"], "'stdin': there is no result in it"),
-        (&["plot", "/dev/null"], "'/dev/null': there is no result in it"),
+        (&["report", bad], "result 2 is not a result of vegeta"),
+        (&["report"], "'stdin': the input contains no result"),
+        (&["plot", "/dev/null"], "'/dev/null': the input contains no result"),
         (&["report", "-type", "pie"], "'pie'"),
         (&["report", "-every", "1s"], "-every"),
         (&["encode", "-to", "xml"], "'xml' is not json, csv or gob"),

@@ -1,5 +1,6 @@
-//! Tests `--watch`: a server on another machine, simulated by another network and process
-//! namespace. The plimsoll that generates the load cannot see it. The login uses a real `ssh`.
+//! Tests `--watch` with a server on another machine, simulated by another network and process
+//! namespace. The plimsoll that generates the load cannot see the server's processes. The login
+//! uses a real `ssh`.
 //!
 //! Without root, `unshare`, `ip` and `sshd`, the tests are skipped with a message.
 
@@ -31,7 +32,7 @@ impl Machine {
         let mut machine = Machine { pid: 0, holder };
         let deadline = Instant::now() + Duration::from_secs(5);
         while Instant::now() < deadline {
-            if let Some(pid) = child_of(machine.holder.id()) {
+            if let Some(pid) = find_child_process(machine.holder.id()) {
                 machine.pid = pid;
                 return Some(machine);
             }
@@ -74,7 +75,7 @@ impl Drop for Machine {
 
 /// Returns the first child of `parent` that runs its own program (`sleep`) in another network
 /// namespace.
-fn child_of(parent: u32) -> Option<u32> {
+fn find_child_process(parent: u32) -> Option<u32> {
     let own = fs::read_link(format!("/proc/{parent}/ns/net")).ok()?;
     let pids = fs::read_dir("/proc").ok()?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     pids.into_iter().find(|pid: &u32| {
@@ -86,7 +87,8 @@ fn child_of(parent: u32) -> Option<u32> {
     })
 }
 
-/// Two simulated machines: one generates the load, one has the servers and allows logins.
+/// Two simulated machines. One machine generates the load; the other has the servers and allows
+/// logins.
 struct Pair {
     load: Machine,
     server: Machine,
@@ -182,7 +184,7 @@ impl Pair {
         PairServer { child, url: format!("http://{SERVER}:{}/items", line.trim()) }
     }
 
-    /// Returns the flag that watches the server's machine.
+    /// Returns the flag that makes plimsoll measure the server's machine.
     fn watch() -> String {
         format!("--watch=ssh://{SERVER}:{SSH_PORT}")
     }
@@ -218,7 +220,7 @@ impl Drop for PairServer {
     }
 }
 
-/// A server with one thread that works 2 ms for each request.
+/// The source of a server with one thread that works 2 ms for each request.
 const BUSY: &str = r#"
 import asyncio, time
 class Busy(asyncio.Protocol):
@@ -237,7 +239,8 @@ async def main():
 asyncio.run(main())
 "#;
 
-/// A server with four connections to a store in another process, which responds after 30 ms.
+/// The source of a server with four connections to a store in another process. The store responds
+/// after 30 ms.
 const POOLED: &str = r#"
 import asyncio, os, sys
 async def main(port):
@@ -277,24 +280,24 @@ fn server_of(document: &Value) -> &Value {
     &document["server"]
 }
 
-fn series_named<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
+fn find_series<'a>(document: &'a Value, name: &str) -> Option<&'a Value> {
     server_of(document)["probes"].as_array()?.iter().find(|series| series["name"] == name)
 }
 
 #[test]
-fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
+fn a_remote_server_is_read_like_a_local_server() {
     let Some(pair) = Pair::start() else { return };
     let server = pair.serve(BUSY);
     let url = server.url.as_str();
     let load = ["run", url, "--rate", "100", "--json", "--quiet", "-d"];
-    // Without --watch, nothing of the server is visible.
+    // Without --watch, plimsoll has no figures of the server.
     let blind = pair.plimsoll(&[&load[..], &["2s"]].concat());
     assert_eq!(blind.code, 0, "{}", blind.stderr);
     let document = blind.json();
     assert!(server_of(&document)["cpu_us_per_request"].is_null(), "{:#}", server_of(&document));
     let reason = server_of(&document)["reason"].as_str().unwrap_or_default();
     assert!(reason.contains("--watch ssh://HOST"), "{reason}");
-    // With --watch, everything is visible.
+    // With --watch, plimsoll has all figures of the server.
     let watch = Pair::watch();
     let done = pair.plimsoll(&[&load[..], &["6s", &watch, "-o", "seen.plimsoll"]].concat());
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -305,7 +308,7 @@ fn a_server_elsewhere_is_read_as_one_here_and_a_loss_is_no_zero() {
     assert!((1_900.0..6_000.0).contains(&cpu_us), "2 ms a request and what Python adds: {cpu_us}");
     assert!(number(seen, "cores_used") > 0.1, "{seen:#}");
     for name in ["server.cpu", "listen.backlog", "host.cpu_idle", "client.cpu", "generator.client.cpu"] {
-        let series = series_named(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
+        let series = find_series(&document, name).unwrap_or_else(|| panic!("no {name} in {seen:#}"));
         assert!(number(series, "samples") >= 5.0, "{series:#}");
     }
     // Readings are converted to this machine's clock, so they lie within the load.
@@ -336,7 +339,7 @@ fn series_kinds(document: &Value) -> BTreeSet<String> {
 }
 
 #[test]
-fn a_watched_server_has_the_series_that_it_has_beside_the_load() {
+fn a_watched_server_has_the_same_series_as_a_local_server() {
     let Some(pair) = Pair::start() else { return };
     let server = pair.serve(POOLED);
     let words = ["--rate", "40", "-d", "10s", "--json", "--quiet"];
@@ -353,7 +356,7 @@ fn a_watched_server_has_the_series_that_it_has_beside_the_load() {
 }
 
 #[test]
-fn a_watcher_that_is_lost_leaves_a_gap() {
+fn a_lost_watcher_leaves_a_gap() {
     let Some(pair) = Pair::start() else { return };
     let server = pair.serve(BUSY);
     let watch = Pair::watch();
@@ -372,7 +375,7 @@ fn a_watcher_that_is_lost_leaves_a_gap() {
         assert!(level["server"]["cores_used"].is_null(), "not observed is no zero: {level:#}");
         assert!(level["server"]["unseen"].to_string().contains("is not observed since"), "{level:#}");
     }
-    let cpu = series_named(&levels[0], "server.cpu").expect("read before the loss");
+    let cpu = find_series(&levels[0], "server.cpu").expect("read before the loss");
     assert!(number(cpu, "samples") > 3.0 && number(cpu, "gaps") > 0.0, "{cpu:#}");
     assert!(done.stderr.contains("is not observed since"), "{}", done.stderr);
 }
@@ -390,13 +393,14 @@ fn two_urls_of_another_machine_are_compared_by_their_cpu_time() {
         done.stdout,
         done.stderr
     );
-    // The true difference is 50 %. On a noisy machine it may look different, but never reversed.
+    // The true difference is 50 %. On a noisy machine the measured difference may be smaller, but
+    // never reversed.
     let builds = pair.plimsoll(&["prove", "--a", "./a", "--b", "./b", &a.url, &Pair::watch()]);
     assert!(builds.code == 2 && builds.stderr.contains("are started on this machine"), "{}", builds.stderr);
 }
 
-/// Returns the cause that `plimsoll explain` names, and whether the machine was too busy to name
-/// one.
+/// Returns the cause that `plimsoll explain` names, and whether the machine was too busy to name a
+/// cause.
 fn cause(done: &crate::test_support::Done) -> (String, bool) {
     let document = done.json();
     let warnings = document["warnings"].to_string();
@@ -405,7 +409,7 @@ fn cause(done: &crate::test_support::Done) -> (String, bool) {
 }
 
 #[test]
-fn explain_names_the_same_cause_from_elsewhere_as_beside_the_server() {
+fn explain_names_the_same_cause_for_a_remote_server() {
     let Some(pair) = Pair::start() else { return };
     for (source, expect) in [(BUSY, "one_thread"), (POOLED, "pool")] {
         let server = pair.serve(source);
@@ -428,7 +432,7 @@ fn explain_names_the_same_cause_from_elsewhere_as_beside_the_server() {
 }
 
 #[test]
-fn what_cannot_be_watched_is_said_before_the_load() {
+fn unwatchable_servers_are_reported_before_the_load() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let folder = folder("fake-watch");
@@ -462,8 +466,8 @@ exec '{0}' agent --stdio --watch-only
             &["--watch", "ssh://nowhere", &url][..],
             &["--watch: nowhere:", "Connection refused", "log in once by hand"][..],
         ),
-        (&["--watch", "ssh://older", &url], &["it has plimsoll 0.0.1", &own, "--watch-copy"]),
-        (&["--watch", "ssh://loads", &url], &["it makes loads and watches nothing"]),
+        (&["--watch", "ssh://older", &url], &["the machine has plimsoll 0.0.1", &own, "--watch-copy"]),
+        (&["--watch", "ssh://loads", &url], &["this agent generates loads and watches no server"]),
         (&["--watch", "ssh://a", "--no-preflight", &silent], &["no process listens on port", "--pid"]),
         (&["--watch", "ssh://a", "--pid", "999999", &url], &["--pid 999999: there is no such process"]),
         (&["--watch", "ssh://a,b", &url], &["--watch: 2 machines are named"]),
@@ -480,7 +484,7 @@ exec '{0}' agent --stdio --watch-only
             assert!(done.stderr.contains(part), "{words:?}: {}", done.stderr);
         }
     }
-    // One machine that is reached in another way is shared by server and load.
+    // The server's machine is this machine, reached by another name, so server and load share it.
     let done = run(&["--watch", "ssh://a", "-c", "2", &url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(number(&done.json(), "server.cores_used") > 0.0, "{}", done.stdout);

@@ -1,5 +1,5 @@
-//! Tests `plimsoll wrk`: scripts send what they send under wrk, and the output equals wrk's line
-//! for line. A test server records every message.
+//! Tests `plimsoll wrk`: a script must send the same requests as under wrk, and the output must
+//! equal wrk's output line for line. A test server records every message.
 
 use crate::test_support::{folder, place, plimsoll};
 use std::io::{BufRead, BufReader, Read, Write};
@@ -88,7 +88,7 @@ fn script(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn the_output_is_wrks() {
+fn the_output_matches_wrk() {
     let server = Logging::start();
     let done = plimsoll(&["wrk", "-t1", "-c2", "-d1s", "--latency", &server.url]);
     assert_eq!(done.code, 0, "{}", done.stderr);
@@ -112,7 +112,7 @@ fn the_output_is_wrks() {
     for (line, start) in lines.iter().zip(starts) {
         assert!(line.starts_with(start), "{line:?} is not {start:?}: {}", done.stdout);
     }
-    // The values that users' scripts extract with awk.
+    // These are the values that users' scripts extract with awk.
     let requests: f64 = lines[10].split_whitespace().next().expect("a number").parse().expect("a number");
     let rate: f64 = lines[11].split_whitespace().nth(1).expect("a number").parse().expect("a number");
     assert!(requests > 0.0 && (rate / requests - 1.0).abs() < 0.1, "{requests} in a second are {rate} a second");
@@ -122,7 +122,7 @@ fn the_output_is_wrks() {
 }
 
 #[test]
-fn scripts_ask_what_they_are_to_ask() {
+fn scripts_send_the_intended_requests() {
     let server = Logging::start();
     let host = server.url.trim_start_matches("http://").to_owned();
     let rows: [(&str, &str, &[&[&str]]); 5] = [
@@ -186,9 +186,10 @@ fn scripts_ask_what_they_are_to_ask() {
     }
 }
 
-/// Modules in C, such as cjson and socket, take Lua's functions from the program.
+/// Checks that scripts can load C modules such as cjson and socket, which take Lua's functions from
+/// the program.
 #[test]
-fn a_module_in_c_is_required() {
+fn scripts_can_load_a_module_in_c() {
     let server = Logging::start();
     let module = folder("modules");
     let source = module.join("counted.c");
@@ -214,7 +215,7 @@ fn a_module_in_c_is_required() {
 }
 
 #[test]
-fn threads_are_set_up_stopped_and_summed_up() {
+fn script_threads_are_set_up_stopped_and_summed() {
     let server = Logging::start();
     let text = "
         local threads, counter = {}, 1
@@ -235,7 +236,7 @@ fn threads_are_set_up_stopped_and_summed_up() {
 }
 
 #[test]
-fn what_is_wrong_is_said() {
+fn wrk_errors_are_reported() {
     let server = Logging::start();
     for (text, code, expect) in [
         ("x = = 1", 2, "9wrong.lua:1: unexpected symbol near '='"),
@@ -288,9 +289,9 @@ fn shape(text: &str) -> String {
     shape
 }
 
-/// Runs a script under wrk and under plimsoll, each with its own server. Requests, their order, and
-/// output must be the same.
-fn beside_wrk(name: &str, path: &str, words: &[&str]) {
+/// Runs a script under wrk and under plimsoll, each with its own server. Asserts that the requests,
+/// their order, and the output are the same.
+fn compare_with_wrk(name: &str, path: &str, words: &[&str]) {
     let (server, other) = (Logging::start(), Logging::start());
     let line = |url: &str| {
         let line = ["-t1", "-c1", "-d1s", "-s", path, url].map(str::to_owned);
@@ -315,24 +316,24 @@ fn beside_wrk(name: &str, path: &str, words: &[&str]) {
     assert_eq!(theirs, shape(&ours.stdout), "{name}: {}", ours.stdout);
 }
 
-/// The nine scripts of wrk's own package.
+/// Checks that the nine scripts of wrk's package behave as under wrk.
 #[test]
-fn scripts_of_the_package_do_what_they_do_under_wrk() {
+fn packaged_wrk_scripts_behave_as_under_wrk() {
     let folder = Path::new("/usr/share/doc/wrk/examples/scripts");
     assert!(folder.is_dir(), "{} is missing: install wrk (make needs)", folder.display());
     std::thread::scope(|scope| {
         for name in ["addr", "auth", "counter", "delay", "pipeline", "post", "report", "setup", "stop"] {
             scope.spawn(move || {
                 let path = folder.join(format!("{name}.lua"));
-                beside_wrk(name, path.to_str().expect("a name in UTF-8"), &[]);
+                compare_with_wrk(name, path.to_str().expect("a name in UTF-8"), &[]);
             });
         }
     });
 }
 
-/// Further scripts, which together use the whole API.
+/// Checks that further scripts, which together use the whole API, behave as under wrk.
 #[test]
-fn scripts_over_the_whole_contract_do_what_they_do_under_wrk() {
+fn scripts_of_the_whole_contract_behave_as_under_wrk() {
     let module = folder("modules");
     std::fs::write(module.join("paths.lua"), "local m = {} function m.of(n) return '/m' .. n % 3 end return m")
         .expect("written");
@@ -391,14 +392,14 @@ fn scripts_over_the_whole_contract_do_what_they_do_under_wrk() {
     std::thread::scope(|scope| {
         for (name, text) in &rows {
             scope.spawn(move || {
-                beside_wrk(name, &script(&format!("{name}.lua"), text), &["--", "one", "-c", "two words"])
+                compare_with_wrk(name, &script(&format!("{name}.lua"), text), &["--", "one", "-c", "two words"])
             });
         }
     });
 }
 
 #[test]
-fn wrk2_keeps_a_rate_and_prints_its_spectrum() {
+fn wrk2_keeps_a_rate_and_prints_its_percentiles() {
     let server = Logging::start();
     let text = "function done(summary, latency, requests) print(latency[1] > 0, latency(1) > 0, #latency, wrk.time_us() > 1e15) end";
     let done =
@@ -412,14 +413,14 @@ fn wrk2_keeps_a_rate_and_prints_its_spectrum() {
     ] {
         assert!(done.stdout.contains(wanted), "{wanted}: {}", done.stdout);
     }
-    // Of 200 messages, the last ones may be in flight at the end, or too late on a busy machine.
+    // The last few of 200 messages may be in flight at the end, or too late on a busy machine.
     let counted = (195..=200).find(|count| done.stdout.contains(&format!("true\ttrue\t{count}\ttrue\n")));
     assert!(counted.is_some_and(|it| done.stdout.contains(&format!("\n  {it} requests in "))), "{}", done.stdout);
     assert!((195..=200).contains(&server.taken().len()), "{}", server.taken().len());
 }
 
 #[test]
-fn batches_are_timed_as_a_whole_where_that_is_asked() {
+fn batches_are_timed_as_a_whole_on_request() {
     let server = Logging::start();
     let text = "function request() return wrk.format(nil, '/a') .. wrk.format(nil, '/b') .. wrk.format(nil, '/c') end
         function done(summary, latency) print(summary.requests, #latency) end";
@@ -436,7 +437,7 @@ fn batches_are_timed_as_a_whole_where_that_is_asked() {
 }
 
 #[test]
-fn a_connection_that_breaks_in_sending_is_found_in_reading() {
+fn a_connection_broken_while_sending_is_detected_on_read() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let url = format!("http://{}", listener.local_addr().expect("an address"));
     std::thread::spawn(move || {
@@ -462,7 +463,7 @@ fn a_connection_that_breaks_in_sending_is_found_in_reading() {
 }
 
 #[test]
-fn a_script_is_traffic_like_any_other() {
+fn plimsoll_commands_accept_a_script_as_traffic() {
     let server = Logging::start();
     let text = "local n = 0
         function init(args) first = args[1] or 'none' end
@@ -529,7 +530,7 @@ fn a_script_is_traffic_like_any_other() {
 }
 
 #[test]
-fn a_function_that_does_not_end_ends_the_run() {
+fn an_endless_script_function_ends_the_run() {
     let server = Logging::start();
     let text = "local began, n = os.time(), 0
         function response() if os.time() - began > 1 then while true do n = n + 0 end end end

@@ -1,6 +1,6 @@
-//! Tests every flag of every command, from clap's own list, in every spelling. The record must
-//! contain the flag's value but no secret, and must lead to the same experiment. Error messages
-//! must not repeat a secret.
+//! Tests every flag of every command in every spelling. The flags come from clap's own list. The
+//! record must contain the flag's value but no secret, and must lead to the same experiment. Error
+//! messages must not repeat a secret.
 
 use super::*;
 use crate::args::Cli;
@@ -10,25 +10,26 @@ use crate::{parse_with_secrets, usage_error};
 use clap::CommandFactory;
 use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
 use plimsoll_model::failure::Failure;
-use plimsoll_model::{BodyFrom, Terms, TextKind};
+use plimsoll_model::{BodySource, Terms, TextKind};
 use plimsoll_report::spelling;
 use plimsoll_study::rerun::from_files;
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The commands that measure, and so record their specification.
+/// The commands that measure. Each of them records its specification.
 const MEASURING: [&str; 8] = ["run", "find", "explain", "overload", "sweep", "prove", "demo", "replay"];
 
-/// Every flag of every command has a class that says how much of its value messages may show.
+/// Checks that every flag of every command has a class, which says how much of the flag's value
+/// messages may show.
 #[test]
-fn every_flag_has_a_class() {
+fn every_flag_has_a_secrecy_class() {
     let mut cli = Cli::command();
     cli.build();
     let mut missing = Vec::new();
     for command in cli.get_subcommands().filter(|command| command.get_name() != "help") {
         for arg in command.get_arguments() {
-            let class = class_of(command.get_name(), arg);
+            let class = argument_class(command.get_name(), arg);
             let takes = arg.get_action().takes_values();
             if class.is_none() || takes == (class == Some(ValueClass::Switch)) {
                 missing.push(format!("{} {}: {class:?}", command.get_name(), arg.get_id()));
@@ -37,19 +38,19 @@ fn every_flag_has_a_class() {
     }
     assert!(
         missing.is_empty(),
-        "name the value of these as one that class_of_value_name knows (what may be repeated?): {missing:#?}"
+        "name the value of these as one that value_name_class knows (what may be repeated?): {missing:#?}"
     );
 }
 
-/// Every value that the record withholds can be given to `rerun` under the same flag.
+/// Checks that `rerun` has a flag for every value that a record withholds, under the same name.
 #[test]
-fn what_is_left_out_can_be_given_again() {
+fn redacted_inputs_can_be_supplied_again() {
     let cli = Cli::command();
     let rerun = cli.find_subcommand("rerun").expect("a command");
     for name in MEASURING {
         let command = cli.find_subcommand(name).expect("a command");
         for arg in command.get_arguments() {
-            let class = class_of(name, arg);
+            let class = argument_class(name, arg);
             let asked = matches!(class, Some(ValueClass::Plain | ValueClass::Switch | ValueClass::Place));
             let flag = arg.get_long().unwrap_or("url");
             // The request of a curl command line is recorded as URL, header fields and body. Logs
@@ -134,7 +135,7 @@ fn remove_files() {
         .for_each(|file| std::fs::remove_file(file).expect("removed"));
 }
 
-/// Returns a valid value of a flag that is not its default: a specific one, or one of its kind.
+/// Returns a valid value for a flag that differs from the flag's default.
 fn sample(command: &str, arg: &clap::Arg) -> String {
     let kind = arg.get_value_names().and_then(|names| names.first()).map_or("", |name| name.as_str());
     let text = match (command, arg.get_id().as_str()) {
@@ -367,7 +368,7 @@ fn is_refused(command: &str, id: &str) -> bool {
     (command == "sweep" && ["arrivals", "max_connections"].contains(&id)) || (command == "replay" && id == "arrivals")
 }
 
-fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, SecretReplacements), String> {
+fn parse_to_question(command: &str, words: &[String], besides: &[String]) -> Result<(Cli, SecretReplacements), String> {
     // Words after `--` come last; otherwise the further arguments come last.
     let (first, then) =
         if words.first().is_some_and(|word| word == "--") { (besides, words) } else { (words, besides) };
@@ -378,7 +379,7 @@ fn understood_as(command: &str, words: &[String], besides: &[String]) -> Result<
 }
 
 fn parse_command(command: &str, words: &[String], besides: &[String]) -> Option<Result<ExperimentInput, Failure>> {
-    let (cli, _) = understood_as(command, words, besides).ok()?;
+    let (cli, _) = parse_to_question(command, words, besides).ok()?;
     experiment::spec_from_command(&cli.command).transpose()
 }
 
@@ -397,17 +398,17 @@ fn commands() -> Vec<Command> {
 }
 
 #[test]
-fn no_way_of_writing_a_secret_is_recorded() {
+fn no_spelling_of_a_secret_is_recorded() {
     let mut tried = 0;
     for command in commands() {
         let name = command.get_name();
         let has_quiet = command.get_arguments().any(|arg| arg.get_short() == Some('q'));
         for arg in command.get_arguments() {
             let id = arg.get_id().as_str();
-            let class = class_of(name, arg).unwrap_or(ValueClass::Secret);
+            let class = argument_class(name, arg).unwrap_or(ValueClass::Secret);
             let mut understood = class == ValueClass::Switch || class == ValueClass::Plain;
             let mut values = values(class);
-            // A file that exists.
+            // This file exists.
             let present =
                 file(CANARY, "base = \"http://127.0.0.1:1\"\n[[request]]\nget = \"/\"\n").display().to_string();
             match id {
@@ -421,7 +422,7 @@ fn no_way_of_writing_a_secret_is_recorded() {
                 for words in spellings(arg, &value, has_quiet) {
                     let words = [before(name, id), words].concat();
                     tried += 1;
-                    match understood_as(name, &words, &besides(name, id)) {
+                    match parse_to_question(name, &words, &besides(name, id)) {
                         Ok((cli, hidden)) => {
                             let may = matches!(class, ValueClass::Place | ValueClass::Program);
                             let silent = |message: &str| {
@@ -450,10 +451,10 @@ fn no_way_of_writing_a_secret_is_recorded() {
     remove_files();
 }
 
-/// A secret in a wrong place is not repeated either: an unquoted header leaves its value behind as
-/// a target.
+/// Checks that errors repeat no secret in a wrong place. For example, the value of an unquoted
+/// header field becomes a target.
 #[test]
-fn sentences_about_mistakes_repeat_no_secret() {
+fn error_sentences_repeat_no_secret() {
     for line in [
         "run -H Authorization: C http://h/",
         "run http://h/ C",
@@ -490,7 +491,7 @@ fn sentences_about_mistakes_repeat_no_secret() {
 }
 
 /// Returns the withheld values of a record, as a user would give them again.
-fn given_again((asked, terms): &ExperimentInput) -> RerunInputs {
+fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
     let missing = missing(&asked.record(), &terms.record());
     let is_missing = |kind| missing.iter().any(|it| it.kind == kind);
     let mut given = RerunInputs::default();
@@ -520,11 +521,11 @@ fn given_again((asked, terms): &ExperimentInput) -> RerunInputs {
     given
 }
 
-/// Every flag of a command that measures is in the record, and the record leads to the same
-/// experiment. Withheld values are given again first. If there are none, the recorded command line
-/// is parsed instead.
+/// Checks that the record contains every flag of a measuring command and leads to the same
+/// experiment. The test first gives withheld values again. If no value is withheld, it parses the
+/// recorded command line instead.
 #[test]
-fn a_record_says_the_same_again() {
+fn a_recorded_command_parses_to_the_same_plan() {
     let mut whole = 0;
     for command in commands().iter().filter(|command| MEASURING.contains(&command.get_name())) {
         let name = command.get_name();
@@ -550,7 +551,7 @@ fn a_record_says_the_same_again() {
                 let lost = matches!(&without, Some(Ok(without)) if *without == record);
                 assert!(!lost, "{name} {words:?}: this flag is not in the record: add it to the plan or to Terms");
                 let (asked_record, terms_record) = (question.0.record(), question.1.record());
-                let again = complete(&asked_record, &terms_record, given_again(&question), &mut |complete| {
+                let again = complete(&asked_record, &terms_record, withheld_values(&question), &mut |complete| {
                     let seed = asked_record.plans()[0].load.seed;
                     Some(from_files(complete, seed, &mut ReadingMeter::new()).expect("a file of traffic, or a log"))
                 });
@@ -575,13 +576,13 @@ fn a_record_says_the_same_again() {
     remove_files();
 }
 
-/// A body from standard input must be given again.
+/// Checks that a rerun asks for a body that came from standard input.
 #[test]
-fn a_body_that_is_gone_is_asked_for() {
+fn a_missing_body_is_requested() {
     let words = ["-b".to_owned(), "one".to_owned()];
     let (asked, terms) =
         parse_command("run", &words, &besides("run", "body")).expect("understood").expect("a question");
-    let terms = Terms { body: Some(BodyFrom::Input), ..terms };
+    let terms = Terms { body: Some(BodySource::Input), ..terms };
     let missing = missing(&asked.record(), &terms.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);
 }

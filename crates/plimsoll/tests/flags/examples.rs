@@ -1,4 +1,4 @@
-//! Tests that every command line in a help text, the README or a page of docs/ parses as it stands.
+//! Tests that every command line in a help text, the README or a page of docs/ parses unchanged.
 
 use crate::args::Cli;
 use clap::CommandFactory;
@@ -32,7 +32,7 @@ fn words(line: &str) -> Vec<String> {
 }
 
 /// Returns the example lines of all help texts, without the explanation after three or more spaces.
-fn examples_of_help() -> Vec<String> {
+fn help_examples() -> Vec<String> {
     let mut examples = Vec::new();
     for command in Cli::command().get_subcommands() {
         let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
@@ -48,7 +48,7 @@ fn examples_of_help() -> Vec<String> {
 }
 
 /// Returns the command lines in the code blocks of a Markdown text.
-fn examples_of_markdown(text: &str) -> Vec<String> {
+fn markdown_command_lines(text: &str) -> Vec<String> {
     let mut fenced = false;
     let mut examples = Vec::new();
     for line in text.lines() {
@@ -94,7 +94,7 @@ fn links(text: &str) -> Vec<&str> {
 }
 
 #[test]
-fn links_lead_to_files() {
+fn documentation_links_point_to_files() {
     for page in pages() {
         let text = std::fs::read_to_string(&page).expect("a page");
         for target in links(&text) {
@@ -105,10 +105,10 @@ fn links_lead_to_files() {
 }
 
 #[test]
-fn every_command_line_that_is_shown_is_understood() {
-    let mut examples = examples_of_help();
+fn every_documented_command_line_parses() {
+    let mut examples = help_examples();
     for page in pages() {
-        examples.extend(examples_of_markdown(&std::fs::read_to_string(&page).expect("a page")));
+        examples.extend(markdown_command_lines(&std::fs::read_to_string(&page).expect("a page")));
     }
     assert!(examples.len() > 50, "{}", examples.len());
     for example in examples {
@@ -123,7 +123,7 @@ fn every_command_line_that_is_shown_is_understood() {
 }
 
 #[test]
-fn a_line_is_read_as_a_shell_does() {
+fn a_command_line_is_parsed_as_in_a_shell() {
     for (line, expect) in [
         ("plimsoll run -c 5 http://h/   # a comment", &["plimsoll", "run", "-c", "5", "http://h/"][..]),
         ("a 'b c' \"d'e\" > f", &["a", "b c", "d'e"]),
@@ -133,9 +133,9 @@ fn a_line_is_read_as_a_shell_does() {
     }
 }
 
-/// Every flag that a remedy in a message names exists.
+/// Checks that every flag that a remedy in a message names exists.
 #[test]
-fn remedies_are_flags() {
+fn remedies_name_existing_flags() {
     let mut cli = Cli::command();
     cli.build();
     let flags: Vec<&str> =

@@ -5,14 +5,14 @@ use crate::profile::read;
 use plimsoll_model::profile::ProfileBuilder;
 use plimsoll_model::rng::Rng;
 
-fn compare(a: &str, b: &str, basis: Basis) -> ProfileDiff {
+fn compare(a: &str, b: &str, basis: CostDivisor) -> ProfileDiff {
     let (a, b) = (read(a.as_bytes()).expect("folded"), read(b.as_bytes()).expect("folded"));
     let view = View::all(0);
     diff((&a, &view), (&b, &view), basis, Sort::Flat).expect("comparable")
 }
 
 #[test]
-fn p_values_are_those_of_tables() {
+fn p_values_match_published_tables() {
     for (z, p) in [
         (0.0, 1.0),
         (1.0, 0.317_310_507_862_914),
@@ -28,12 +28,12 @@ fn p_values_are_those_of_tables() {
 
 #[test]
 #[allow(clippy::print_stderr, reason = "a random test says its seed")]
-fn repetitions_that_differ_widen_the_error() {
+fn variation_between_repetitions_widens_the_error() {
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|s| s.parse().ok()).unwrap_or(20_261_121);
     eprintln!("seed {seed} (set PLIMSOLL_SEED to repeat another)");
     let mut rng = Rng::new(seed);
-    // Forty functions. In each profile the cost of each function varies as much as on a machine
-    // with other load.
+    // The profiles have forty functions. In each profile the cost of each function varies as much
+    // as on a machine with other load.
     let mut take = |costs: &[f64]| {
         let line = |(number, cost): (usize, &f64)| {
             let sum: f64 = (0..12).map(|_| rng.next_u64() as f64 / u64::MAX as f64).sum::<f64>() - 6.0;
@@ -56,7 +56,7 @@ fn repetitions_that_differ_widen_the_error() {
             side.iter().map(one).collect::<Vec<_>>()
         });
         let repeated = diff_repeated(&first, &second, Sort::Flat).expect("comparable");
-        let basis = Basis::Requests { before: 100.0, after: 100.0 };
+        let basis = CostDivisor::Requests { before: 100.0, after: 100.0 };
         let once = diff((&a[0], &view), (&b[0], &view), basis, Sort::Flat).expect("comparable");
         let findings = |comparison: &ProfileDiff| -> Vec<String> {
             let rows = comparison.rows.iter().filter(|row| row.flat.is_finding());
@@ -74,7 +74,7 @@ fn repetitions_that_differ_widen_the_error() {
 }
 
 #[test]
-fn repetitions_add_up() {
+fn repetitions_are_summed() {
     let profiles: Vec<Profile> =
         ["m;a 90\n", "m;a 110\n", "m;a 190\nm;b 20\n", "m;a 210\n"].map(|t| read(t.as_bytes()).expect("folded")).into();
     let view = View::all(0);
@@ -84,24 +84,25 @@ fn repetitions_add_up() {
     let row = |name: &str| got.rows.iter().find(|row| row.function == name).expect("a row");
     assert_eq!((row("a").flat.before, row("a").flat.after), (2.0, 4.0));
     assert_eq!((row("b").flat.before, row("b").flat.after), (0.0, 0.2));
-    assert_eq!(got.basis, Basis::Requests { before: 100.0, after: 100.0 });
-    // With one profile on each side, the result equals that of two profiles.
+    assert_eq!(got.basis, CostDivisor::Requests { before: 100.0, after: 100.0 });
+    // With one profile on each side, `diff_repeated` gives the same result as a comparison of two
+    // profiles.
     let once = diff_repeated(&all[..1], &all[2..3], Sort::Flat).expect("comparable");
-    let basis = Basis::Requests { before: 50.0, after: 50.0 };
+    let basis = CostDivisor::Requests { before: 50.0, after: 50.0 };
     assert_eq!(once, diff((&profiles[0], &view), (&profiles[2], &view), basis, Sort::Flat).expect("comparable"));
 }
 
 #[test]
-fn costs_are_per_request() {
-    let basis = Basis::Requests { before: 100.0, after: 200.0 };
+fn profile_costs_are_per_request() {
+    let basis = CostDivisor::Requests { before: 100.0, after: 200.0 };
     let result = compare("main;json 400\nmain;sql 100\n", "main;json 1600\nmain;sql 200\nmain;log 3\n", basis);
     let row = |name: &str| result.rows.iter().find(|r| r.function == name).expect("a row");
     let json = row("json").flat;
     assert_eq!((json.before, json.after, json.delta()), (4.0, 8.0, 4.0));
-    // The formula for Poisson counts, by hand.
+    // This is the formula for Poisson counts, computed by hand.
     let z = 4.0 / (400.0 / 100.0_f64.powi(2) + 1600.0 / 200.0_f64.powi(2)).sqrt();
     assert!((json.z.expect("tested") - z).abs() < 1e-12 && json.is_finding());
-    // Twice the requests and twice the samples: nothing changed.
+    // The second side has twice the requests and twice the samples, so nothing changed.
     assert_eq!((row("sql").flat.delta(), row("sql").flat.z), (0.0, Some(0.0)));
     // Three events are too few for a test.
     assert_eq!((row("log").flat.z, row("log").flat.q), (None, None));
@@ -111,23 +112,24 @@ fn costs_are_per_request() {
 }
 
 #[test]
-fn shares_show_the_mix_only() {
-    let result = compare("a 100\nb 300\n", "a 200\nb 600\n", Basis::Shares);
+fn shares_show_only_the_mix() {
+    let result = compare("a 100\nb 300\n", "a 200\nb 600\n", CostDivisor::Shares);
     assert!(result.rows.iter().all(|r| r.flat.delta() == 0.0 && !r.flat.is_finding()), "{result:?}");
     assert_eq!((result.total.before, result.total.after), (100.0, 100.0));
     let nothing = read(b"a 0\n").expect("folded");
     let some = read(b"a 1\n").expect("folded");
     let view = View::all(0);
-    let error = diff((&nothing, &view), (&some, &view), Basis::Shares, Sort::Flat).expect_err("no share of nothing");
+    let error =
+        diff((&nothing, &view), (&some, &view), CostDivisor::Shares, Sort::Flat).expect_err("no share of nothing");
     assert!(matches!(error, DiffError::Nothing(_)));
 }
 
 #[test]
-fn kinds_must_agree() {
+fn compared_profiles_need_the_same_kind() {
     let other = ProfileBuilder::new(vec![ValueType::new("delay", "nanoseconds")]).finish();
     let samples = read(b"a 1\n").expect("folded");
     let view = View::all(0);
-    let error = diff((&samples, &view), (&other, &view), Basis::Shares, Sort::Flat).expect_err("two kinds");
+    let error = diff((&samples, &view), (&other, &view), CostDivisor::Shares, Sort::Flat).expect_err("two kinds");
     assert!(error.to_string().contains("samples in count and delay in nanoseconds"), "{error}");
 }
 
@@ -159,7 +161,7 @@ fn heap_estimates_give_sampled_counts() {
 /// Two profiles of one program: in at most about 5 % of such pairs a difference may be called a
 /// finding.
 #[test]
-fn noise_is_no_finding() {
+fn noise_is_not_a_finding() {
     let mut rng = Rng::new(6);
     let mut folded = |dearer: usize| {
         let line = |f: usize| {
@@ -168,7 +170,7 @@ fn noise_is_no_finding() {
         };
         (0..200).map(line).collect::<String>()
     };
-    let basis = Basis::Requests { before: 1000.0, after: 1000.0 };
+    let basis = CostDivisor::Requests { before: 1000.0, after: 1000.0 };
     let (trials, mut alarms, mut found, mut wrong) = (200, 0, 0, 0);
     for _ in 0..trials {
         let same = compare(&folded(0), &folded(0), basis);

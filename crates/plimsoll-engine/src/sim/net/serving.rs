@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::rc::Rc;
 
 impl SimWorld {
-    /// Starts the server's idle timeout of a link, if the server has one.
+    /// Starts the server's idle timeout of a connection, if the server has an idle timeout.
     pub(super) fn expect_work(&mut self, at_ns: u64, link: usize) {
         if let Some(idle_ns) = self.server.idle_close_ns {
             let activity = self.links[link].activity;
@@ -15,7 +15,7 @@ impl SimWorld {
         }
     }
 
-    /// Makes the server read the available bytes and react to them.
+    /// Makes the server read the available bytes of a connection and react to them.
     pub(super) fn read(&mut self, at_ns: u64, link: usize) {
         let length = self.request.len();
         let it = &mut self.links[link];
@@ -87,7 +87,7 @@ impl SimWorld {
         }
     }
 
-    /// Makes the server handle HTTP/2 bytes that arrived.
+    /// Makes the server handle `count` HTTP/2 bytes that arrived.
     pub(super) fn hear(&mut self, at_ns: u64, link: usize, count: usize) {
         let it = &mut self.links[link];
         if it.blocked && (self.server.buffer_bytes - it.in_pipe) * 3 >= self.server.buffer_bytes {
@@ -131,7 +131,7 @@ impl SimWorld {
         }
     }
 
-    /// Queues a request that arrives at `at_ns`, and returns when its service is done, ns.
+    /// Queues a request that arrives at `at_ns`. Returns the time at which its service is done, ns.
     fn work(&mut self, at_ns: u64) -> u64 {
         let need_ns = self.server.service.draw_ns(&mut self.rng);
         let slot = self.slots.pop();
@@ -164,7 +164,7 @@ impl SimWorld {
             }
             Some(Fault::ResetsAfterReading) => return self.reset(at_ns, link),
             Some(Fault::ClosesWithoutReply) => return self.close(at_ns, link),
-            // The response was sent early.
+            // The response was already sent before the whole request arrived.
             Some(Fault::AnswersEarlyAndGoesOn) => {}
             Some(Fault::Drips(gap_ns)) => self.say(at_ns, link, fault, gap_ns),
             Some(Fault::Floods) => {
@@ -175,7 +175,7 @@ impl SimWorld {
             _ if self.server.cut == Cut::Bytes => self.say(at_ns, link, fault, 1),
             _ => self.say(at_ns, link, fault, 0),
         }
-        // These events follow the last byte of the response.
+        // These events happen after the server sent the last byte of the response.
         let said_ns = self.links[link].last_ns.saturating_sub(self.server.latency_ns).max(at_ns);
         let activity = self.links[link].activity;
         match fault {
@@ -191,14 +191,15 @@ impl SimWorld {
             Some(Fault::ResetsInReply) => self.reset(said_ns, link),
             Some(Fault::ClosesAfter(ns)) => self.after(said_ns + ns, link, SimEventKind::Closes),
             Some(Fault::AnswersTwice(ns)) => self.after(said_ns + ns, link, SimEventKind::AnswersAgain),
-            Some(Fault::Blurts(ns)) => self.after(said_ns + ns, link, SimEventKind::BlurtsSince(activity)),
+            Some(Fault::SendsUnsolicited(ns)) => self.after(said_ns + ns, link, SimEventKind::BlurtsSince(activity)),
             _ => {}
         }
         self.expect_work(said_ns, link);
         self.read(at_ns, link);
     }
 
-    /// Sends a response. With `gap_ns` it is sent byte by byte, at this interval.
+    /// Sends a response. If `gap_ns` is not 0, the response is sent byte by byte with this
+    /// interval, ns.
     pub(super) fn say(&mut self, at_ns: u64, link: usize, fault: Option<Fault>, gap_ns: u64) {
         let mut bytes = reply(fault, self.head_request, self.serial);
         if matches!(fault, Some(Fault::ClosesInReply | Fault::ResetsInReply)) {
@@ -221,7 +222,8 @@ impl SimWorld {
         }
     }
 
-    /// Closes the server's end: an end for the client, or a reset if bytes are unread.
+    /// Closes the server's end of a connection. The client sees the end of the stream, or a reset
+    /// if the server has unread bytes.
     pub(super) fn close(&mut self, at_ns: u64, link: usize) {
         let it = &mut self.links[link];
         if it.server_closed {

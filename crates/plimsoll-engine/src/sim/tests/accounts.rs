@@ -1,18 +1,19 @@
-//! Two accounts: throughput counts completions in the window, whenever they were scheduled; the
-//! ledger counts requests scheduled in the window, whenever they end. With the number in flight
-//! they obey Little's law.
+//! Tests of the two ways in which requests are counted. Throughput counts requests that complete in
+//! the window, whenever they were scheduled. The ledger counts requests that were scheduled in the
+//! window, whenever they end. Throughput, response time and requests in flight must satisfy
+//! Little's law.
 
 use super::*;
 use plimsoll_model::Stop;
 use plimsoll_model::rng::Rng;
 
-/// A server with this number of workers, and a service time of 20 ms.
+/// Returns a server with this number of workers, and a service time of 20 ms.
 fn pool(slots: usize) -> SimServer {
     SimServer { slots: Some(slots), latency_ns: 0, ..SimServer::new(20 * MS) }
 }
 
-/// Returns the plan with this warm-up and length, and without effective timeouts.
-fn windowed(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
+/// Returns the plan with this warm-up and length, and with timeouts too long to take effect.
+fn with_window(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     plan.with(|it| {
         it.traffic.routes[0].timeout_ns = 60 * SECOND;
         it.load.grace_ns = 30 * SECOND;
@@ -21,7 +22,7 @@ fn windowed(plan: Setup, warmup_ns: u64, length_ns: u64) -> Setup {
     })
 }
 
-/// Runs a plan and stops it at this tick.
+/// Runs a plan and stops the run at this tick.
 fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
     let mut ticks = 0;
     let sim = Simulation { plan, stripe: Stripe::ALL, server, machine: SimMachine::default(), seed }.run(&mut |_| {
@@ -33,12 +34,12 @@ fn run_until(plan: &Setup, server: &SimServer, seed: u64, tick: u64) -> Sim {
 }
 
 #[test]
-fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
+fn throughput_equals_the_pool_for_any_warm_up_window_and_users() {
     let lengths = [SECOND, 700 * MS, 1_234 * MS, 5 * SECOND];
     for warmup_ns in [0, 100 * MS, 333 * MS, SECOND] {
         for length_ns in lengths {
             for (slots, users) in [(4, 64), (4, 4), (4, 3), (1, 1), (1, 50), (20, 33)] {
-                let plan = windowed(closed(&users.to_string()), warmup_ns, length_ns);
+                let plan = with_window(closed(&users.to_string()), warmup_ns, length_ns);
                 let at_once = slots.min(users);
                 for stop_at in [None, Some((warmup_ns + length_ns) / Plan::TICK_NS / 2 + 3)] {
                     let sim = match stop_at {
@@ -47,7 +48,8 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
                     };
                     let expect = at_once as f64 * sim.run.duration_ns() as f64 / (20 * MS) as f64;
                     let counted = sim.run.totals().routes_sum.succeeded_in_window as f64;
-                    // A worker may be busy at both ends of the window.
+                    // A worker may be within a request at both ends of the window, so the count may
+                    // differ slightly.
                     let off = (counted - expect).abs();
                     let what = format!("{slots} slots, {users} users, {warmup_ns} + {length_ns}, {stop_at:?}");
                     assert!(off <= (0.01 * expect).max(at_once as f64), "{what}: {counted}, expected {expect}");
@@ -58,26 +60,26 @@ fn throughput_is_that_of_the_pool_for_any_warm_up_window_and_users() {
 }
 
 #[test]
-fn throughput_past_capacity_is_capacity() {
+fn throughput_above_capacity_equals_capacity() {
     for load in [constant("300"), poisson("300"), constant("1000")] {
         for warmup_ns in [500 * MS, SECOND] {
             for length_ns in [SECOND, 2_050 * MS] {
-                let sim = run(&windowed(load.clone(), warmup_ns, length_ns), &pool(4), first_seed());
+                let sim = run(&with_window(load.clone(), warmup_ns, length_ns), &pool(4), first_seed());
                 let totals = sim.run.totals();
                 let expect = 200.0 * length_ns as f64 / SECOND as f64;
                 assert!((totals.routes_sum.succeeded_in_window as f64 - expect).abs() <= 4.0, "{totals:?}");
                 // The ledger has every request scheduled in the window.
-                assert_eq!(totals.routes_sum.ledger.scheduled, arrivals_until(&sim, u64::MAX));
+                assert_eq!(totals.routes_sum.ledger.scheduled, measured_arrivals_until(&sim, u64::MAX));
                 assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled);
             }
         }
     }
 }
 
-/// Completion rate times mean response time equals the mean number in flight, except for requests
-/// open at the ends.
+/// Completion rate times mean response time equals the mean number of requests in flight (Little's
+/// law), except for requests that are open at the ends of the window.
 #[test]
-fn rate_response_time_and_number_in_flight_agree() {
+fn littles_law_holds() {
     for seed in first_seed()..first_seed() + 150 {
         let mut rng = Rng::new(seed);
         let mut between = |from: u64, to: u64| from + rng.below(to - from + 1);
@@ -86,7 +88,8 @@ fn rate_response_time_and_number_in_flight_agree() {
         let service = mean[between(0, 1) as usize];
         let server = SimServer { service, ..pool(slots) };
         let capacity = slots as f64 * SECOND as f64 / service_ns as f64;
-        // A share of the capacity, so that the open loop is steady.
+        // The rate is a share of the server's capacity, so that the queue of the open loop does not
+        // grow.
         let rate = format!("{:.1}", capacity * between(10, 70) as f64 / 100.0);
         let shape = match between(0, 2) {
             0 => closed(&between(1, 80).to_string()),
@@ -94,7 +97,7 @@ fn rate_response_time_and_number_in_flight_agree() {
             _ => poisson(&rate),
         };
         let (warmup_ns, length_ns) = (between(0, 20) * 57 * MS, between(3, 40) * 83 * MS);
-        let plan = windowed(shape, warmup_ns, length_ns);
+        let plan = with_window(shape, warmup_ns, length_ns);
         let sim = match between(0, 3) {
             0 => run_until(&plan, &server, seed, between(2, (warmup_ns + length_ns) / Plan::TICK_NS)),
             _ => run(&plan, &server, seed),
@@ -102,7 +105,8 @@ fn rate_response_time_and_number_in_flight_agree() {
         let Some(in_flight) = sim.run.in_flight_mean() else { continue };
         let totals = sim.run.totals();
         let (window_ns, completed) = (sim.run.duration_ns() as f64, totals.routes_sum.succeeded_in_window as f64);
-        // The integral of the number in flight, and the sum of the response times.
+        // The first value is the integral of the requests in flight, the second the sum of the
+        // response times.
         let (area, took) = (in_flight * window_ns, completed * totals.routes_sum.response.mean_ns());
         let most = sim.run.intervals.values().map(|it| it.whole().in_flight_end).max().unwrap_or(0).max(1) as f64;
         let longest_ns = totals.routes_sum.response.max_ns().max(2 * service_ns) as f64;
@@ -111,7 +115,7 @@ fn rate_response_time_and_number_in_flight_agree() {
         if totals.routes_sum.response.count() > 0 {
             assert!((area - took).abs() <= edge, "{what}: {area} in flight, {took} taken, {edge}");
         }
-        // In a long window, requests open at its ends matter little.
+        // In a long window, the requests that are open at its ends have little effect.
         if window_ns > 60.0 * longest_ns && sim.run.window_ns.0 as f64 > longest_ns {
             assert!((area - took).abs() <= 0.03 * took, "{what}: {area} in flight, {took} taken");
         }

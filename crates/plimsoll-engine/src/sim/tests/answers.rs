@@ -1,7 +1,7 @@
 //! Tests of responses with checks beyond the status, for any split of their bytes.
 
 use super::*;
-use plimsoll_model::expect::{AnswerCapture, CaptureFrom, Expectations, TextExpectation};
+use plimsoll_model::expect::{AnswerCapture, CaptureSource, Expectations, TextExpectation};
 
 fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, capture: Option<&str>) -> Setup {
     constant("100@1s").with(|it| {
@@ -12,7 +12,7 @@ fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, c
             json: vec![],
             body: body.map(TextExpectation::parse),
         };
-        let from = |text| CaptureFrom::parse(text).expect("a capture");
+        let from = |text| CaptureSource::parse(text).expect("a capture");
         route.captures = capture
             .map(|text| AnswerCapture { name: "it".into(), from: from(text), default: None })
             .into_iter()
@@ -21,7 +21,7 @@ fn expecting(body: Option<&str>, header: Option<&str>, within_ns: Option<u64>, c
 }
 
 #[test]
-fn a_missed_expectation_is_a_failure_kind() {
+fn a_missed_expectation_has_its_own_failure_kind() {
     for cut in [Cut::Whole, Cut::Bytes] {
         for (plan, miss) in [
             (expecting(Some("hello"), Some("text/plain"), Some(100 * MS), Some("regex:h(el+)o")), None),
@@ -49,7 +49,7 @@ fn a_missed_expectation_is_a_failure_kind() {
 }
 
 #[test]
-fn content_is_seen_whatever_its_framing_and_other_failures_keep_their_kind() {
+fn content_checks_work_for_any_framing() {
     for cut in [Cut::Whole, Cut::Bytes] {
         for (fault, body) in
             [(Fault::Chunked, "hello!"), (Fault::UntilClose, "until the end"), (Fault::Pieces, "hello")]

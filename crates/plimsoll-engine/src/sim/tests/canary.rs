@@ -1,9 +1,9 @@
-//! Deliberate errors in the simulation: the tests of this directory prove something only if each
-//! error is detected.
+//! Tests that the checks of a simulation detect deliberate errors. Without them, the tests of this
+//! directory would prove nothing.
 
 use super::*;
 
-/// Whether the checks of every run (`verify`) reject this run.
+/// Returns whether the checks of every run (`verify`) reject this run.
 fn is_detected(sim: &Sim, server: &SimServer) -> bool {
     verify(sim, server).is_err()
 }
@@ -34,9 +34,9 @@ fn interval_of(sim: &mut Sim) -> &mut plimsoll_model::Interval {
 
 #[test]
 fn a_server_that_answers_twice_is_caught() {
-    // HTTP/1.1 responses carry no request number. So a second response that arrives during the next
-    // request counts as the response to that request. Here it arrives sooner than the round trip
-    // allows.
+    // HTTP/1.1 responses have no request number. So a second response that arrives during the next
+    // request counts as the response to that request. Here the second response arrives sooner than
+    // the round trip allows.
     let server = SimServer::new(MS).with_fault(Fault::AnswersTwice(60_000), 1.0);
     assert!(is_detected(&simulate(&closed("1@300ms"), &server, 1), &server));
     // A second response on an idle connection belongs to no request. The connection is closed, and
@@ -53,7 +53,8 @@ fn a_lost_event_is_caught() {
     let (plan, server) = (closed("4@300ms"), SimServer::new(MS));
     let sim = Simulation { plan: &plan, stripe: Stripe::ALL, server: &server, machine, seed: 1 }
         .run(&mut |_| ControlFlow::Continue(()));
-    // The ledger still closes, but requests whose response arrived in time count as timeouts.
+    // The ledger still accounts for every request, but requests whose response arrived in time
+    // count as timeouts.
     assert!(failed(&sim, RequestFailure::Timeout) > 0);
     assert_eq!(failed(&run(&plan, &server, 1), RequestFailure::Timeout), 0);
 }

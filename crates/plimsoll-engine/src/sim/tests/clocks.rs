@@ -1,5 +1,5 @@
-//! Tests of both clocks, response time (from the intended start) and service time (from the send),
-//! with exact values.
+//! Tests that response time (from the intended start) and service time (from the send) have exactly
+//! the expected values.
 
 use super::*;
 
@@ -9,7 +9,7 @@ fn stalling() -> SimServer {
     SimServer { stall: Some(STALL), ..SimServer::new(50_000) }
 }
 
-/// The p95 and p99 of a histogram, in ms.
+/// Returns the p95 and p99 of a histogram, in ms.
 fn tail(histogram: &plimsoll_model::Histogram) -> (f64, f64) {
     (histogram.quantile_ns(0.95) as f64 / 1e6, histogram.quantile_ns(0.99) as f64 / 1e6)
 }
@@ -22,9 +22,9 @@ fn patient(plan: Setup) -> Setup {
 }
 
 #[test]
-fn an_open_load_shows_a_stall_in_full() {
-    // A tenth of the requests arrive in a stall and wait for its end. So p95 is half a stall, and
-    // p99 nine tenths of one.
+fn an_open_loop_shows_the_whole_stall() {
+    // A tenth of the requests arrive in a stall and wait until the stall ends. So p95 is half the
+    // length of a stall, and p99 nine tenths of this length.
     let sim = run(&patient(constant("1000@10s")), &stalling(), first_seed());
     let totals = sim.run.totals();
     let (p95, p99) = tail(&totals.routes_sum.response);
@@ -38,9 +38,9 @@ fn an_open_load_shows_a_stall_in_full() {
 }
 
 #[test]
-fn a_stall_before_the_send_shows_in_response_time_only() {
-    // During the stall nothing is accepted, and every request needs a connection: requests wait
-    // before they are sent.
+fn a_stall_before_the_send_affects_only_response_time() {
+    // During the stall the server accepts no connection, and every request needs a new one. So
+    // requests wait before they are sent.
     let mut plan = patient(constant("1000@10s"));
     plan.carriage.keep_alive = false;
     let server = SimServer { accepts_in_stall: false, ..stalling() };
@@ -54,13 +54,13 @@ fn a_stall_before_the_send_shows_in_response_time_only() {
 }
 
 #[test]
-fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
+fn a_generator_stall_shows_in_response_time_and_lag() {
     let machine = SimMachine { pause: Some(STALL), ..SimMachine::default() };
     let plan = patient(constant("1000@10500ms"));
     let totals = run_on(machine, &plan, &SimServer::new(50_000), first_seed()).run.totals();
     let (p95, p99) = tail(&totals.routes_sum.response);
-    // 1 000 of 10 500 requests arrive in a pause. The longest 525 waits are 5 % of all requests,
-    // the longest 105 are 1 %.
+    // 1 000 of 10 500 requests arrive in a pause of the generator. The longest 525 waits are 5 % of
+    // all requests, and the longest 105 are 1 %.
     assert!(near(p95, 237.5, 0.01) && near(p99, 447.5, 0.01), "p95 {p95} ms, p99 {p99} ms");
     let (_, p99) = tail(&totals.routes_sum.service);
     assert!(p99 < 1.0, "service p99 {p99} ms");
@@ -69,9 +69,9 @@ fn a_stall_of_the_generator_shows_in_response_time_and_as_its_own() {
 }
 
 #[test]
-fn a_closed_load_stalls_with_the_server() {
+fn a_closed_loop_stalls_with_the_server() {
     // Ten users have at most ten requests in a stall, too few for a p99. This is a property of
-    // closed loops, and a reason to use open ones. Mean and maximum show the stall on both clocks.
+    // closed loops, and a reason to use open loops. Mean and maximum show the stall on both clocks.
     let totals = run(&patient(closed("10@10s")), &stalling(), first_seed()).run.totals();
     let (_, p99) = tail(&totals.routes_sum.response);
     assert!(p99 < 1.0, "p99 {p99} ms");
@@ -82,9 +82,9 @@ fn a_closed_load_stalls_with_the_server() {
 }
 
 #[test]
-fn with_one_connection_a_stall_leaves_requests_unsent() {
-    // An arrival never waits for a connection: it counts as unsent, and quantiles refer to sent
-    // requests.
+fn a_stall_on_one_connection_leaves_requests_unsent() {
+    // An arrival without a free connection does not wait but counts as unsent. Quantiles include
+    // only requests that were sent.
     let plan = patient(constant("1000@10s")).with(|it| it.carriage.connections_max = 1);
     let totals = run(&plan, &stalling(), first_seed()).run.totals();
     assert!(near(totals.routes_sum.ledger.unsent as f64, 998.0, 0.01), "{:?}", totals.routes_sum.ledger);
@@ -94,7 +94,7 @@ fn with_one_connection_a_stall_leaves_requests_unsent() {
 }
 
 #[test]
-fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
+fn a_timeout_adds_a_sample_of_at_least_its_length() {
     for (server, what) in [
         (SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), "never answers"),
         (SimServer::new(MS).with_fault(Fault::NeverAccepts, 1.0), "never accepts"),
@@ -120,7 +120,7 @@ fn a_timeout_is_a_sample_at_least_as_long_as_the_timeout() {
 }
 
 #[test]
-fn an_answer_that_is_seen_late_is_a_timeout_once() {
+fn a_late_response_is_one_timeout() {
     // The response arrives in time, but the generator has no core until the deadline has passed.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 200 * MS, length_ns: 100 * MS }), ..SimMachine::default() };
@@ -132,8 +132,8 @@ fn an_answer_that_is_seen_late_is_a_timeout_once() {
 
 #[test]
 fn queue_waits_match_queueing_theory() {
-    // One server, first come, first served, 600/s against 1 000/s: M/M/1 and M/D/1 have known
-    // means.
+    // The server serves one request at a time, 600/s of a capacity of 1 000/s. The mean response
+    // times of the queues M/M/1 and M/D/1 are known.
     let (rate, mean_ms, load) = (600.0, 1.0, 0.6);
     for (service, expect_ms) in [
         (Service::Exponential(MS), mean_ms / (1.0 - load)),
@@ -146,7 +146,8 @@ fn queue_waits_match_queueing_theory() {
             let what = format!("{service:?}, PLIMSOLL_SEED={seed}");
             assert_eq!(totals.routes_sum.ledger.succeeded, totals.routes_sum.ledger.scheduled, "{what}");
             let mean = totals.routes_sum.response.mean_ns() / 1e6;
-            // 36 000 requests of a queue with a memory of about ten: five standard errors.
+            // The bound is about five standard errors for 36 000 requests, of which each depends on
+            // about the last ten.
             assert!(near(mean, expect_ms, 0.12), "{what}: mean {mean} ms, expected {expect_ms}");
             // Little's law: the mean number in flight is throughput times mean response time.
             let window_ns = sim.run.duration_ns() as f64;

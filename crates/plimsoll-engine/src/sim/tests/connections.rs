@@ -14,11 +14,11 @@ fn idle_connections_are_reused_up_to_the_maximum() {
             let sim = run(&plan, &server, seed);
             let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{connections_max}, {connections_ready}, PLIMSOLL_SEED={seed}: {ledger:?}");
-            assert_eq!(sim.account.connects_beside_idle, 0, "{what}");
+            assert_eq!(sim.account.connects_despite_idle, 0, "{what}");
             assert!(sim.account.connections_max <= u64::from(connections_max), "{what}");
-            assert_eq!(ledger.scheduled, arrivals_until(&sim, u64::MAX), "{what}");
+            assert_eq!(ledger.scheduled, measured_arrivals_until(&sim, u64::MAX), "{what}");
             if connections_max == 10_000 {
-                // Nothing waits for a connection: all requests are sent.
+                // No request waits for a connection, so all requests are sent.
                 assert_eq!((ledger.unsent, ledger.succeeded), (0, ledger.scheduled), "{what}");
             } else {
                 assert!(ledger.unsent > 0, "{what}");
@@ -33,7 +33,7 @@ fn idle_connections_are_reused_up_to_the_maximum() {
 /// Some servers block a thread on each accepted connection until its first request, in the order of
 /// acceptance.
 #[test]
-fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again() {
+fn ready_connections_are_used_in_order_before_reuse() {
     for service_ns in [MS, 200 * MS] {
         let plan = constant("100@1s").with(|it| it.load.connections_ready = 12);
         let sim = run(&plan, &SimServer::new(service_ns), first_seed());
@@ -44,8 +44,9 @@ fn connections_that_are_ready_are_used_in_their_order_before_any_is_used_again()
 }
 
 #[test]
-fn an_open_load_never_waits_for_a_free_connection() {
-    // Each request takes 50 ms: 50 are in flight at a time, and every one starts on time.
+fn an_open_loop_never_waits_for_a_free_connection() {
+    // Each request takes 50 ms, so 50 requests are in flight at a time, and every request starts on
+    // time.
     let sim = run(&constant("1000@300ms"), &SimServer::new(50 * MS), first_seed());
     let totals = sim.run.totals();
     assert!(totals.load.lag.count() == 300 && totals.load.lag.max_ns() < 1_000, "{:?}", totals.load.lag);
@@ -54,11 +55,11 @@ fn an_open_load_never_waits_for_a_free_connection() {
 }
 
 #[test]
-fn users_find_their_connections_ready() {
+fn connections_of_users_open_before_the_load() {
     let plan = closed("7@100ms").with(|it| it.load.connections_ready = 7);
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!((sim.account.connects, sim.account.connects_under_load), (7, 0));
-    // As many connections as the plan requests, but at most one for each user.
+    // The preparation opens as many connections as the plan demands, but at most one for each user.
     for (ready, expect) in [(3, 3), (50, 7)] {
         let plan = closed("7@100ms").with(|it| it.load.connections_ready = ready);
         let sim = run(&plan, &SimServer::new(MS), first_seed());
@@ -68,16 +69,16 @@ fn users_find_their_connections_ready() {
 }
 
 #[test]
-fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
-    // Nothing is accepted before the schedule begins. The load then opens its own connections, and
-    // a connection that never opened blocks none of them.
+fn the_load_opens_connections_that_failed_before_it() {
+    // The server accepts no connection before the schedule begins. The load then opens new
+    // connections, and a connection that never opened does not block them.
     for plan in [closed("4@100ms"), constant("500@100ms").with(|it| it.carriage.connections_max = 4)] {
         let plan = plan.with(|it| it.load.connections_ready = 4);
         let server = SimServer { faults_until_ns: 0, ..SimServer::new(MS) }.with_fault(Fault::NeverAccepts, 1.0);
         let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
         assert_eq!((ledger.succeeded, ledger.unsent), (ledger.scheduled, 0), "{ledger:?}");
     }
-    // The preparation ends when no connection is left to wait for.
+    // The preparation ends as soon as all of its connections have opened or failed.
     for (fault, prepared_ns_max) in [
         (Fault::Refuses, 20 * MS),
         (Fault::NoPort, 20 * MS),
@@ -93,7 +94,7 @@ fn a_connection_that_cannot_be_made_ready_is_left_to_the_load() {
 }
 
 #[test]
-fn a_dead_address_of_a_name_fails_no_request() {
+fn a_dead_address_of_a_host_fails_no_request() {
     let address = |n: u8| std::net::SocketAddr::from(([10, 0, 0, n], 80));
     for dead in [vec![], vec![address(1)], vec![address(1), address(3)], vec![address(1), address(2), address(3)]] {
         for connects_at_once in [false, true] {
@@ -139,8 +140,8 @@ fn unusable_connections_are_replaced() {
             let sim = run(&closed("1@300ms"), &SimServer::new(MS).with_fault(fault, 0.3), seed);
             let ledger = sim.run.totals().routes_sum.ledger;
             let what = format!("{fault:?}, PLIMSOLL_SEED={seed}: {ledger:?}");
-            // Every fault costs one connection, but the replacement of the last one may come after
-            // the end of the run.
+            // Every fault ends one connection, but the last of these connections may not be
+            // replaced before the end of the run.
             let faults = sim.account.faults;
             assert!(
                 (faults..=faults + 1).contains(&sim.account.connects),
@@ -160,7 +161,7 @@ fn unusable_connections_are_replaced() {
 }
 
 #[test]
-fn idle_connections_that_the_server_closes_are_not_used() {
+fn idle_connections_closed_by_the_server_are_not_used() {
     // The server closes idle connections long before the next arrival, so no request fails.
     let server = SimServer { idle_close_ns: Some(20 * MS), ..SimServer::new(MS) };
     for plan in [constant("10@2s"), constant("10@2s").with(|it| it.load.connections_ready = 5)] {
@@ -169,19 +170,19 @@ fn idle_connections_that_the_server_closes_are_not_used() {
         assert_eq!(ledger.succeeded, 20, "{ledger:?}");
         assert!(sim.account.connects >= 20);
     }
-    // The same for users whose connections were prepared too early.
+    // No request fails either for users whose connections were prepared too early.
     let server = SimServer { idle_close_ns: Some(500_000), ..SimServer::new(MS) };
     let plan = closed("4@100ms").with(|it| it.load.connections_ready = 4);
     let ledger = run(&plan, &server, first_seed()).run.totals().routes_sum.ledger;
     assert_eq!(ledger.succeeded, ledger.scheduled, "{ledger:?}");
-    // Unsolicited bytes cost the connection, and no request.
-    let server = SimServer::new(MS).with_fault(Fault::Blurts(20 * MS), 1.0);
+    // Unsolicited bytes end the connection, but fail no request.
+    let server = SimServer::new(MS).with_fault(Fault::SendsUnsolicited(20 * MS), 1.0);
     let sim = run(&constant("10@2s"), &server, first_seed());
     assert_eq!((sim.run.totals().routes_sum.ledger.succeeded, sim.account.connects), (20, 20));
 }
 
 #[test]
-fn users_come_and_go_and_keep_their_connections() {
+fn users_keep_their_connections_while_their_number_changes() {
     let sim = run(&closed("2@100ms,6@100ms,1@100ms,6@100ms"), &SimServer::new(MS), first_seed());
     assert_eq!(sim.account.connects, 6);
     let requests = sim.run.totals().routes_sum.ledger.succeeded;
@@ -197,7 +198,7 @@ fn users_come_and_go_and_keep_their_connections() {
 }
 
 #[test]
-fn big_bodies_wait_for_room() {
+fn large_bodies_wait_for_buffer_space() {
     let mut plan = constant("50@400ms");
     plan.traffic.routes[0].request.method = "POST".into();
     plan.traffic.routes[0].request.body = (0..1_000_000u32).map(|i| (i % 253) as u8).collect();
@@ -205,10 +206,11 @@ fn big_bodies_wait_for_room() {
     let sim = run(&plan, &server, first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 20);
     assert!(sim.account.blocked > 20, "{}", sim.account.blocked);
-    // Service time starts with the first byte sent: 17 reads of the server, 1 ms apart.
+    // Service time starts with the first byte sent, and includes 17 reads of the server, 1 ms
+    // apart.
     assert!(sim.run.totals().routes_sum.service.min_ns() > 16 * MS);
-    // A connection that breaks during a request body is a reset, or the response that arrived
-    // before.
+    // If a connection breaks during a request body, the outcome is a reset, or the response if it
+    // arrived before.
     for seed in first_seed()..first_seed() + 3 {
         for (fault, failure) in [
             (Fault::ResetsBeforeReading, RequestFailure::Reset),
@@ -230,8 +232,8 @@ fn big_bodies_wait_for_room() {
 }
 
 #[test]
-fn a_send_that_finds_the_connection_broken_is_a_reset() {
-    // Sending takes so long that the reset arrives in between.
+fn a_send_on_a_broken_connection_is_a_reset() {
+    // Sending takes so long that the reset arrives between two sends.
     let machine = SimMachine { send_ns: 60_000, receive_ns: 60_000, ..SimMachine::default() };
     for seed in first_seed()..first_seed() + 5 {
         for plan in [closed("5@200ms"), poisson("300@200ms")] {

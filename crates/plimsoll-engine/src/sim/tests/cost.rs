@@ -1,8 +1,9 @@
-//! The engine's own cost of a request, on a network without cost, with instant responses.
+//! Measures the engine's CPU cost of a request, on a network without cost and with instant
+//! responses.
 //!
 //! By default the test sends a few thousand requests, which all succeed. `PLIMSOLL_REQUESTS=N` sets
-//! their number, to count user instructions: run twice under `valgrind --tool=callgrind`, and
-//! divide the difference of the counts by the difference in requests.
+//! the number of requests. To count instructions per request, run the test twice under `valgrind
+//! --tool=callgrind`. Then divide the difference of the counts by the difference in requests.
 
 use super::*;
 use crate::collect::PartReport;
@@ -64,7 +65,7 @@ impl Net for Instant {
 }
 
 #[test]
-fn many_requests_on_a_network_that_costs_nothing() {
+fn throughput_on_an_ideal_network() {
     let requests = std::env::var("PLIMSOLL_REQUESTS").map_or(5_000, |text| text.parse().expect("a number"));
     for connections in [64, 1] {
         let Setup { plan, injector } = closed(&connections.to_string()).with(|setup| {

@@ -2,13 +2,13 @@
 
 use super::*;
 
-/// Status and text of the failed responses that the run stored.
+/// Returns the status and the text of each failed response that the run stored.
 fn status_and_text(sim: &Sim) -> Vec<(u16, String)> {
     sim.run.failed_answers.iter().map(|answer| (answer.status, answer.text())).collect()
 }
 
 #[test]
-fn the_first_failed_answer_of_each_status_is_kept_however_it_comes() {
+fn the_first_failed_response_of_each_status_is_stored() {
     let busy = (503, "HTTP/1.1 503 No, \"no\"".to_owned());
     let oops = (500, "HTTP/1.1 500 No, \"no\"".to_owned());
     for cut in [Cut::Whole, Cut::Bytes] {

@@ -3,8 +3,8 @@
 use super::*;
 
 #[test]
-fn a_slow_generator_shows_in_lag_and_work_share() {
-    // A request costs the generator 130 us, and one is due every 50 us.
+fn a_slow_generator_increases_lag_and_work_share() {
+    // A request costs the generator 130 us of CPU time, and a request is due every 50 us.
     let machine = SimMachine { send_ns: 100_000, receive_ns: 25_000, wait_ns: 5_000, ..SimMachine::default() };
     for spin in [Spin::Off, Spin::On] {
         let plan = constant("20000@1s").with(|it| {
@@ -27,7 +27,8 @@ fn a_slow_generator_shows_in_lag_and_work_share() {
         assert!(lag_ns > 300 * MS, "lag p99 {lag_ns}");
         let share = totals.load.workers[0].work_share();
         assert!(share >= 0.95, "work share {share}");
-        // Response time includes the generator's delay; service time is the server's alone.
+        // Response time includes the generator's delay. Service time is only the time that the
+        // server needs.
         assert!(totals.routes_sum.response.quantile_ns(0.99) > 300 * MS);
         assert!(
             totals.routes_sum.service.quantile_ns(0.99) < 50 * MS,
@@ -38,7 +39,7 @@ fn a_slow_generator_shows_in_lag_and_work_share() {
 }
 
 #[test]
-fn a_generator_with_time_to_spare_says_so() {
+fn an_idle_generator_reports_its_idle_time() {
     let machine = SimMachine { send_ns: 4_000, receive_ns: 1_000, wait_ns: 1_000, ..SimMachine::default() };
     for (spin, share_max) in [(Spin::Off, 0.08), (Spin::On, 0.08), (Spin::Auto, 0.08)] {
         let sim = run_on(
@@ -50,7 +51,7 @@ fn a_generator_with_time_to_spare_says_so() {
         let totals = sim.run.totals();
         assert_eq!(totals.routes_sum.ledger.succeeded, 2_000, "{:?}", totals.routes_sum.ledger);
         let share = totals.load.workers[0].work_share();
-        // Work takes 6 us of every 100, not counting time spent polling.
+        // The worker works 6 us of every 100 us, not counting polls without events.
         assert!((0.04..share_max).contains(&share), "{spin:?}: work share {share}");
         let (cpu_ns, wall_ns) = (totals.load.workers[0].cpu_ns, totals.load.workers[0].wall_ns);
         let looked_ns: u64 = sim.run.intervals.values().map(|interval| interval.load.looked_ns).sum();
@@ -64,10 +65,10 @@ fn a_generator_with_time_to_spare_says_so() {
     }
 }
 
-/// The recorded wait of replies before they are read. It is short for an idle worker, and the cost
-/// of other requests for a busy one. The warm-up does not count.
+/// The time that responses wait before they are read is recorded. For an idle worker this time is
+/// short, and for a busy worker it is the cost of other requests. The warm-up does not count.
 #[test]
-fn replies_that_wait_to_be_read_are_counted() {
+fn responses_that_wait_for_the_generator_are_counted() {
     let machine = SimMachine { receive_ns: 5_000, send_ns: 4_000, ..SimMachine::default() };
     for (users, least_ns, most_ns) in [("1", 0, 6_000), ("4", 0, 40_000), ("64", 150_000, 900_000)] {
         for warmup_ns in [0, 100 * MS] {
@@ -84,7 +85,7 @@ fn replies_that_wait_to_be_read_are_counted() {
 }
 
 #[test]
-fn users_who_start_late_are_measured_from_when_they_were_to_start() {
+fn late_users_are_measured_from_their_intended_start() {
     // Four users should join at 90 ms, during a pause of the generator until 100 ms.
     let machine =
         SimMachine { pause: Some(SimStall { every_ns: 100 * MS, length_ns: 20 * MS }), ..SimMachine::default() };
@@ -96,7 +97,7 @@ fn users_who_start_late_are_measured_from_when_they_were_to_start() {
 }
 
 #[test]
-fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
+fn a_late_wake_up_counts_as_lag_and_spinning_avoids_it() {
     let machine = SimMachine { wake_ns: 50_000, ..SimMachine::default() };
     for (spin, lag) in [(Spin::Off, 40_000..60_000), (Spin::On, 0..1_000), (Spin::Auto, 0..1_000)] {
         let totals =
@@ -105,7 +106,7 @@ fn a_late_wake_up_is_lag_and_spinning_avoids_it() {
                 .totals();
         let p50 = totals.load.lag.quantile_ns(0.5);
         assert!(lag.contains(&p50), "{spin:?}: lag p50 {p50}");
-        // A sleeping worker also notices the end of a reply late.
+        // A sleeping worker also notices the end of a response late.
         let service = totals.routes_sum.service.quantile_ns(0.5);
         assert_eq!(service >= 250_000, spin == Spin::Off, "{spin:?}: {service}");
     }

@@ -1,9 +1,9 @@
-//! Tests that the ledger closes for every load shape, fault and ending.
+//! Tests that the ledger accounts for every request, for every load shape, fault and ending.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// One plan of each load shape, about 300 ms long.
+/// Returns one plan of each load shape, about 300 ms long.
 fn shapes() -> Vec<(&'static str, Setup)> {
     let limited = |plan: Setup, requests: u64, duration_ns: Option<u64>| {
         plan.with(|it| {
@@ -63,11 +63,12 @@ fn shapes() -> Vec<(&'static str, Setup)> {
     ]
 }
 
-/// The number of measured requests that the schedule determines; `None` if it determines none.
+/// Returns the number of measured requests that the schedule determines; `None` if the schedule
+/// does not determine it.
 fn scheduled(name: &str, sim: &Sim) -> Option<u64> {
     let plan = &sim.run.plan;
     match plan.load.duration_ns {
-        _ if sim.schedule.is_open() => Some(arrivals_until(sim, u64::MAX)),
+        _ if sim.schedule.is_open() => Some(measured_arrivals_until(sim, u64::MAX)),
         None => plan.load.requests_max,
         Some(_) => {
             assert!(
@@ -98,7 +99,7 @@ fn check(name: &str, plan: &Setup, server: &SimServer, seed: u64) -> Sim {
 }
 
 #[test]
-fn closes_for_every_shape_under_every_fault() {
+fn ledger_closes_for_every_shape_under_every_fault() {
     for (name, plan) in shapes() {
         for fault in Fault::ALL {
             for (seed, share) in (first_seed()..).zip([1.0, 0.3]) {
@@ -122,7 +123,7 @@ fn closes_for_every_shape_under_every_fault() {
 }
 
 #[test]
-fn closes_when_everything_goes_wrong_at_once() {
+fn ledger_closes_under_all_faults_together() {
     for (name, plan) in shapes() {
         for seed in first_seed()..first_seed() + 4 {
             let mut server = server_of(name);
@@ -150,7 +151,7 @@ fn closes_when_everything_goes_wrong_at_once() {
 }
 
 #[test]
-fn closes_when_stopped() {
+fn ledger_closes_when_the_load_is_stopped() {
     for (name, plan) in shapes().into_iter().filter(|(_, plan)| plan.injector.workers == 1) {
         for (seed, stop_at) in (first_seed()..).zip([0, 1, 2, 3]) {
             for fault in [None, Some(Fault::NeverAnswers), Some(Fault::NeverAccepts), Some(Fault::ClosesUnannounced)] {
@@ -174,16 +175,16 @@ fn closes_when_stopped() {
                 });
                 let what = format!("{name}, {fault:?}, stopped at {stop_at}, PLIMSOLL_SEED={seed}");
                 verify(&sim, &server).unwrap_or_else(|complaint| panic!("{what}: {complaint}"));
-                // Later ticks of workers are shown, too.
+                // The listener also gets the ticks that workers report after the stop.
                 assert!(looks <= stop_at + 2, "{what}: {looks} looks");
                 if looks <= stop_at {
                     continue;
                 }
                 assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))), "{what}");
-                assert!(sim.over_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.over_ns);
+                assert!(sim.finish_ns <= (stop_at + 1) * Plan::TICK_NS + MS, "{what}: over at {}", sim.finish_ns);
                 let ledger = sim.run.totals().routes_sum.ledger;
                 if sim.schedule.is_open() {
-                    assert_eq!(ledger.scheduled, arrivals_until(&sim, sim.run.window_ns.1), "{what}");
+                    assert_eq!(ledger.scheduled, measured_arrivals_until(&sim, sim.run.window_ns.1), "{what}");
                 }
                 if stop_at == 0 {
                     assert_eq!(sim.account.requests, 0, "{what}: nothing is sent after a stop in the preparation");
@@ -197,7 +198,7 @@ fn closes_when_stopped() {
 /// A sleeping worker notices a stop only at the next arrival. That arrival belongs to the time
 /// after the stop, and does not count as unsent.
 #[test]
-fn nothing_is_unsent_for_a_stop() {
+fn a_stop_leaves_no_request_unsent() {
     for (rate, seed) in ["7@2s", "31@2s", "1000@2s"].into_iter().zip(first_seed()..) {
         let plan = constant(rate);
         let (server, mut looks) = (SimServer::new(MS), 0);
@@ -209,33 +210,37 @@ fn nothing_is_unsent_for_a_stop() {
                 },
             );
         let ledger = sim.run.totals().routes_sum.ledger;
-        assert_eq!((ledger.unsent, ledger.scheduled), (0, arrivals_until(&sim, sim.run.window_ns.1)), "{rate}");
+        assert_eq!(
+            (ledger.unsent, ledger.scheduled),
+            (0, measured_arrivals_until(&sim, sim.run.window_ns.1)),
+            "{rate}"
+        );
         assert!(ledger.scheduled > 2, "{rate}: {ledger:?}");
     }
 }
 
 #[test]
-fn a_run_ends_when_the_grace_period_does() {
+fn a_run_ends_with_its_grace_period() {
     for plan in [closed("4@300ms"), constant("500@310ms"), poisson("500@290ms")] {
         let plan = plan.with(|it| it.traffic.routes[0].timeout_ns = 10 * SECOND);
         let end_ns = plan.load.duration_ns.expect("a duration");
-        // No responses: every request is in flight at the end of the grace period.
+        // Without any response, every request is in flight at the end of the grace period.
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::NeverAnswers, 1.0), first_seed());
         let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.in_flight > 0 && ledger.in_flight == ledger.scheduled, "{ledger:?}");
-        assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
+        assert_eq!(sim.finish_ns, end_ns + plan.load.grace_ns);
         assert_eq!(sim.run.window_ns, (0, end_ns));
-        // Late responses within the grace period: nothing stays in flight, and the run ends with
-        // the last one.
+        // If late responses arrive within the grace period, no request stays in flight, and the run
+        // ends with the last response.
         let sim = run(&plan, &SimServer::new(70 * MS), first_seed());
         let (ledger, totals) = (sim.run.totals().routes_sum.ledger, sim.run.totals());
         assert_eq!((ledger.in_flight, ledger.failed_total(), ledger.unsent), (0, 0, 0), "{ledger:?}");
-        assert!(sim.over_ns > end_ns + 50 * MS && sim.over_ns < end_ns + 71 * MS, "{}", sim.over_ns);
+        assert!(sim.finish_ns > end_ns + 50 * MS && sim.finish_ns < end_ns + 71 * MS, "{}", sim.finish_ns);
         assert!(totals.routes_sum.succeeded_in_window < ledger.succeeded, "some came after the window");
-        // Responses after the grace period.
+        // These responses would arrive after the grace period.
         let sim = run(&plan, &SimServer::new(130 * MS), first_seed());
         assert!(sim.run.totals().routes_sum.ledger.in_flight > 0);
-        assert_eq!(sim.over_ns, end_ns + plan.load.grace_ns);
+        assert_eq!(sim.finish_ns, end_ns + plan.load.grace_ns);
     }
 }
 
@@ -264,7 +269,7 @@ fn warm_up_is_not_measured() {
     let sim = run(&plan, &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 50);
     assert!(sim.account.requests > 50 + 300, "{}", sim.account.requests);
-    // Workers to which none of these requests falls behave in the same way.
+    // Workers that send none of these requests behave in the same way.
     let plan = plan.with(|it| it.load.requests_max = Some(1));
     let sim = run(&plan.with(|it| it.load.shape = closed("3").load.shape.clone()), &SimServer::new(MS), first_seed());
     assert_eq!(sim.run.totals().routes_sum.ledger.succeeded, 1);
@@ -272,7 +277,7 @@ fn warm_up_is_not_measured() {
 }
 
 #[test]
-fn a_window_that_a_number_ends_is_told_from_one_that_time_ends() {
+fn windows_ended_by_count_differ_from_windows_ended_by_time() {
     let limited = |plan: Setup, requests, duration_ns| {
         plan.with(|it| {
             it.load.requests_max = Some(requests);

@@ -20,7 +20,7 @@ fn merged<'a>(runs: impl IntoIterator<Item = &'a Run>) -> Run {
 }
 
 #[test]
-fn stripes_make_up_the_plan() {
+fn stripes_together_equal_the_plan() {
     for (plan, scheduled) in [
         (constant("1000@300ms"), Some(300)),
         (poisson("1000@300ms"), None),
@@ -54,7 +54,7 @@ fn stripes_make_up_the_plan() {
             let numbers: Vec<u32> = whole.totals().load.workers.iter().map(|w| w.worker).collect();
             assert_eq!(numbers, (0..machines as u32 * workers).collect::<Vec<_>>(), "{what}");
             if let LoadShape::Closed { .. } = plan.load.shape {
-                // Gauges of concurrent parts add up.
+                // The gauges (current values) of concurrent parts are summed.
                 assert_eq!(whole.totals().load.connections_open, 7, "{what}");
             }
             let in_flight = |run: &Run| run.intervals.values().map(|i| i.load.in_flight_ns).sum::<u64>();
@@ -64,8 +64,8 @@ fn stripes_make_up_the_plan() {
 }
 
 #[test]
-fn machines_divide_the_connections_of_a_plan() {
-    // Responses take longer than the load, so every arrival needs its own connection.
+fn machines_share_the_connections_of_a_plan() {
+    // Responses take longer than the load, so every arrival needs a separate connection.
     let server = SimServer::new(SECOND);
     for (machines, workers, most) in [(1, 1, 10), (2, 1, 10), (3, 2, 10), (4, 1, 7)] {
         let plan = poisson("1000@100ms").with(|it| {
@@ -110,7 +110,7 @@ fn merging_is_associative_and_commutative() {
 }
 
 #[test]
-fn a_seed_is_a_run() {
+fn equal_seeds_give_equal_runs() {
     for plan in [
         poisson("900@200ms"),
         closed("1..7@200ms"),

@@ -1,5 +1,5 @@
-//! Tests of the engine in simulation. A failing random test prints its seed; `PLIMSOLL_SEED` sets
-//! the first one.
+//! Tests of the engine in simulation. A random test that fails prints its seed. `PLIMSOLL_SEED`
+//! sets the first seed.
 
 mod accounts;
 mod answers;
@@ -23,13 +23,13 @@ use plimsoll_model::units::SECOND;
 use plimsoll_model::{Arrivals, Curve, Injector, LoadShape, Plan, RequestFailure, Spin, Stripe, Tally};
 use std::ops::ControlFlow;
 
-/// The first seed of every random test, from `PLIMSOLL_SEED` if set.
+/// Returns the first seed of every random test, from `PLIMSOLL_SEED` if set.
 fn first_seed() -> u64 {
     let default = 20_260_101;
     std::env::var("PLIMSOLL_SEED").map_or(default, |text| text.parse().expect("PLIMSOLL_SEED is a number"))
 }
 
-/// A plan for a simulated second: short timeout, short grace period, no spinning.
+/// Returns a plan with this load, a timeout of 60 ms, a grace period of 85 ms and no polling.
 fn plan(shape: LoadShape) -> Setup {
     let mut plan = Plan::get("localhost", 80, vec!["127.0.0.1:80".parse().expect("an address")], shape);
     plan.traffic.routes[0].timeout_ns = 60 * MS;
@@ -49,7 +49,7 @@ fn poisson(rate: &str) -> Setup {
     plan(LoadShape::Open { rate: Curve::parse(rate).expect(rate), arrivals: Arrivals::Poisson })
 }
 
-/// Runs and verifies a plan; every error message has the seed.
+/// Runs a plan and verifies the run. Every error message contains the seed.
 fn run(plan: &Setup, server: &SimServer, seed: u64) -> Sim {
     run_on(SimMachine::default(), plan, server, seed)
 }
@@ -62,8 +62,8 @@ fn run_on(machine: SimMachine, plan: &Setup, server: &SimServer, seed: u64) -> S
     sim
 }
 
-/// Number of measured arrivals of an open schedule up to `until_ns` of schedule time.
-fn arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
+/// Returns the number of measured arrivals of an open schedule up to `until_ns` of schedule time.
+fn measured_arrivals_until(sim: &Sim, until_ns: u64) -> u64 {
     let measured = sim.schedule.measured_from_ns()..=until_ns;
     sim.schedule
         .arrivals(Stripe::ALL)
@@ -76,7 +76,7 @@ fn failed(sim: &Sim, failure: RequestFailure) -> u64 {
     sim.run.totals().routes_sum.ledger.failed[failure as usize]
 }
 
-/// Whether `value` is within `share` of `expect`.
+/// Returns whether `value` is within `share` of `expect`.
 fn near(value: f64, expect: f64, share: f64) -> bool {
     (value - expect).abs() <= share * expect
 }

@@ -1,5 +1,5 @@
-//! Tests of users with several requests: the actions of a source are executed, and each request has
-//! its route's timeout.
+//! Tests of users with several requests: the worker executes the actions of a source, and each
+//! request has the timeout of its route.
 
 use super::*;
 use crate::source::Source;
@@ -28,9 +28,10 @@ fn scripted(plan: &Setup, server: &SimServer, timeouts_ns: &[u64], steps: &[User
 }
 
 #[test]
-fn an_arrival_may_be_a_session() {
+fn an_arrival_can_start_a_session() {
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
-    // Fifty arrivals with three requests each; the last ones end with the schedule.
+    // Fifty arrivals send three requests each. The sessions of the last arrivals end with the
+    // schedule.
     let sim = scripted(&constant("100@500ms"), &SimServer::new(MS), &[60 * MS], &steps);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert_eq!(ledger.scheduled, ledger.succeeded, "{ledger:?}");
@@ -45,7 +46,7 @@ fn an_arrival_may_be_a_session() {
 }
 
 #[test]
-fn a_user_begins_anew_after_its_session() {
+fn a_user_starts_again_after_its_session() {
     // A session takes 23.3 ms: requests of 1.1 ms each and a think time of 20 ms between the first
     // two.
     let steps = [UserAction::Send(0), UserAction::Wait(20 * MS, 0), UserAction::Send(0)];
@@ -53,7 +54,7 @@ fn a_user_begins_anew_after_its_session() {
     let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 300.0, 0.01), "{ledger:?}");
     assert_eq!(sim.account.connects, 4, "a user keeps its connection while it thinks");
-    // A session that begins with a think time.
+    // These sessions begin with a think time.
     let ledger = scripted(&closed("4@2110ms"), &SimServer::new(MS), &[60 * MS], &[UserAction::Wait(20 * MS, 0)])
         .run
         .totals()
@@ -63,7 +64,7 @@ fn a_user_begins_anew_after_its_session() {
 }
 
 #[test]
-fn routes_of_a_plan_are_asked_by_weight() {
+fn routes_are_requested_by_weight() {
     for (plan, machines) in [(closed("6@1s"), 1), (constant("300@1s"), 1), (closed("6@1s"), 3), (constant("300@1s"), 2)]
     {
         let plan = plan.with(|it| {
@@ -132,19 +133,20 @@ impl plimsoll_wire::Author for RepeatAuthor {
         self.messages as u32
     }
 
-    fn write(&mut self, batch: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::Halt> {
-        let halt = if self.fails { plimsoll_wire::Halt::Failed } else { plimsoll_wire::Halt::Asked };
+    fn write(&mut self, batch: &mut plimsoll_wire::Batch) -> Result<(), plimsoll_wire::AuthorStopReason> {
+        let halt =
+            if self.fails { plimsoll_wire::AuthorStopReason::Failed } else { plimsoll_wire::AuthorStopReason::Asked };
         self.left = self.left.checked_sub(1).ok_or(halt)?;
         batch.bytes.extend(self.request.repeat(self.messages));
         batch.heads_only = vec![false; self.messages];
         Ok(())
     }
 
-    fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::Halt> {
+    fn delay_ns(&mut self) -> Result<u64, plimsoll_wire::AuthorStopReason> {
         Ok(self.delay_ns)
     }
 
-    fn hear(&mut self, answer: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::Halt> {
+    fn hear(&mut self, answer: &plimsoll_wire::AuthorAnswer) -> Result<(), plimsoll_wire::AuthorStopReason> {
         assert!(answer.status == 200 && answer.head.starts_with(b"HTTP/1.1 200") && answer.head.ends_with(b"\r\n\r\n"));
         self.heard.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         Ok(())
@@ -174,13 +176,13 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
 }
 
 #[test]
-fn an_author_is_asked_for_each_request_and_hears_each_answer() {
+fn an_author_creates_each_request_and_receives_each_response() {
     for plan in [closed("4@1s"), constant("200@1s")] {
         let (sim, heard) = authored(&plan, 1, 0, u32::MAX, false);
         let ledger = sim.run.totals().routes_sum.ledger;
         assert!(ledger.scheduled >= 200 && ledger.succeeded == heard, "{ledger:?}");
     }
-    // A delay precedes each request, also the first; arrivals of an open loop are not delayed.
+    // A delay precedes each request, including the first. Arrivals of an open loop are not delayed.
     let (sim, _) = authored(&closed("4@2110ms"), 1, 20 * MS, u32::MAX, false);
     let ledger = sim.run.totals().routes_sum.ledger;
     assert!(near(ledger.succeeded as f64, 4.0 * 100.0, 0.01), "{ledger:?}");
@@ -197,7 +199,7 @@ fn each_message_of_a_batch_is_a_request() {
 }
 
 #[test]
-fn an_author_that_stops_ends_the_load_of_its_worker() {
+fn a_stopped_author_ends_the_load_of_its_worker() {
     for fails in [false, true] {
         for plan in [closed("4@2s"), constant("200@2s")] {
             let (sim, heard) = authored(&plan, 1, 0, 10, fails);
@@ -205,7 +207,7 @@ fn an_author_that_stops_ends_the_load_of_its_worker() {
             assert_eq!((ledger.scheduled, ledger.succeeded), (10, 10), "{ledger:?}");
             // Requests in flight when the author stopped are not reported.
             assert!((7..=10).contains(&heard), "{heard}");
-            assert!(sim.over_ns < 1_000 * MS, "{} ns", sim.over_ns);
+            assert!(sim.finish_ns < 1_000 * MS, "{} ns", sim.finish_ns);
         }
     }
 }
@@ -223,10 +225,11 @@ fn with_sessions(plan: Setup, own_connection: bool, ops: &[SessionOp]) -> Setup 
 }
 
 fn ask(route: u16) -> SessionOp {
-    SessionOp::Ask { route, goes_on: false }
+    SessionOp::Ask { route, may_continue: false }
 }
 
-/// The numbers of sessions started, completed, abandoned and cut; and the ledger of requests.
+/// Returns the numbers of sessions started, completed, abandoned and cut, and the ledger of
+/// requests.
 fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
     let totals = sim.run.totals();
     let load = &totals.load;
@@ -240,7 +243,7 @@ fn sessions_of(sim: &Sim) -> ([u64; 4], Ledger) {
 }
 
 #[test]
-fn every_session_comes_to_an_end_that_is_counted() {
+fn every_session_ends_and_is_counted() {
     let thought = SessionOp::Think(Think::Fixed(20 * MS));
     let three = [ask(0), thought.clone(), ask(1), ask(2)];
     for own in [false, true] {
@@ -269,15 +272,15 @@ fn every_session_comes_to_an_end_that_is_counted() {
         assert_eq!((sessions, ledger.succeeded), ([10, 10, 0, 0], 30));
         assert_eq!(sim.run.ending, Some(plimsoll_model::LoadEnd::Finished));
     }
-    // Users that leave do not complete their session.
+    // Users that leave the load do not complete their session.
     let ramp = with_sessions(closed("8@200ms,2@200ms,8@200ms"), false, &three);
     let ([started, completed, ..], _) = sessions_of(&run(&ramp, &SimServer::new(MS), first_seed()));
     assert!(started > 80 && completed >= started - 16, "{started} {completed}");
 }
 
 #[test]
-fn a_failure_abandons_its_session_unless_it_goes_on() {
-    let goes_on = [SessionOp::Ask { route: 0, goes_on: true }, ask(1)];
+fn a_failure_abandons_its_session_unless_allowed() {
+    let may_continue = [SessionOp::Ask { route: 0, may_continue: true }, ask(1)];
     for fault in [Fault::Status(500), Fault::NeverAnswers, Fault::ClosesWithoutReply, Fault::Refuses] {
         for plan in [constant("200@1s"), closed("4@1s")] {
             for own in [false, true] {
@@ -289,7 +292,7 @@ fn a_failure_abandons_its_session_unless_it_goes_on() {
                 let fails = abandoned > 0 || fault == Fault::Refuses;
                 assert!(completed > 0 && fails && cut <= 20, "{fault:?}: {started} {completed} {cut}");
                 assert!(ledger.failed_total() >= abandoned, "{ledger:?}");
-                let sim = run(&plan_of(&goes_on), &server, first_seed());
+                let sim = run(&plan_of(&may_continue), &server, first_seed());
                 let of = |route, interval: &plimsoll_model::Interval| {
                     interval.routes.get(route).map_or(0, |figures| figures.ledger.scheduled)
                 };
@@ -301,7 +304,7 @@ fn a_failure_abandons_its_session_unless_it_goes_on() {
 }
 
 #[test]
-fn an_empty_session_does_not_block_the_worker() {
+fn an_empty_session_program_does_not_block_the_worker() {
     let once = [SessionOp::Once { to: 2 }, ask(0)];
     let endless = [
         SessionOp::Unless { text: "{{ none }}".into(), empty: false, to: 2 },
@@ -311,7 +314,7 @@ fn an_empty_session_does_not_block_the_worker() {
     ];
     for ops in [&once[..], &endless] {
         let plan = with_sessions(closed("2@500ms"), false, ops).with(|it| {
-            let from = plimsoll_model::expect::CaptureFrom::Header("x-none".into());
+            let from = plimsoll_model::expect::CaptureSource::Header("x-none".into());
             let capture = plimsoll_model::expect::AnswerCapture { name: "none".into(), from, default: None };
             it.traffic.routes[2].captures = vec![capture];
         });
@@ -322,15 +325,15 @@ fn an_empty_session_does_not_block_the_worker() {
     }
 }
 
-/// A replay of `requests` logged requests, one each millisecond; every fourth uses the second
-/// route, every tenth had status 404.
+/// Returns a replay of `requests` logged requests, one each millisecond; every fourth uses the
+/// second route, every tenth had status 404.
 fn replayed(requests: u64) -> Setup {
     let arrivals = ArrivalTimes::new((0..requests).map(|n| n * MS).collect(), 0, requests * MS).expect("moments");
     plan(LoadShape::Given { arrivals }).with(|it| {
         let second = it.traffic.routes[0].clone();
         it.traffic.routes.push(second);
         let mut targets = ListedTargets::default();
-        // The simulated server knows one request only, so all paths are equal.
+        // The simulated server knows only one request, so all paths are equal.
         (0..5).for_each(|_| _ = targets.push("/"));
         let entry = |n: u64| ListedRequest {
             target: (n % 5) as u32,
@@ -364,8 +367,8 @@ fn a_replay_sends_each_logged_request_once() {
                 changed[route] += figures.status_changed;
             }
         }
-        // All responses are 200: those with 404 in the log count as changed; half of them are on
-        // the second route.
+        // All responses have status 200, so the requests with 404 in the log count as changed. Half
+        // of them are on the second route.
         assert_eq!((scheduled, changed), ([300, 100], [20, 20]), "{machines}");
     }
 }

@@ -5,8 +5,8 @@ use super::*;
 use crate::sim::server::SimH2;
 use plimsoll_model::{CallFault, GrpcCall, HttpChoice};
 
-/// The plan over HTTP/2, with at most this number of streams a connection.
-fn over_streams(plan: Setup, streams: u32) -> Setup {
+/// Returns the plan over HTTP/2, with at most this number of streams per connection.
+fn plan_over_h2(plan: Setup, streams: u32) -> Setup {
     plan.with(|plan| (plan.carriage.http, plan.carriage.streams_max) = (HttpChoice::H2, streams))
 }
 
@@ -14,15 +14,15 @@ fn h2_server(service_ns: u64, how: SimH2) -> SimServer {
     SimServer { h2: Some(how), ..SimServer::new(service_ns) }
 }
 
-/// Whether a time is within 10 % of the expected one.
+/// Returns whether a time is within 10 % of the expected one.
 fn near(ns: u64, expect_ns: u64) -> bool {
     ns.abs_diff(expect_ns) <= expect_ns / 10
 }
 
 #[test]
-fn users_share_connections_and_each_meets_the_server_alone() {
+fn users_share_connections_without_waiting_for_streams() {
     for (streams, connections) in [(1, 16), (8, 2), (5, 4), (100, 1)] {
-        let plan = over_streams(closed("16"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let plan = plan_over_h2(closed("16"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
         let sim = run(&plan, &h2_server(MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
         assert_eq!(sim.account.connections_max, connections, "{streams} streams");
@@ -41,9 +41,10 @@ fn users_share_connections_and_each_meets_the_server_alone() {
 #[test]
 fn stream_waits_are_counted_as_generator_waits() {
     // Sixteen users share two connections, with three streams each.
-    let plan = over_streams(closed("16"), 8).with(|plan| {
+    let plan = plan_over_h2(closed("16"), 8).with(|plan| {
         plan.load.duration_ns = Some(SECOND);
-        // A connection opened before the load tells the limit of streams in time.
+        // On a connection that opens before the load, the client knows the limit of streams before
+        // its first request.
         plan.load.connections_ready = 2;
     });
     let sim = run(&plan, &h2_server(MS, SimH2::new(3)), first_seed());
@@ -57,9 +58,9 @@ fn stream_waits_are_counted_as_generator_waits() {
 }
 
 #[test]
-fn arrivals_fill_connections_before_they_open_others() {
+fn arrivals_use_open_connections_before_opening_more() {
     for (streams, at_least, at_most) in [(1, 40, u64::MAX), (8, 5, 8), (100, 1, 1)] {
-        let plan = over_streams(constant("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
+        let plan = plan_over_h2(constant("4k"), streams).with(|plan| plan.load.duration_ns = Some(SECOND));
         // About 44 requests are in flight at a time.
         let sim = run(&plan, &h2_server(11 * MS, SimH2::new(1_000)), first_seed());
         let totals = sim.run.totals();
@@ -71,9 +72,9 @@ fn arrivals_fill_connections_before_they_open_others() {
 }
 
 #[test]
-fn refused_streams_are_sent_again_and_counted() {
+fn refused_streams_are_resent_and_counted() {
     for plan in [closed("12"), constant("3k")] {
-        let plan = over_streams(plan, 6).with(|plan| plan.load.requests_max = Some(2_000));
+        let plan = plan_over_h2(plan, 6).with(|plan| plan.load.requests_max = Some(2_000));
         let server = h2_server(MS, SimH2 { refuses_every: Some(7), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
@@ -85,8 +86,8 @@ fn refused_streams_are_sent_again_and_counted() {
 }
 
 #[test]
-fn a_request_that_is_always_refused_fails_after_as_many_tries_as_are_made() {
-    let plan = over_streams(closed("2"), 2).with(|plan| plan.load.requests_max = Some(10));
+fn an_always_refused_request_fails_after_the_last_try() {
+    let plan = plan_over_h2(closed("2"), 2).with(|plan| plan.load.requests_max = Some(10));
     let server = h2_server(MS, SimH2 { refuses_every: Some(1), ..SimH2::new(100) });
     let sim = run(&plan, &server, first_seed());
     let totals = sim.run.totals();
@@ -100,10 +101,10 @@ fn a_request_that_is_always_refused_fails_after_as_many_tries_as_are_made() {
 }
 
 #[test]
-fn a_server_that_goes_away_loses_nothing() {
+fn goaway_loses_no_request() {
     for plan in [closed("12"), constant("3k"), poisson("3k")] {
-        let plan = over_streams(plan, 6).with(|plan| plan.load.requests_max = Some(3_000));
-        let server = h2_server(MS, SimH2 { leaves_after: Some(50), ..SimH2::new(100) });
+        let plan = plan_over_h2(plan, 6).with(|plan| plan.load.requests_max = Some(3_000));
+        let server = h2_server(MS, SimH2 { goaway_after: Some(50), ..SimH2::new(100) });
         let sim = run(&plan, &server, first_seed());
         let totals = sim.run.totals();
         assert_eq!(totals.routes_sum.ledger.succeeded, 3_000, "{:?}", totals.routes_sum.ledger);
@@ -116,9 +117,9 @@ fn a_server_that_goes_away_loses_nothing() {
 
 #[test]
 fn after_goaway_new_requests_do_not_wait() {
-    let plan = over_streams(closed("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
+    let plan = plan_over_h2(closed("6"), 6).with(|plan| plan.load.duration_ns = Some(2 * SECOND));
     let service = Service::SlowOneIn(MS, SECOND, 200);
-    let server = h2_server(MS, SimH2 { leaves_after: Some(20), ..SimH2::new(100) });
+    let server = h2_server(MS, SimH2 { goaway_after: Some(20), ..SimH2::new(100) });
     let sim = run(&plan, &SimServer { service, ..server }, first_seed());
     let totals = sim.run.totals();
     // Each of six users makes 200 requests in 200 times 1.1 ms plus a second. If users blocked each
@@ -126,14 +127,14 @@ fn after_goaway_new_requests_do_not_wait() {
     assert!(totals.routes_sum.ledger.succeeded > 1_500, "{:?}", totals.routes_sum.ledger);
     let response_ns = totals.routes_sum.response.quantile_ns(0.98);
     assert!(response_ns < 2 * MS, "{response_ns}");
-    // Slow responses occupy their own connections meanwhile.
+    // Meanwhile each slow response occupies a separate connection.
     assert!((2..=8).contains(&sim.account.connections_max), "{}", sim.account.connections_max);
 }
 
 #[test]
-fn messages_of_streams_are_timed_as_they_come() {
-    let call = GrpcCall { content: Some(vec![0; 5]), gives_stream: true, ..GrpcCall::default() };
-    let plan = over_streams(closed("8"), 4).with(|plan| {
+fn stream_messages_are_timed_on_arrival() {
+    let call = GrpcCall { content: Some(vec![0; 5]), returns_stream: true, ..GrpcCall::default() };
+    let plan = plan_over_h2(closed("8"), 4).with(|plan| {
         plan.load.requests_max = Some(400);
         plan.traffic.routes[0].request.method = "POST".into();
         plan.traffic.routes[0].grpc = Some(call);
@@ -148,15 +149,15 @@ fn messages_of_streams_are_timed_as_they_come() {
             assert!(near(whole.first_message.quantile_ns(q), 1_100_000), "{}", whole.first_message.quantile_ns(q));
             assert!(near(whole.message_gap.quantile_ns(q), 2_000_000), "{}", whole.message_gap.quantile_ns(q));
         }
-        // Two more intervals pass from the last message to the end.
+        // A further interval passes between the last message and the end of the response.
         assert!(near(whole.service.quantile_ns(0.5), 11_100_000));
     }
 }
 
 #[test]
-fn a_call_with_one_answer_has_one_message() {
+fn a_unary_call_has_one_message() {
     for (messages, succeeded) in [(1, 40), (2, 0)] {
-        let plan = over_streams(closed("4"), 4).with(|plan| {
+        let plan = plan_over_h2(closed("4"), 4).with(|plan| {
             plan.load.requests_max = Some(40);
             plan.traffic.routes[0].request.method = "POST".into();
             plan.traffic.routes[0].grpc = Some(GrpcCall { content: Some(vec![0; 5]), ..GrpcCall::default() });
@@ -171,7 +172,7 @@ fn a_call_with_one_answer_has_one_message() {
 }
 
 #[test]
-fn whatever_streams_meet_the_ledger_closes() {
+fn ledger_closes_for_streams_under_every_fault() {
     let mut rng = plimsoll_model::rng::Rng::new(first_seed());
     for round in 0..60 {
         let seed = first_seed() + round;
@@ -181,13 +182,13 @@ fn whatever_streams_meet_the_ledger_closes() {
             1 => constant(&some(&mut rng, 100, 5_000).to_string()),
             _ => poisson(&some(&mut rng, 100, 5_000).to_string()),
         };
-        let plan = over_streams(load, some(&mut rng, 1, 20) as u32).with(|plan| {
+        let plan = plan_over_h2(load, some(&mut rng, 1, 20) as u32).with(|plan| {
             plan.load.duration_ns = Some(SECOND / 4);
             plan.carriage.connections_max = some(&mut rng, 1, 50) as u32;
         });
         let how = SimH2 {
             refuses_every: (rng.below(2) == 0).then(|| some(&mut rng, 2, 20)),
-            leaves_after: (rng.below(2) == 0).then(|| some(&mut rng, 1, 60)),
+            goaway_after: (rng.below(2) == 0).then(|| some(&mut rng, 1, 60)),
             ..SimH2::new(some(&mut rng, 1, 30) as u32)
         };
         let server = SimServer {

@@ -1,10 +1,10 @@
-//! Tests that the event loop shares its time: no connection delays other connections, deadlines,
+//! Tests that the event loop divides its time: no connection delays other connections, deadlines,
 //! arrivals or the loop's end.
 
 use super::*;
 use plimsoll_model::{LoadEnd, Stop};
 
-/// The delay that one turn may add to anything, ns.
+/// The maximum delay of a deadline, an arrival or a response that one turn may cause, ns.
 const TURN_NS: u64 = 6 * MS;
 
 #[test]
@@ -12,7 +12,7 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
     for users in ["1@200ms", "4@200ms", "300@200ms"] {
         let sim = run(&closed(users), &SimServer::new(MS).with_fault(Fault::Floods, 1.0), first_seed());
         let totals = sim.run.totals();
-        let what = format!("{users}: {:?}, over at {}", totals.routes_sum.ledger, sim.over_ns);
+        let what = format!("{users}: {:?}, over at {}", totals.routes_sum.ledger, sim.finish_ns);
         assert_eq!(failed(&sim, RequestFailure::Timeout), totals.routes_sum.ledger.scheduled, "{what}");
         assert!(totals.load.bytes_in > 50_000_000, "it does flood: {what}: {}", totals.load.bytes_in);
         assert!(
@@ -21,12 +21,12 @@ fn a_flood_delays_neither_deadlines_nor_the_end() {
             totals.routes_sum.response.max_ns()
         );
         // The run continues until the last deadlines have passed.
-        assert!(sim.over_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
+        assert!(sim.finish_ns < 200 * MS + 60 * MS + 2 * TURN_NS, "{what}");
     }
 }
 
 #[test]
-fn a_flood_does_not_keep_a_run_from_being_stopped() {
+fn a_run_under_a_flood_can_be_stopped() {
     for load in [closed("4@1s"), poisson("300@1s")] {
         let server = SimServer::new(MS).with_fault(Fault::Floods, 1.0);
         let (machine, seed) = (SimMachine::default(), first_seed());
@@ -40,13 +40,13 @@ fn a_flood_does_not_keep_a_run_from_being_stopped() {
             });
         verify(&sim, &server).expect("holds");
         assert_eq!(sim.run.ending, Some(LoadEnd::Stopped(Stop::Shown("enough".into()))));
-        assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);
+        assert!(sim.finish_ns < 200 * MS + 2 * TURN_NS, "{}", sim.finish_ns);
     }
 }
 
 #[test]
 fn floods_do_not_delay_other_connections() {
-    // Three of ten responses never end. The other responses are as fast as without them, plus the
+    // Three of ten responses never end. The other responses take as long as usual, plus the time of
     // turns.
     for plan in [closed("8@200ms"), constant("200@200ms").with(|it| it.load.connections_ready = 40)] {
         let sim = run(&plan, &SimServer::new(MS).with_fault(Fault::Floods, 0.3), first_seed());
@@ -62,7 +62,7 @@ fn floods_do_not_delay_other_connections() {
 
 #[test]
 fn unfinished_work_continues_in_the_next_turn() {
-    // All bytes arrive at once: one event, and none for the rest.
+    // All bytes arrive at once and cause a single event, even if they are not read at once.
     for (fault, connects) in [(Fault::Huge, Some(6)), (Fault::HugeUntilClose, None)] {
         for receive_ns in [0, 30_000, 2 * MS] {
             let machine = SimMachine { receive_ns, ..SimMachine::default() };
@@ -80,9 +80,9 @@ fn unfinished_work_continues_in_the_next_turn() {
 }
 
 #[test]
-fn a_body_that_is_taken_as_fast_as_it_is_sent_waits_for_its_turn() {
-    // A send of 256 KiB takes 0.4 ms, and then there is room again. Sending 64 MiB in one turn
-    // would take 100 ms.
+fn a_fast_upload_waits_for_its_turn() {
+    // A send of 256 KiB takes 0.4 ms, and then the buffer has room again. Sending 64 MiB in one
+    // turn would take 100 ms.
     let machine = SimMachine { send_ns: 400_000, ..SimMachine::default() };
     let server = SimServer { latency_ns: 0, buffer_bytes: 256 << 10, ..SimServer::new(0) };
     for plan in [closed("2@200ms"), constant("20@200ms")] {
@@ -122,7 +122,8 @@ fn joins_and_retries_do_not_delay_other_users() {
         totals.routes_sum.ledger
     );
     assert!(totals.routes_sum.service.quantile_ns(0.1) < 4 * MS, "{}", totals.routes_sum.service.quantile_ns(0.1));
-    // Refusals take longer than the pause after them, and the loop still turns.
+    // Refused connects take longer than the pause after them, and the loop must still handle other
+    // work.
     let machine = SimMachine { connect_ns: 20_000, ..SimMachine::default() };
     let server = SimServer::new(MS).with_fault(Fault::NoPort, 1.0);
     let sim = Simulation {
@@ -136,12 +137,12 @@ fn joins_and_retries_do_not_delay_other_users() {
         true => ControlFlow::Break(Stop::Shown("enough".into())),
         false => ControlFlow::Continue(()),
     });
-    assert!(sim.over_ns < 200 * MS + 2 * TURN_NS, "{}", sim.over_ns);
+    assert!(sim.finish_ns < 200 * MS + 2 * TURN_NS, "{}", sim.finish_ns);
 }
 
 #[test]
-fn bytes_beyond_an_answer_are_counted() {
-    for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::Blurts(20 * MS), 14)] {
+fn bytes_after_a_response_are_counted() {
+    for (fault, bytes) in [(Fault::GarbageAfterReply, 8), (Fault::SendsUnsolicited(20 * MS), 14)] {
         let sim = run(&constant("10@2s"), &SimServer::new(MS).with_fault(fault, 1.0), first_seed());
         let totals = sim.run.totals();
         assert_eq!((totals.routes_sum.ledger.succeeded, totals.load.surplus_connections), (20, 20), "{fault:?}");

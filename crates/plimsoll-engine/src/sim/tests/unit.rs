@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn stalls_stop_the_clock_of_work() {
+fn stalls_pause_simulated_work() {
     let stall = SimStall { every_ns: 100, length_ns: 10 };
     for (at, need, expect) in
         [(0, 5, 5), (85, 5, 100), (85, 4, 89), (85, 10, 105), (95, 0, 100), (95, 3, 103), (80, 200, 310)]

@@ -30,7 +30,8 @@ fn with_length(body: &[u8]) -> Vec<u8> {
     [&(body.len() as u32).to_le_bytes()[..], body].concat()
 }
 
-/// A table with one function of 0x100 bytes with these instructions, after the shared instructions.
+/// Returns a table with one function of 0x100 bytes with these instructions, after the shared
+/// instructions.
 fn table(letters: &[u8], shared: &[u8], instructions: &[u8]) -> Memory {
     let mut memory = Memory(Vec::new());
     let from_header = |address: u64| ((address - HEADER_AT) as u32).to_le_bytes();
@@ -57,7 +58,7 @@ fn rule_text(rule: Option<FrameRule>) -> String {
 }
 
 #[test]
-fn where_a_frame_lies_is_told_of_each_instruction() {
+fn frame_rules_are_known_for_each_instruction() {
     // The function saves the frame pointer, sets its own, and restores both at its end. A rarely
     // executed part of the function follows, in which they are set again.
     let kept: &[u8] = &[0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6, 0x02, 0x40, 0x0a, 0x0c, 7, 8, 0xc6, 0x41, 0x0b];
@@ -89,12 +90,13 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
             ],
         ),
         (&[], &[(0, "stack+8 -8 Same"), (-1, none)]),
-        // The same in another encoding, with irrelevant instructions between.
+        // These are the same rules in another encoding, with irrelevant instructions between.
         (&[0x05, 6, 3, 0x12, 7, 0x7d, 0x2e, 4, 0x83, 5, 0x16, 3, 1, 0x50], &[(9, "stack+24 -8 At(-24)")]),
         (&[0x11, 6, 2, 0x13, 0x7e, 0x41, 0x06, 6], &[(0, "stack+16 -8 At(-16)"), (1, "stack+16 -8 Same")]),
         (&[0x07, 6], &[(0, "stack+8 -8 Unknown")]),
-        // Each row is unknown or ends the walk: an expression, or another register; no caller; an
-        // unmatched restore; an unknown instruction; a cut.
+        // In each row the rule is unknown or ends the walk. The reasons are an expression or
+        // another register, no caller, an unmatched restore, an unknown instruction, and a cut
+        // table.
         (&[0x0f, 1, 0x77], &[(0, none)]),
         (&[0x0d, 10], &[(0, none)]),
         (&[0x07, 16], &[(0, none)]),
@@ -111,10 +113,10 @@ fn where_a_frame_lies_is_told_of_each_instruction() {
 }
 
 #[test]
-fn a_table_that_is_not_understood_tells_nothing() {
+fn an_unknown_unwind_table_gives_no_rule() {
     let whole = table(b"zR", USUAL, &[]);
     assert!(rule(&whole, START).is_some());
-    // A frame that the kernel created for a signal; an unknown letter.
+    // The letter S marks a frame that the kernel created for a signal; X is an unknown letter.
     for letters in [b"zS", b"zX"] {
         assert_eq!(rule(&table(letters, USUAL, &[]), START), None);
     }
@@ -137,10 +139,10 @@ const BARE: FrameRule = FrameRule { by_frame: false, offset: 16, frame: Register
 const KEPT: FrameRule = FrameRule { by_frame: true, offset: 16, frame: RegisterRule::At(-16), back: -8 };
 
 #[test]
-fn callers_are_walked_to_as_far_as_the_stack_is_known() {
-    // A clock function with a frame pointer (100) is called by a library function without one
-    // (200). That is called by a function (300) that uses the frame pointer's register for another
-    // value, and that by an unknown function (400).
+fn callers_are_unwound_as_far_as_rules_are_known() {
+    // The stack has four functions, the innermost first. 100 is a clock function with a frame
+    // pointer. 200 is a library function without a frame pointer. 300 uses the frame pointer's
+    // register for another value. 400 is unknown.
     let stack = [1u64, 7, 200, 2, 300, 3, 400, 4];
     let bytes: Vec<u8> = stack.iter().flat_map(|word| word.to_le_bytes()).collect();
     let rules = |place, is_caller: bool| {
@@ -166,7 +168,7 @@ fn callers_are_walked_to_as_far_as_the_stack_is_known() {
     ] {
         assert_eq!(walked(length, 0x8008, &rules), expect, "{length}");
     }
-    // Frame pointers that cannot point to a frame.
+    // These frame pointers cannot point to a frame.
     for frame in [0, 7, 0x7ff0, 0x9000, u64::MAX] {
         assert_eq!(walked(64, frame, &rules), [100], "{frame:#x}");
     }
@@ -181,9 +183,9 @@ fn callers_are_walked_to_as_far_as_the_stack_is_known() {
 }
 
 #[test]
-fn a_chain_goes_on_where_the_stack_ends() {
+fn the_kernel_call_chain_continues_a_truncated_stack() {
     for (walked, chain, expect) in [
-        // No frame pointers: the chain is empty, or contains unrelated register values.
+        // There are no frame pointers. The chain is empty, or has unrelated register values.
         (&[1, 2, 3][..], &[1][..], &[1, 2, 3][..]),
         (&[1, 2, 3], &[1, 2, 99], &[1, 2, 3, 99]),
         (&[1, 2, 3], &[], &[1, 2, 3]),

@@ -1,40 +1,43 @@
-//! Errors of curl command lines, as sentences. Not here: their detection.
+//! The errors in curl command lines, as sentences. Not here: detecting errors.
 
 /// The reason why a curl command line cannot be parsed. Messages never repeat values, which may be
 /// secrets.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CurlError {
     /// A quotation mark, which the value names, is never closed.
-    #[error("it ends within a quotation ({0}): copy all of it")]
+    #[error("the curl command ends inside quotation marks ({0}): copy the whole command")]
     Quotation(char),
     /// The command line does not begin with `curl`.
-    #[error("it is no command line of curl, which begins with that word: copy all of it")]
+    #[error("the text is not a curl command, which begins with curl: copy the whole command")]
     NotCurl,
     /// The command line has no URL.
-    #[error("it names no URL")]
+    #[error("the curl command names no URL")]
     NoUrl,
     /// The command line has several URLs; the value is their number.
-    #[error("it names {0} URLs, and one is asked: give one")]
+    #[error("the curl command names {0} URLs: give only one")]
     Urls(usize),
     /// The command line has an unknown option.
-    #[error("the option {0} is not understood: leave it out")]
+    #[error("the option {0} is not supported: leave this option out")]
     Unknown(String),
     /// The last option lacks its value.
     #[error("the option {0} needs a value")]
     NoValue(String),
     /// An option has an invalid value; the second value describes valid ones.
-    #[error("the value of {0} is not understood: write {1}")]
+    #[error("the value of {0} is not supported: write {1}")]
     Value(String, &'static str),
     /// The command line has a shell expansion, such as a variable.
-    #[error("a shell would fill in {0}, and none reads this line: write the value in its place")]
+    #[error("a shell would replace {0}, but no shell reads this command: write the value itself")]
     Shell(String),
     /// Another command follows the curl command.
-    #[error("another command follows it, and one is asked: copy the first alone")]
+    #[error("a second command follows the curl command: copy only the first command")]
     Commands,
     /// The URL has a character of curl's patterns for several URLs.
-    #[error("its URL has {0}, by which curl asks several URLs: write one, or add -g where the sign stands for itself")]
+    #[error(
+        "the URL has {0}, which curl expands to several URLs: write one URL, or add -g to use the character \
+        literally"
+    )]
     Glob(char),
     /// The command line has two kinds of body, `-F` and `-d`.
-    #[error("it has both -F and -d, which curl does not send either: leave one out")]
+    #[error("the curl command has both -F and -d, which curl also refuses: leave one out")]
     TwoBodies,
 }

@@ -6,13 +6,13 @@
 
 use super::error::CurlError;
 
-/// Words before the command that people copy along: a shell prompt, and programs that start other
+/// Words that may precede the command in copied text: a shell prompt, and programs that start other
 /// programs.
 const BEFORE: [&str; 6] = ["$", "%", "sudo", "time", "exec", "command"];
 
 /// Splits a command line into the words of the curl command.
 pub fn words(line: &str) -> Result<Vec<String>, CurlError> {
-    let mut words = if is_of_windows(line) { of_windows(line) } else { ShellWords::read(line)? };
+    let mut words = if is_cmd_line(line) { split_cmd_line(line) } else { ShellWords::read(line)? };
     // Variable assignments before the command do not change its request.
     let is_before = |word: &str| {
         let name = word.split_once('=').map(|(name, _)| name);
@@ -35,7 +35,7 @@ enum ShellOperator {
     Next,
     /// A redirection into the file that the next word names.
     Into,
-    /// A redirection whose file is in the same word, or to another descriptor.
+    /// A redirection whose file is in the same word, or a redirection to another descriptor.
     IntoThis,
 }
 
@@ -91,18 +91,18 @@ impl ShellWords {
                 '|' if !read.word.ends_with('>') => {
                     read.end();
                     if rest.next_if_eq(&'|').is_some() {
-                        refuse_more(rest)?;
+                        refuse_trailing_words(rest)?;
                     }
                     break;
                 }
                 ';' if rest.peek().is_none_or(|next| next.is_whitespace()) => {
                     read.end();
-                    refuse_more(rest)?;
+                    refuse_trailing_words(rest)?;
                     break;
                 }
                 c if c.is_whitespace() => match read.end() {
                     Some(ShellOperator::Next) => {
-                        refuse_more(rest)?;
+                        refuse_trailing_words(rest)?;
                         break;
                     }
                     Some(ShellOperator::Into) => read.skips_next = true,
@@ -141,7 +141,7 @@ impl ShellWords {
 }
 
 /// Returns an error if anything but blanks and comments follows the first command.
-fn refuse_more(rest: Chars) -> Result<(), CurlError> {
+fn refuse_trailing_words(rest: Chars) -> Result<(), CurlError> {
     let rest: String = rest.collect();
     let is_more = rest.lines().map(str::trim).any(|line| !line.is_empty() && !line.starts_with('#'));
     if is_more { Err(CurlError::Commands) } else { Ok(()) }
@@ -227,17 +227,17 @@ fn digits(rest: &mut Chars, most: usize) -> u32 {
     value
 }
 
-/// Whether a line was written for cmd.exe: its lines end with `^`, or its first argument is quoted
-/// with `^"`.
-fn is_of_windows(line: &str) -> bool {
-    let goes_on = [" ^\n", " ^\r\n"].iter().any(|end| line.contains(end)) && !line.contains(" \\\n");
+/// Returns whether a line was written for cmd.exe: its lines end with `^`, or its first argument is
+/// quoted with `^"`.
+fn is_cmd_line(line: &str) -> bool {
+    let may_continue = [" ^\n", " ^\r\n"].iter().any(|end| line.contains(end)) && !line.contains(" \\\n");
     let first = line.trim_start().split_once(char::is_whitespace).map_or("", |(_, rest)| rest.trim_start());
-    goes_on || first.starts_with("^\"")
+    may_continue || first.starts_with("^\"")
 }
 
 /// Splits a command line for cmd.exe into words.
-fn of_windows(line: &str) -> Vec<String> {
-    let line = without_carets(line);
+fn split_cmd_line(line: &str) -> Vec<String> {
+    let line = strip_carets(line);
     let (mut words, mut word, mut is_begun, mut in_quotes) = (Vec::new(), String::new(), false, false);
     let mut rest = line.chars().peekable();
     while let Some(c) = rest.next() {
@@ -278,7 +278,7 @@ fn of_windows(line: &str) -> Vec<String> {
 }
 
 /// Removes the escapes of cmd.exe: outside quotes, `^` makes the next character literal.
-fn without_carets(line: &str) -> String {
+fn strip_carets(line: &str) -> String {
     let line = line.replace("\r\n", "\n");
     let (mut out, mut in_quotes) = (String::new(), false);
     let mut rest = line.chars();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_taken_apart_as_a_shell_does() {
+    fn a_command_line_is_split_as_in_a_shell() {
         for (line, expect) in [
             ("curl http://h/", Ok(&["curl", "http://h/"][..])),
             ("curl 'a b' \"c \\\"d\\\" \\n\" e\\ f", Ok(&["curl", "a b", "c \"d\" \\n", "e f"])),
@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn prompts_and_redirections_are_no_arguments() {
+    fn prompts_and_redirections_are_not_arguments() {
         let one = Ok(&["curl", "http://h/a?x=1&y=2"][..]);
         for line in [
             "curl http://h/a?x=1&y=2 | jq .",
@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_for_windows_are_taken_apart_as_there() {
+    fn windows_command_lines_are_split_as_in_cmd() {
         let body = "{\"a\":\"1 & 2\",\"p\":\"100%\"}";
         let line = "curl ^\"http://h/a?x=1^&y=2^\" ^\r\n  -H ^\"accept: */*^\" ^\r\n  --data-raw \
                     ^\"^{^\\^\"a^\\^\":^\\^\"1 ^& 2^\\^\",^\\^\"p^\\^\":^\\^\"100^%^\\^\"^}^\"";
@@ -383,7 +383,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn no_line_makes_it_panic(line in "[-a-zA-Z@='\"\\\\$<>|&;^#(`: \n{}äx0-9]{0,80}") {
+        fn any_line_parses_without_a_panic(line in "[-a-zA-Z@='\"\\\\$<>|&;^#(`: \n{}äx0-9]{0,80}") {
             let _ = words(&line);
             let _ = words(&format!("curl ^\"{line}"));
         }

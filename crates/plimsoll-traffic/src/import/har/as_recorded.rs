@@ -6,7 +6,7 @@
 
 use crate::file::json;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
-use crate::import::nodes::{entries, field, items, own_text, text, url, variable_name};
+use crate::import::nodes::{entries, field, items, scalar_text, text, url, variable_name};
 use plimsoll_model::json_path::JsonPath;
 use plimsoll_model::redact::{is_secret_name, percent_decoded};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 const FOUND_CHARS_MIN: usize = 6;
 /// The largest number of distinct values to search. Each value is searched in all earlier
 /// responses.
-const LOOKED_FOR_MAX: usize = 100;
+const SEARCHED_VALUES_MAX: usize = 100;
 /// The deepest nesting of JSON that is searched.
 const DEPTH_MAX: u32 = 16;
 
@@ -43,8 +43,8 @@ impl<'a> CorrelationTrace<'a> {
         self.answers.push((step.to_owned(), response));
     }
 
-    /// The notes for a request, with their positions. `is_sent` says which header fields are
-    /// imported.
+    /// Returns the notes for a request, with their positions. `is_sent` says which header fields
+    /// are imported.
     pub fn find_correlations(
         &mut self,
         request: &TreeNode,
@@ -83,18 +83,18 @@ impl<'a> CorrelationTrace<'a> {
             Some((answer, Some(from))) => {
                 format!(
                     "this value was returned by {answer}: add capture = {{ {variable} = {from:?} \
-                    }} to that request, and write {{{{ {variable} }}}} in this one"
+                    }} to that request, and write {{{{ {variable} }}}} in this request"
                 )
             }
             Some((answer, None)) => {
                 format!(
-                    "this value was returned by {answer}: capture the value in that request, and \
-                    write {{{{ {variable} }}}} in this one"
+                    "this value was returned by {answer}: capture the value in that request, and write {{{{ \
+                     {variable} }}}} in this request"
                 )
             }
             None => {
                 format!(
-                    "write {{{{ env.{} }}}} in its place, or capture it from an earlier response",
+                    "write {{{{ env.{} }}}} in its place, or capture the value from an earlier response",
                     variable.to_ascii_uppercase()
                 )
             }
@@ -102,21 +102,24 @@ impl<'a> CorrelationTrace<'a> {
         format!("{step}: the recorded value of {what} is sent: {way_out}")
     }
 
-    /// The last step whose response contains a value. Also returns the capture for the value, if it
-    /// has a simple path.
+    /// Returns the last step whose response contains a value. Also returns the capture for the
+    /// value, if it has a simple path.
     fn source(&self, value: &str) -> Option<(&str, Option<String>)> {
         // The scheme before the value, such as `Bearer`, belongs to the request.
         let bare = value.split_whitespace().last()?;
-        if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= LOOKED_FOR_MAX {
+        if bare.chars().count() < FOUND_CHARS_MIN || self.told.len() >= SEARCHED_VALUES_MAX {
             return None;
         }
-        self.answers.iter().rev().find_map(|(step, response)| Some((step.as_str(), in_answer(response, bare)?)))
+        self.answers
+            .iter()
+            .rev()
+            .find_map(|(step, response)| Some((step.as_str(), capture_from_response(response, bare)?)))
     }
 }
 
 /// Searches a value in a response. `Some` if the response contains the value, with the capture for
 /// it, if it has a simple path.
-fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
+fn capture_from_response(response: &TreeNode, value: &str) -> Option<Option<String>> {
     for header in items(response, "headers") {
         let (Some(name), Some(own)) = (text(header, "name"), text(header, "value")) else { continue };
         if name.eq_ignore_ascii_case("set-cookie") {
@@ -131,19 +134,19 @@ fn in_answer(response: &TreeNode, value: &str) -> Option<Option<String>> {
     let content = field(response, "content").filter(|content| field(content, "encoding").is_none())?;
     let content = text(content, "text").filter(|content| content.contains(value))?;
     let mut path = "$".to_owned();
-    let found = json::tree(content).is_ok_and(|tree| path_to(&tree, value, &mut path, 0));
+    let found = json::tree(content).is_ok_and(|tree| extend_json_path(&tree, value, &mut path, 0));
     Some((found && JsonPath::parse(&path).is_ok()).then_some(path))
 }
 
 /// Extends `path` to the first text or number equal to `value`. Returns false if there is none.
-fn path_to(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
+fn extend_json_path(node: &TreeNode, value: &str, path: &mut String, depth: u32) -> bool {
     if depth == DEPTH_MAX {
         return false;
     }
     let length = path.len();
     let mut within = |step: String, node: &TreeNode| {
         path.push_str(&step);
-        let found = path_to(node, value, path, depth + 1);
+        let found = extend_json_path(node, value, path, depth + 1);
         if !found {
             path.truncate(length);
         }
@@ -175,12 +178,12 @@ fn in_headers(request: &TreeNode, is_sent: impl Fn(&str) -> bool, out: &mut Vec<
 
 fn in_query(request: &TreeNode, out: &mut Vec<RecordedValue>) {
     let Some(node) = field(request, "url") else { return };
-    let query = own_text(node).and_then(url).and_then(|url| Some(url.target.split_once('?')?.1.to_owned()));
-    in_pairs(&query.unwrap_or_default(), node.at, "its query", out);
+    let query = scalar_text(node).and_then(url).and_then(|url| Some(url.target.split_once('?')?.1.to_owned()));
+    pairs_in_text(&query.unwrap_or_default(), node.at, "its query", out);
 }
 
 /// Collects the names and values of pairs such as `a=b&c=d`.
-fn in_pairs(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
+fn pairs_in_text(text: &str, at: TextPlace, within: &'static str, out: &mut Vec<RecordedValue>) {
     let decoded = |text: &str| String::from_utf8_lossy(&percent_decoded(&text.replace('+', " "))).into_owned();
     for (name, value) in text.split('&').filter_map(|pair| pair.split_once('=')) {
         out.push(RecordedValue { at, name: decoded(name), value: decoded(value), within: Some(within) });
@@ -207,7 +210,7 @@ fn in_body(request: &TreeNode, out: &mut Vec<RecordedValue>) {
             in_json(&tree, data.at, 0, out);
         }
     } else if text(data, "mimeType").unwrap_or_default().contains("form-urlencoded") {
-        in_pairs(content, data.at, WITHIN, out);
+        pairs_in_text(content, data.at, WITHIN, out);
     }
 }
 
@@ -219,7 +222,7 @@ fn in_json(node: &TreeNode, at: TextPlace, depth: u32, out: &mut Vec<RecordedVal
         items.iter().for_each(|node| in_json(node, at, depth + 1, out));
     }
     for (key, node) in entries(node) {
-        match own_text(node) {
+        match scalar_text(node) {
             Some(value) => {
                 out.push(RecordedValue {
                     at,

@@ -5,7 +5,7 @@ use super::super::nodes::plain_name;
 use super::values::Values;
 use super::xml::Element;
 
-/// Bits of the type of a response assertion, as JMeter defines them.
+/// The bits of the type of a response assertion, as JMeter defines them.
 const MATCHES: u64 = 1;
 const CONTAINS: u64 = 2;
 const NOT: u64 = 4;
@@ -18,7 +18,7 @@ const OR: u64 = 32;
 pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Option<Result<(), String>> {
     let scope = ["Assertion.scope", "Sample.scope"].iter().find_map(|name| element.property(name));
     if scope.is_some_and(|scope| !["", "parent"].contains(&scope.trim())) {
-        return Some(Err("it checks more than the response of its request".to_owned()));
+        return Some(Err("the check includes more than the response of its request".to_owned()));
     }
     Some(match element.kind() {
         "ResponseAssertion" => response(element, values, &mut request.expect),
@@ -30,7 +30,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                     request.expect.within_ms = Some(least);
                     Ok(())
                 }
-                None => Err("its duration is not a number".to_owned()),
+                None => Err("the duration is not a number".to_owned()),
             }
         }
         "JSONPathAssertion" => json(element, values, &mut request.expect),
@@ -40,14 +40,14 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
             let name = part("BoundaryExtractor.refname");
             match part("BoundaryExtractor.useHeaders") {
                 "" | "false" => {
-                    let taken = match note_of_match(part("BoundaryExtractor.match_number")) {
+                    let taken = match match_number_note(part("BoundaryExtractor.match_number")) {
                         Ok(taken) => taken,
                         Err(why) => return Some(Err(why)),
                     };
                     let (left, right) = (part("BoundaryExtractor.lboundary"), part("BoundaryExtractor.rboundary"));
                     let pattern = format!("regex:(?s){}(.*?){}", escaped(left), escaped(right));
-                    let default = default_of(element, values, "BoundaryExtractor", name);
-                    if taken == Some(TAKES_ALL) {
+                    let default = extractor_default(element, values, "BoundaryExtractor", name);
+                    if taken == Some(ALL_MATCHES_NOTE) {
                         let name = plain_name(&format!("{name}_1"));
                         let (from, default) = (pattern.clone(), default.clone());
                         request.captures.push(DraftCapture { name, from, default });
@@ -55,7 +55,7 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
                     request.captures.push(DraftCapture { name: plain_name(name), from: pattern, default });
                     taken.map_or(Ok(()), |note| Err(note.to_owned()))
                 }
-                _ => Err("it checks other parts than the content".to_owned()),
+                _ => Err("the check reads parts other than the content".to_owned()),
             }
         }
         "JSONPostProcessor" => json_extractor(element, values, &mut request.captures),
@@ -64,22 +64,22 @@ pub fn add(element: &Element, values: &Values, request: &mut DraftRequest) -> Op
 }
 
 /// The note for an extractor that takes all matches.
-const TAKES_ALL: &str = "the JMeter extractor takes all matches: the imported capture takes the first match";
+const ALL_MATCHES_NOTE: &str = "the JMeter extractor takes all matches: the imported capture takes the first match";
 
-/// The note for the match number of an extractor. Only the first, a random or all matches can be
-/// imported; another number is an error.
-fn note_of_match(number: &str) -> Result<Option<&'static str>, String> {
+/// Returns the note for the match number of an extractor. Only the first, a random or all matches
+/// can be imported; another number is an error.
+fn match_number_note(number: &str) -> Result<Option<&'static str>, String> {
     match number.trim() {
         "" | "1" => Ok(None),
         "0" => Ok(Some("the JMeter extractor takes a random match: the imported capture takes the first match")),
-        all if all.starts_with('-') => Ok(Some(TAKES_ALL)),
+        all if all.starts_with('-') => Ok(Some(ALL_MATCHES_NOTE)),
         _ => Err("the JMeter extractor does not take the first match".to_owned()),
     }
 }
 
-/// The default of an extractor that finds nothing. JMeter then sends the reference unchanged, and
-/// no request fails.
-fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
+/// Returns the value that an extractor sets if it finds nothing. JMeter then sends the reference
+/// unchanged, and no request fails.
+fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str) -> Option<String> {
     // A step condition tests whether this extractor found anything, so the default is empty.
     if values.asked.contains(name) {
         return Some(String::new());
@@ -93,8 +93,8 @@ fn default_of(element: &Element, values: &Values, kind: &str, name: &str) -> Opt
     })
 }
 
-/// The names that an extractor sets. If it takes all matches, the first match has a further name
-/// with `_1`.
+/// Returns the names that an extractor sets. If it takes all matches, the first match has a further
+/// name with `_1`.
 pub fn names(element: &Element) -> Vec<String> {
     let numbers = ["RegexExtractor.match_number", "BoundaryExtractor.match_number", "JSONPostProcessor.match_numbers"];
     let takes_all = numbers.iter().filter_map(|name| element.property(name)).any(|numbers| numbers.contains('-'));
@@ -121,7 +121,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     let mut texts = Vec::new();
     for string in strings {
         let text = string.text().unwrap_or_default();
-        texts.push(values.fixed(text).ok_or("its expected text has a placeholder")?);
+        texts.push(values.fixed(text).ok_or("the expected text has a placeholder")?);
     }
     if texts.is_empty() {
         return Ok(());
@@ -136,7 +136,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     match element.property("Assertion.test_field").unwrap_or("Assertion.response_data") {
         "Assertion.response_code" => {
             let codes: Option<Vec<String>> = texts.iter().flat_map(|text| text.split('|')).map(code).collect();
-            let codes = codes.ok_or("its statuses are a pattern")?;
+            let codes = codes.ok_or("the expected statuses are a pattern")?;
             expect.status = Some(codes.join(","));
             Ok(())
         }
@@ -170,7 +170,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
                 is_name.then(|| (name.to_owned(), value.trim().to_owned()))
             };
             let pairs: Option<Vec<_>> = texts.iter().map(pair).collect();
-            for (name, value) in pairs.ok_or("it does not look for 'Name: value' in the headers")? {
+            for (name, value) in pairs.ok_or("the check does not look for 'Name: value' in the headers")? {
                 if is_pattern {
                     understood(&value)?;
                 }
@@ -178,11 +178,11 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
             }
             Ok(())
         }
-        _ => Err("it checks other parts than status, headers or content".to_owned()),
+        _ => Err("the check reads parts other than status, headers or content".to_owned()),
     }
 }
 
-/// A status or class of statuses, such as `200` or `2xx`, from a JMeter pattern.
+/// Returns a status or class of statuses, such as `200` or `2xx`, from a JMeter pattern.
 fn code(text: &str) -> Option<String> {
     let text = text.trim().trim_matches(['^', '$', '(', ')']);
     let is_status = text.len() == 3 && text.bytes().all(|b| b.is_ascii_digit());
@@ -203,15 +203,16 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
         return Err("it expects null".to_owned());
     }
     if !element.flag("JSONVALIDATION") {
-        return Err("it expects that a value exists, without naming the value".to_owned());
+        return Err("the check expects that a value exists, without naming the value".to_owned());
     }
-    let text =
-        values.fixed(element.property("EXPECTED_VALUE").unwrap_or_default()).ok_or("its value has a placeholder")?;
+    let text = values
+        .fixed(element.property("EXPECTED_VALUE").unwrap_or_default())
+        .ok_or("the expected value has a placeholder")?;
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
         number if crate::file::json::is_number(number) => match number.parse::<f64>() {
             Ok(value) if value.is_finite() => number.to_owned(),
-            _ => return Err(format!("its value {number} is outside the range of numbers")),
+            _ => return Err(format!("the expected value {number} is outside the range of numbers")),
         },
         text => toml_line(text.trim_matches('"')),
     };
@@ -223,7 +224,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
 fn json_path(path: &str) -> Result<String, String> {
     let path = path.trim();
     let is_plain = path.starts_with('$') && !path.contains(['?', '(', '@', ':', ',']) && path.len() > 1;
-    if is_plain { Ok(path.to_owned()) } else { Err("its path has more than names and indexes".to_owned()) }
+    if is_plain { Ok(path.to_owned()) } else { Err("the JSON path has parts other than names and indexes".to_owned()) }
 }
 
 fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
@@ -232,25 +233,25 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
     let pattern = part("RegexExtractor.regex");
     let group = part("RegexExtractor.template").strip_prefix('$').and_then(|rest| rest.strip_suffix('$'));
     let pattern = match group.and_then(|group| group.parse::<usize>().ok()) {
-        Some(0) => format!("({})", without_groups(pattern, 0)),
-        Some(group) => without_groups(pattern, group),
+        Some(0) => format!("({})", keep_one_group(pattern, 0)),
+        Some(group) => keep_one_group(pattern, group),
         None => return Err("the JMeter extractor joins several groups into one text".to_owned()),
     };
     let pattern = pattern.as_str();
     let number = part("RegexExtractor.match_number");
-    let taken = note_of_match(number)?;
+    let taken = match_number_note(number)?;
     understood(pattern)?;
     let from = match part("RegexExtractor.useHeaders") {
         "" | "false" | "unescaped" => format!("regex:{pattern}"),
-        "true" => in_header(pattern)?,
-        _ => return Err("it checks other parts than headers or content".to_owned()),
+        "true" => header_capture(pattern)?,
+        _ => return Err("the check reads parts other than headers or content".to_owned()),
     };
-    let default = default_of(element, values, "RegexExtractor", own_name);
+    let default = extractor_default(element, values, "RegexExtractor", own_name);
     let mut take = |name: &str| {
         captures.push(DraftCapture { name: plain_name(name), from: from.clone(), default: default.clone() })
     };
     take(own_name);
-    if taken == Some(TAKES_ALL) {
+    if taken == Some(ALL_MATCHES_NOTE) {
         take(&format!("{own_name}_1"));
     }
     taken.map_or(Ok(()), |note| Err(note.to_owned()))
@@ -258,7 +259,7 @@ fn regex(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -
 
 /// Returns the pattern with only group number `kept` as a capturing group. With 0, no group
 /// captures.
-fn without_groups(pattern: &str, kept: usize) -> String {
+fn keep_one_group(pattern: &str, kept: usize) -> String {
     let (mut out, mut number, mut in_class) = (String::new(), 0, false);
     let mut chars = pattern.chars().peekable();
     while let Some(c) = chars.next() {
@@ -278,13 +279,13 @@ fn without_groups(pattern: &str, kept: usize) -> String {
 }
 
 /// Converts a pattern for a line `Name: value` to a capture from the value of that header field.
-fn in_header(pattern: &str) -> Result<String, String> {
+fn header_capture(pattern: &str) -> Result<String, String> {
     let bare = pattern.strip_prefix("(?i)").unwrap_or(pattern);
     let bare = bare.strip_prefix('^').unwrap_or(bare);
-    let (field, rest) = bare.split_once(':').ok_or("it does not look for 'Name: value' in the headers")?;
+    let (field, rest) = bare.split_once(':').ok_or("the check does not look for 'Name: value' in the headers")?;
     let is_name = !field.is_empty() && field.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     if !is_name {
-        return Err("it does not look for 'Name: value' in the headers".to_owned());
+        return Err("the check does not look for 'Name: value' in the headers".to_owned());
     }
     // Blanks between colon and value do not belong to the value.
     let mut rest = rest;
@@ -305,7 +306,7 @@ fn in_header(pattern: &str) -> Result<String, String> {
 fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCapture>) -> Result<(), String> {
     let part = |name: &str| element.property(name).unwrap_or_default();
     let numbers = part("JSONPostProcessor.match_numbers");
-    let numbers: Vec<Option<&str>> = numbers.split(';').map(note_of_match).collect::<Result<_, _>>()?;
+    let numbers: Vec<Option<&str>> = numbers.split(';').map(match_number_note).collect::<Result<_, _>>()?;
     let mut of_names = numbers.iter();
     let paths = part("JSONPostProcessor.jsonPathExprs").split(';');
     let mut defaults = part("JSONPostProcessor.defaultValues").split(';');
@@ -314,7 +315,7 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
         let default = if values.asked.contains(name) { Some(String::new()) } else { values.fixed(default) };
         let default = Some(default.unwrap_or_default());
         let from = json_path(path)?;
-        if of_names.next() == Some(&Some(TAKES_ALL)) {
+        if of_names.next() == Some(&Some(ALL_MATCHES_NOTE)) {
             let name = plain_name(&format!("{name}_1"));
             captures.push(DraftCapture { name, from: from.clone(), default: default.clone() });
         }
@@ -327,7 +328,7 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
 fn understood(pattern: &str) -> Result<(), String> {
     let java_only = ["(?=", "(?!", "(?<=", "(?<!", "(?>", "\\1", "\\2", "\\Q", "\\G", "\\Z", "*+", "++", "?+"];
     match java_only.iter().find(|part| pattern.contains(**part)) {
-        Some(part) => Err(format!("its pattern has {part}, which is not supported")),
+        Some(part) => Err(format!("the pattern has {part}, which is not supported")),
         None => Ok(()),
     }
 }
@@ -349,19 +350,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_group_is_kept_and_others_take_nothing() {
+    fn only_the_chosen_regex_group_captures() {
         for (pattern, group, expect) in [
             ("a(b)(c)", 1, "a(b)(?:c)"),
             ("a(b)(c)", 2, "a(?:b)(c)"),
             ("a(b)", 0, "a(?:b)"),
             ("\\(a[(](b(?:c))", 1, "\\(a[(](b(?:c))"),
         ] {
-            assert_eq!(without_groups(pattern, group), expect, "{pattern}");
+            assert_eq!(keep_one_group(pattern, group), expect, "{pattern}");
         }
     }
 
     #[test]
-    fn patterns_of_headers_are_those_of_one_field() {
+    fn header_patterns_become_single_field_captures() {
         for (pattern, expect) in [
             ("Location: (.+)", Ok("header:Location")),
             ("Set-Cookie: sid=([^;]+)", Ok("cookie:sid")),
@@ -370,7 +371,7 @@ mod tests {
             ("id=(\\d+)", Err("does not look for 'Name: value'")),
             ("Loc.*: (.+)", Err("does not look for 'Name: value'")),
         ] {
-            match (in_header(pattern), expect) {
+            match (header_capture(pattern), expect) {
                 (Ok(from), Ok(expect)) => assert_eq!(from, expect, "{pattern}"),
                 (Err(why), Err(part)) => assert!(why.contains(part), "{pattern}: {why}"),
                 (found, _) => panic!("{pattern}: {found:?}"),
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn statuses_are_codes_or_classes() {
+    fn status_checks_are_codes_or_classes() {
         for (text, expect) in [
             ("200", Some("200")),
             (" 2.. ", Some("2xx")),

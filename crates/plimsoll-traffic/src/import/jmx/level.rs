@@ -25,7 +25,7 @@ pub struct TestLevel<'a, 'i> {
     pub assertions: Vec<Element<'a, 'i>>,
 }
 
-/// Credentials of an authorization manager, which JMeter sends to URLs with a prefix.
+/// The credentials of an authorization manager, which JMeter sends to URLs with a prefix.
 #[derive(Debug)]
 pub struct LevelUser {
     at: TextPlace,
@@ -61,7 +61,7 @@ pub struct RequestUrl {
 }
 
 impl RequestUrl {
-    /// The URL as text, with and without the default port.
+    /// Returns the URL as text, with and without the default port.
     fn texts(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
@@ -80,7 +80,7 @@ impl RequestUrl {
 }
 
 impl LevelUser {
-    /// Whether JMeter sends these credentials to a URL. JMeter compares URL prefixes
+    /// Returns whether JMeter sends these credentials to a URL. JMeter compares URL prefixes
     /// (`AuthManager.getAuthForURL`).
     fn is_told(&self, urls: &[String; 2]) -> bool {
         urls.iter().any(|url| url.starts_with(&self.begins))
@@ -88,8 +88,8 @@ impl LevelUser {
 }
 
 impl LevelCookie {
-    /// Whether the cookie is sent to a URL: domain, path and TLS must match, as in browsers (RFC
-    /// 6265, 5.4).
+    /// Returns whether the cookie is sent to a URL: domain, path and TLS must match, as in browsers
+    /// (RFC 6265, 5.4).
     fn is_sent(&self, asked: &CookieTarget) -> bool {
         let CookieTarget { host, is_name, path: asked_path, is_secure } = asked;
         let domain = self.domain.as_str();
@@ -122,7 +122,7 @@ impl CookieTarget {
 }
 
 impl JmxReader {
-    /// The `Authorization` value for a request. Only the nearest level with users counts.
+    /// Returns the `Authorization` value for a request. Only the nearest level with users counts.
     pub fn authorization_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
         // The request is compared with each user, which costs budget.
@@ -133,16 +133,16 @@ impl JmxReader {
         let urls = asked.texts();
         let user = users.iter().find(|user| user.is_told(&urls));
         if user.is_none() {
-            for user in users.iter().filter(|user| user.url.as_fixed().is_none()) {
-                let text =
-                    "a user for a URL with a placeholder: its requests are not known, so they have no credentials";
+            for user in users.iter().filter(|user| user.url.as_literal().is_none()) {
+                let text = "a user for a URL with a placeholder: the requests of this user are not known, so these \
+                     requests have no credentials";
                 self.draft.note_repeated_omission(user.at, text);
             }
         }
         user?.authorization.clone()
     }
 
-    /// The `Cookie` value for a request. Only the nearest level with cookies counts.
+    /// Returns the `Cookie` value for a request. Only the nearest level with cookies counts.
     pub fn cookie_header(&mut self, levels: &[TestLevel], asked: &RequestUrl) -> Option<DraftText> {
         let cookies = levels.iter().rev().map(|level| &level.cookies).find(|cookies| !cookies.is_empty())?;
         let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
@@ -153,7 +153,8 @@ impl JmxReader {
             }
             if !cookie.is_sent(&scope) {
                 let text = format!(
-                    "the cookie '{}' belongs to another host or path, or to https only: it is not sent there",
+                    "the cookie '{}' belongs to another host or path, or to https only: this cookie is not sent to \
+                     the target",
                     short_text(&cookie.name)
                 );
                 self.draft.note_repeated_omission(cookie.at, text);
@@ -282,9 +283,9 @@ impl JmxReader {
         match per_minute {
             None => self
                 .draft
-                .note_omission(at, format!("a {}: set it with the rate of the load", short_text(element.kind()))),
+                .note_omission(at, format!("a {}: set the rate of the load instead", short_text(element.kind()))),
             Some((per_minute, is_each)) if !self.load.set_timer_rate(per_minute, is_each, at) => {
-                self.draft.note_omission(at, "a second throughput timer: set it with the rate of the load")
+                self.draft.note_omission(at, "a second throughput timer: set the rate of the load instead")
             }
             Some(_) => {}
         }

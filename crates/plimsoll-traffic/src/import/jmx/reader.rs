@@ -19,7 +19,7 @@ pub struct JmxReader {
     pub origin: Option<String>,
     pub requests: usize,
     pub load: JmxLoad,
-    pub goes_on: bool,
+    pub may_continue: bool,
     /// Additional pause before the next request, ms.
     pub pause_ms: f64,
 }

@@ -17,7 +17,7 @@ const REQUESTS_MAX: usize = 10_000;
 /// The budget cost of each inherited header field, timer and assertion of a request, bytes.
 const INHERITED_BYTES: usize = 64;
 /// The properties of a sampler that are imported, or that get a note elsewhere.
-const CARRIED_OVER: [&str; 17] = [
+const IMPORTED_PROPERTIES: [&str; 17] = [
     "HTTPsampler.Arguments",
     "HTTPsampler.Files",
     "HTTPSampler.DO_MULTIPART_POST",
@@ -37,7 +37,7 @@ const CARRIED_OVER: [&str; 17] = [
     "HTTPSampler.FILES",
 ];
 /// The properties of a sampler that control JMeter itself and do not change the request.
-const OF_THE_TOOL: [&str; 10] = [
+const JMETER_PROPERTIES: [&str; 10] = [
     "HTTPSampler.BROWSER_COMPATIBLE_MULTIPART",
     "HTTPSampler.concurrentDwn",
     "HTTPSampler.concurrentPool",
@@ -83,7 +83,7 @@ impl JmxReader {
             return None;
         }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
-        // A property that the sampler lacks comes from the nearest defaults.
+        // If the sampler does not have a property, its value comes from the nearest defaults.
         let said = |property: &str| -> &str {
             let mut all =
                 std::iter::once(element).chain(defaults.iter().copied()).filter_map(|it| it.property(property));
@@ -100,12 +100,12 @@ impl JmxReader {
         let method = self.values.fixed(said("HTTPSampler.method")).map(|method| method.trim().to_ascii_uppercase());
         let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let method = method.filter(is_word).unwrap_or_else(|| {
-            self.draft.note_repeated_omission(at, format!("'{name}': its method is not known: it becomes GET"));
+            self.draft.note_repeated_omission(at, format!("'{name}': its method is not known: the method becomes GET"));
             "GET".to_owned()
         });
         let mut request = DraftRequest {
             method: if method.is_empty() { "GET".to_owned() } else { method },
-            goes_on: self.goes_on,
+            may_continue: self.may_continue,
             ..DraftRequest::default()
         };
         let timeout = said("HTTPSampler.response_timeout").to_owned();
@@ -114,25 +114,28 @@ impl JmxReader {
             request.follow = Some(REDIRECTS_MAX);
         }
         if element.flag("HTTPSampler.image_parser") || defaults.iter().any(|it| it.flag("HTTPSampler.image_parser")) {
-            self.draft.note_repeated_omission(at, "resources embedded in pages are not requested: add steps for them");
+            self.draft.note_repeated_omission(
+                at,
+                "resources embedded in pages are not requested: add steps for these resources",
+            );
         }
         self.note_ignored_properties(element, name);
         // The path may be a whole URL, also through a variable.
         let is_url = self.values.text(&path).0.beginning().contains("://");
         let asked = match is_url {
-            true => self.whole_url(&path, name, at)?,
+            true => self.absolute_url(&path, name, at)?,
             false => self.url_of_parts([&scheme, &domain, &port, &path], name, at)?,
         };
         request.target = asked.target.clone();
         self.body(element, &defaults, &mut request, name);
         for level in levels {
-            // Header fields of a nearer level replace fields of outer levels with the same name.
+            // Header fields of an inner level replace fields of outer levels with the same name.
             // One level may repeat a name.
             let lower = |name: &str| name.to_ascii_lowercase();
             let nearer: HashSet<String> = level.headers.iter().map(|(name, _)| lower(name)).collect();
             request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
             for (header, value) in &level.headers {
-                let (value, lacks) = self.values.seen_from_here(value);
+                let (value, lacks) = self.values.resolve_in_thread_group(value);
                 self.lacks(lacks, at);
                 request.headers.push((header.clone(), value));
             }
@@ -148,7 +151,7 @@ impl JmxReader {
             ("Cookie", self.cookie_header(levels, &asked)),
         ] {
             if let Some(value) = told.filter(|_| !request.has_header(name)) {
-                let (value, lacks) = self.values.seen_from_here(&value);
+                let (value, lacks) = self.values.resolve_in_thread_group(&value);
                 self.lacks(lacks, at);
                 request.headers.push((name.to_owned(), value));
             }
@@ -201,7 +204,7 @@ impl JmxReader {
     /// Adds notes about properties of a sampler that are not imported.
     pub(super) fn note_ignored_properties(&mut self, element: &Element, name: &str) {
         for (property, value) in element.properties() {
-            let is_known = CARRIED_OVER.contains(&property) || OF_THE_TOOL.contains(&property);
+            let is_known = IMPORTED_PROPERTIES.contains(&property) || JMETER_PROPERTIES.contains(&property);
             // Whether the property has its default value, which needs no note.
             let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
@@ -209,14 +212,14 @@ impl JmxReader {
                 let text = format!("'{name}': {} = {}", short_text(property), short_text(value));
                 self.draft.note_repeated_omission(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "a connection for each request: set this for the load";
+                let text = "a connection for each request: set --no-keepalive for the load";
                 self.draft.note_repeated_omission(element.place(), text);
             }
         }
     }
 
-    /// The URL of a sampler with separate scheme, domain, port and path. `None` if the request goes
-    /// to another host than the first request.
+    /// Returns the URL of a sampler with separate scheme, domain, port and path. `None` if the
+    /// request goes to another host than the first request.
     fn url_of_parts(
         &mut self,
         [scheme, domain, port, path]: [&str; 4],
@@ -230,17 +233,17 @@ impl JmxReader {
         let mut target = DraftText::fixed(if is_begun { "" } else { "/" });
         target.append(&path_text);
         let (host, port_text) = (self.text(domain, at), self.text(port, at));
-        let port = port_text.as_fixed().unwrap_or(port).trim().to_owned();
+        let port = port_text.as_literal().unwrap_or(port).trim().to_owned();
         let scheme = self.values.fixed(scheme).unwrap_or_else(|| scheme.to_owned()).trim().to_ascii_lowercase();
         let asked = RequestUrl { scheme, host, port, target };
         if domain.is_empty() {
             if self.origin.is_none() {
-                self.draft.note_repeated_omission(at, "a request without a host: it goes to the target");
+                self.draft.note_repeated_omission(at, "a request without a host: the request goes to the target");
             }
             return Some(asked);
         }
         let mark = if asked.port.is_empty() { "" } else { ":" };
-        let fixed = asked.host.as_fixed().filter(|_| port_text.as_fixed().is_some());
+        let fixed = asked.host.as_literal().filter(|_| port_text.as_literal().is_some());
         let fixed = fixed.and_then(|host| {
             let whole = format!("{}://{}{mark}{}", asked.scheme, host.trim(), asked.port);
             nodes::url(&whole).map(|parts| parts.origin())
@@ -250,12 +253,12 @@ impl JmxReader {
         self.is_common_origin(&origin, name, at).then_some(asked)
     }
 
-    /// The URL of a sampler whose path is a whole URL.
-    fn whole_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<RequestUrl> {
+    /// Returns the URL of a sampler whose path is a whole URL.
+    fn absolute_url(&mut self, whole: &str, name: &str, at: TextPlace) -> Option<RequestUrl> {
         let whole_text = self.text(whole, at);
         let beginning = whole_text.beginning();
         let authority = beginning.split_once("://").map_or("", |(_, rest)| rest);
-        let is_fixed = whole_text.as_fixed().is_some() || authority.contains(['/', '?']);
+        let is_fixed = whole_text.as_literal().is_some() || authority.contains(['/', '?']);
         match nodes::url(beginning).filter(|_| is_fixed) {
             Some(parts) => {
                 let mut target = DraftText::fixed(&parts.target);
@@ -278,7 +281,7 @@ impl JmxReader {
         }
     }
 
-    /// Whether an origin equals the origin of the first request; otherwise adds a note.
+    /// Returns whether an origin equals the origin of the first request; otherwise adds a note.
     fn is_common_origin(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
         let asked = self.origin.get_or_insert_with(|| origin.to_owned());
         if asked != origin {
@@ -287,7 +290,7 @@ impl JmxReader {
             return false;
         }
         if origin.starts_with('{') {
-            self.draft.note_repeated_omission(at, format!("its host is {origin}: name it as the target"));
+            self.draft.note_repeated_omission(at, format!("its host is {origin}: give this host as the target"));
         }
         true
     }
@@ -381,7 +384,7 @@ impl JmxReader {
         }
     }
 
-    /// The arguments of a sampler and of its defaults.
+    /// Returns the arguments of a sampler and of its defaults.
     fn arguments(&mut self, element: &Element, defaults: &[&Element]) -> Vec<SamplerArgument> {
         let mut arguments: Vec<SamplerArgument> = Vec::new();
         let mut names: HashSet<String> = HashSet::new();
@@ -389,7 +392,7 @@ impl JmxReader {
             for argument in holder.collection("Arguments.arguments") {
                 let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
                 let name_text = self.text(part("Argument.name"), at);
-                let Some(name) = name_text.as_fixed() else {
+                let Some(name) = name_text.as_literal() else {
                     self.draft.note_omission(at, "a parameter whose name has a placeholder");
                     continue;
                 };
@@ -440,7 +443,7 @@ impl SamplerArgument {
     }
 }
 
-/// The offset of the first slash outside braces.
+/// Returns the offset of the first slash outside braces.
 fn slash_outside(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     for (at, c) in text.char_indices() {

@@ -12,7 +12,7 @@ use crate::file::TextPlace;
 /// The largest imported number of repetitions of a loop.
 const TIMES_MAX: f64 = 1_000_000.0;
 /// Elements for display or for JMeter itself, which are ignored without a note.
-const PASSED_OVER: [&str; 8] = [
+const IGNORED_ELEMENTS: [&str; 8] = [
     "ResultCollector",
     "Summariser",
     "BackendListener",
@@ -32,7 +32,7 @@ const GROUPS: [&str; 5] = [
 ];
 /// Controllers that choose among their steps, repeat them, or limit their time. Each such
 /// controller is imported as one pass through all its steps.
-const CHOOSERS: [&str; 8] = [
+const CHOICE_CONTROLLERS: [&str; 8] = [
     "RandomController",
     "RandomOrderController",
     "InterleaveControl",
@@ -88,7 +88,7 @@ impl JmxReader {
                         None => {
                             self.draft.note_omission(
                                 at,
-                                format!("'{name}': its number of repetitions is not known: it runs once"),
+                                format!("'{name}': its number of repetitions is not known: the steps run once"),
                             );
                             steps.push(group(inner));
                         }
@@ -104,9 +104,10 @@ impl JmxReader {
                     let mut step = group(inner);
                     match self.condition(text) {
                         Some((condition, unless)) => (step.condition, step.unless) = (condition, unless),
-                        None => self
-                            .draft
-                            .note_omission(at, format!("'{name}': its condition is not supported: it always runs")),
+                        None => self.draft.note_omission(
+                            at,
+                            format!("'{name}': its condition is not supported: the steps always run"),
+                        ),
                     }
                     steps.push(step);
                 }
@@ -114,7 +115,7 @@ impl JmxReader {
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     steps.push(group(inner));
                 }
-                kind if CHOOSERS.contains(&kind) => {
+                kind if CHOICE_CONTROLLERS.contains(&kind) => {
                     self.draft.note_omission(at, format!("'{name}' ({kind}): all of its steps run once"));
                     let inner = self.steps(&element.below(), levels, depth + 1);
                     steps.push(group(inner));
@@ -140,7 +141,8 @@ impl JmxReader {
     fn first_in_loop(&mut self, inner: Vec<DraftStep>, name: &str, at: TextPlace) -> (Vec<DraftStep>, Vec<DraftStep>) {
         let has_others_before = inner.iter().skip_while(|step| step.once).any(|step| step.once);
         if has_others_before {
-            self.draft.note_omission(at, format!("'{name}': what runs once in it runs before its other steps"));
+            self.draft
+                .note_omission(at, format!("'{name}': its steps that run once are executed before its other steps"));
         }
         let (mut first, each): (Vec<DraftStep>, Vec<DraftStep>) = inner.into_iter().partition(|step| step.once);
         first.iter_mut().for_each(|step| step.once = false);
@@ -160,7 +162,7 @@ impl JmxReader {
         ];
         let is_defaults = kind == "ConfigTestElement" && element.node.attribute("guiclass") == Some("HttpDefaultsGui");
         let is_of_level = kind.ends_with("Timer") || kind.ends_with("Assertion");
-        if PASSED_OVER.contains(&kind)
+        if IGNORED_ELEMENTS.contains(&kind)
             || is_config.contains(&kind)
             || is_defaults
             || is_of_level
@@ -170,7 +172,8 @@ impl JmxReader {
             return;
         }
         if !checks::names(element).is_empty() {
-            let text = format!("'{name}' ({kind}): put it below the request whose response it reads");
+            let text =
+                format!("'{name}' ({kind}): move this element below the request whose response the element reads");
             return self.draft.note_omission(element.place(), text);
         }
         self.draft.note_omission(element.place(), format!("'{name}': a {}", short_text(kind)));

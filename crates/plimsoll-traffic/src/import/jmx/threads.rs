@@ -24,13 +24,13 @@ struct ThreadSpan {
 }
 
 impl ThreadSpan {
-    /// The times at which the slope of the number of threads changes, s.
+    /// Returns the times at which the slope of the number of threads changes, s.
     fn turns_s(&self) -> [f64; 4] {
         let risen_s = self.start_s + self.ramp_s;
         [self.start_s, risen_s, risen_s + self.hold_s, risen_s + self.hold_s + self.stop_s]
     }
 
-    /// The number of threads just before (`side` = -1) or just after (`side` = 1) a time.
+    /// Returns the number of threads just before (`side` = -1) or just after (`side` = 1) a time.
     fn level(&self, at_s: f64, side: f64) -> f64 {
         let [start_s, risen_s, held_s, end_s] = self.turns_s();
         let at_s = at_s + side * 1e-9;
@@ -64,7 +64,7 @@ enum ThreadArrivals {
     Loops { ramp_s: f64, loops: Option<f64> },
     /// Sessions at a rate over time, 1/s.
     Rate(Vec<Ramp>),
-    /// The plan does not say it in a form that can be imported.
+    /// The plan states the arrivals of threads in a form that cannot be imported.
     Unknown,
 }
 
@@ -75,7 +75,7 @@ struct GroupLoad {
     at: TextPlace,
     threads: Option<f64>,
     start_pattern: ThreadArrivals,
-    /// Number of requests in one session; 0 until the steps are imported.
+    /// The number of requests in one session; 0 until the steps are imported.
     requests: usize,
 }
 
@@ -155,8 +155,8 @@ impl JmxLoad {
         is_first
     }
 
-    /// The load of all groups with requests, in the syntax of a traffic file, and notes about
-    /// omissions.
+    /// Returns the load of all groups with requests, in the syntax of a traffic file, and notes
+    /// about omissions.
     pub fn written(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
         let mut left_out = Vec::new();
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
@@ -197,7 +197,7 @@ impl JmxLoad {
                 return (load, left_out);
             }
             let text =
-                format!("a timer of {} requests a minute: set it with the rate of the load", figure(pace.per_minute));
+                format!("a timer of {} requests a minute: set the rate of the load instead", figure(pace.per_minute));
             left_out.push((pace.at, text));
         }
         if let [
@@ -274,14 +274,14 @@ impl JmxLoad {
     }
 }
 
-/// The load of a standard thread group.
+/// Returns the load of a standard thread group.
 fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<String>) -> (Option<f64>, ThreadArrivals) {
     let number = |property: &str| {
         element.property(property).and_then(|text| values.number(text)).filter(|number| *number >= 0.0)
     };
     let threads = number("ThreadGroup.num_threads");
     if threads.is_none() {
-        left_out.push(format!("'{name}': its number of threads is not known: set it with -c"));
+        left_out.push(format!("'{name}': its number of threads is not known: set the number with -c"));
     }
     let ramp_s = number("ThreadGroup.ramp_time").unwrap_or(0.0);
     let is_timed = element.flag("ThreadGroup.scheduler");
@@ -302,13 +302,13 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
         }
         (duration_s, loops, _) => {
             if loops.is_none() && duration_s.is_none() {
-                left_out.push(format!("'{name}': it never ends: the load sets the duration"));
+                left_out.push(format!("'{name}': the thread group never ends: the load sets the duration"));
             }
             if let (Some(duration_s), Some(_)) = (duration_s, loops) {
-                left_out.push(format!("'{name}': it ends after at most {} s", figure(duration_s)));
+                left_out.push(format!("'{name}': the thread group ends after at most {} s", figure(duration_s)));
             }
             if start_s > 0.0 {
-                left_out.push(format!("'{name}': it starts later than the load"));
+                left_out.push(format!("'{name}': the thread group starts later than the load"));
             }
             ThreadArrivals::Loops { ramp_s, loops }
         }
@@ -316,12 +316,13 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
     (threads, coming)
 }
 
-/// The unit of the times of a thread group, s.
+/// Returns the unit of the times of a thread group, s.
 fn unit_s(element: &Element) -> f64 {
     if element.property("Unit").is_some_and(|unit| unit.trim() == "S") { 1.0 } else { 60.0 }
 }
 
-/// The load of a concurrency thread group, which grows to a target in steps and stays there.
+/// Returns the load of a concurrency thread group, which grows to a target in steps and stays
+/// there.
 fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let (Some(threads), ramp_s) = (number("TargetLevel"), number("RampUp").unwrap_or(0.0) * unit_s) else {
@@ -347,7 +348,7 @@ fn target(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f
     (Some(threads), ThreadArrivals::Over(stretches))
 }
 
-/// The load of an arrivals thread group, whose rate grows to a target and stays there.
+/// Returns the load of an arrivals thread group, whose rate grows to a target and stays there.
 fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option<f64>, ThreadArrivals) {
     let unit_s = unit_s(element);
     let Some(rate) = number("TargetLevel").map(|level| level / unit_s) else { return (None, ThreadArrivals::Unknown) };
@@ -356,7 +357,7 @@ fn arrivals(number: &impl Fn(&str) -> Option<f64>, element: &Element) -> (Option
     (None, ThreadArrivals::Rate(vec![ramp, hold]))
 }
 
-/// The load of a stepping thread group, which adds and stops threads in steps.
+/// Returns the load of a stepping thread group, which adds and stops threads in steps.
 fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArrivals) {
     let of = |name: &str| number(name).unwrap_or(0.0);
     let Some(threads) = number("ThreadGroup.num_threads").filter(|threads| *threads >= 1.0) else {
@@ -375,7 +376,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
         return (Some(threads), ThreadArrivals::Unknown);
     }
     let held_s = at_s + of("flighttime");
-    // `stop` threads stop at once, and as many after each period.
+    // `stop` threads stop at the beginning, and the same number after each period.
     let (stop, period_s) = (of("Stop users count"), of("Stop users period"));
     let stop_s = if stop > 0.0 { (threads / stop).ceil() * period_s } else { 0.0 };
     for stretch in &mut stretches {
@@ -384,7 +385,7 @@ fn stepping(number: &impl Fn(&str) -> Option<f64>) -> (Option<f64>, ThreadArriva
     (Some(threads), ThreadArrivals::Over(stretches))
 }
 
-/// The load of an ultimate thread group, whose rows have threads, delay, ramp-up, hold and
+/// Returns the load of an ultimate thread group, whose rows have threads, delay, ramp-up, hold and
 /// ramp-down times.
 fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     let row = |row: roxmltree::Node| -> Option<ThreadSpan> {
@@ -404,7 +405,7 @@ fn rows(element: &Element, values: &Values) -> (Option<f64>, ThreadArrivals) {
     }
 }
 
-/// The total number of threads over time, summed over several thread spans.
+/// Returns the total number of threads over time, summed over several thread spans.
 fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     let mut turns_s: Vec<f64> = stretches.iter().flat_map(ThreadSpan::turns_s).chain([0.0]).collect();
     turns_s.sort_by(f64::total_cmp);
@@ -423,8 +424,8 @@ fn over_time(stretches: &[ThreadSpan]) -> Vec<Ramp> {
     ramps
 }
 
-/// The stages of a load in the syntax of a traffic file. `None` without a load, or with too many
-/// stages.
+/// Returns the stages of a load in the syntax of a traffic file. `None` without a load, or with too
+/// many stages.
 fn stages(ramps: &[Ramp]) -> Option<String> {
     let ramps: Vec<&Ramp> = ramps.iter().filter(|ramp| ramp.length_s > 0.0).collect();
     let is_some = ramps.iter().any(|ramp| ramp.from > 0.0 || ramp.to > 0.0);
@@ -452,7 +453,8 @@ fn time(seconds: f64) -> String {
 /// arrivals is reached at their end.
 fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     let (mut ramps, mut rate, mut rest) = (Vec::<Ramp>::new(), 0.0, text);
-    // Whether the last part was arrivals, so that a following rate is their final rate.
+    // This flag is true if the last part was arrivals. A rate that follows is then the final rate
+    // of these arrivals.
     let mut open = false;
     loop {
         rest = rest.trim_start();
@@ -474,7 +476,7 @@ fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
             "rate" => {
                 let (count, unit) = argument.split_once('/').unwrap_or((argument, "s"));
                 let count: f64 = count.trim().parse().ok().filter(|count: &f64| count.is_finite() && *count >= 0.0)?;
-                rate = count / named_s(unit.trim())?;
+                rate = count / unit_length_s(unit.trim())?;
                 if let (Some(last), true) = (ramps.last_mut(), open) {
                     last.to = rate;
                 }
@@ -496,8 +498,8 @@ fn schedule_ramps(text: &str) -> Option<Vec<Ramp>> {
     }
 }
 
-/// The length of a time unit, s; `None` for an unknown unit.
-fn named_s(unit: &str) -> Option<f64> {
+/// Returns the length of a time unit, s; `None` for an unknown unit.
+fn unit_length_s(unit: &str) -> Option<f64> {
     Some(match unit {
         "ms" => 1e-3,
         "s" | "sec" | "second" | "seconds" => 1.0,
@@ -516,7 +518,7 @@ fn length_s(text: &str) -> Option<f64> {
         let number: f64 = rest[..digits].parse().ok()?;
         rest = rest[digits..].trim_start();
         let letters = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
-        total += number * if letters == 0 { 1.0 } else { named_s(&rest[..letters])? };
+        total += number * if letters == 0 { 1.0 } else { unit_length_s(&rest[..letters])? };
         rest = rest[letters..].trim_start();
     }
     (total > 0.0 && total <= SECONDS_MAX).then_some(total)
@@ -532,7 +534,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_add_up_over_time() {
+    fn thread_groups_sum_over_time() {
         for (stretches, expect) in [
             (vec![stretch(10.0, 0.0, 0.0, 60.0, 0.0)], "10@60s"),
             (vec![stretch(20.0, 0.0, 10.0, 50.0, 0.0)], "1..20@10s,20@50s"),
@@ -552,7 +554,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_of_arrivals_are_rates() {
+    fn arrival_schedules_become_rates() {
         for (text, expect) in [
             ("rate(1/s) random_arrivals(2 min) rate(1/s)", Some("1@120s")),
             ("rate(0/s) random_arrivals(10 s) rate(50/s) random_arrivals(1 min) rate(50/s)", Some("0..50@10s,50@60s")),
@@ -566,7 +568,7 @@ mod tests {
         ] {
             let written = schedule_ramps(text).and_then(|ramps| stages(&ramps));
             assert_eq!(written.as_deref(), expect, "{text}");
-            written.iter().for_each(|written| assert!(Curve::of_rate(written).is_ok(), "{written}"));
+            written.iter().for_each(|written| assert!(Curve::parse_rate_curve(written).is_ok(), "{written}"));
         }
     }
 }

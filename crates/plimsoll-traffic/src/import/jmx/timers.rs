@@ -8,8 +8,9 @@ use super::xml::Element;
 pub struct ThinkTimeSum {
     /// The constant part, ms.
     fixed_ms: f64,
-    /// Mean (ms) and variance (ms^2) of the random part.
+    /// The mean of the random part, ms.
     mean_ms: f64,
+    /// The variance of the random part, ms^2.
     variance_ms2: f64,
     /// The width of the random part, ms, if it is a single uniform time.
     uniform_ms: Option<f64>,
@@ -75,7 +76,7 @@ impl ThinkTimeSum {
         self.uniform_ms = uniform_ms;
     }
 
-    /// The sum as a think time in the syntax of a traffic file; `None` without a time.
+    /// Returns the sum as a think time in the syntax of a traffic file; `None` without a time.
     pub fn written(&self) -> Option<String> {
         const DAY_MS: f64 = 86_400_000.0;
         let half = match (self.drawn, self.uniform_ms) {
@@ -101,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_add_up() {
+    fn timer_delays_are_summed() {
         let thinking = |fixed: &[f64], drawn: &[(f64, f64, Option<f64>)]| {
             let mut thinking = ThinkTimeSum::default();
             fixed.iter().for_each(|ms| thinking.fixed(*ms));

@@ -30,16 +30,16 @@ pub struct Values {
     /// The prefix for names in setup or cleanup requests, so that they differ from names of the
     /// load.
     pub around: Option<&'static str>,
-    /// Columns of data tables as template values, by variable name.
+    /// The columns of data tables as template values, by variable name.
     pub columns: HashMap<String, String>,
     pub data: Vec<DraftData>,
     /// A data table whose column names are in its file, so any unknown name may be a column.
     pub headed: Option<String>,
     /// The remaining budget for the expansion of all texts.
     pub budget: Cell<Budget>,
-    /// The position of the current request. `beyond` is the position and the kind of text at which
-    /// the budget ran out.
+    /// The position of the current request.
     pub at: Cell<TextPlace>,
+    /// The position and the kind of text at which the budget ran out; `None`: the budget suffices.
     pub beyond: Cell<Option<(TextPlace, &'static str)>>,
 }
 
@@ -92,12 +92,13 @@ impl ExtractorNames {
         !self.is_in_group || self.for_all.contains(name) || self.in_group.contains(name)
     }
 
-    /// Whether a spelling belongs to any capture of the plan.
+    /// Returns whether a spelling belongs to any capture of the plan.
     fn is_captured(&self, plain: &str) -> bool {
         self.all.contains_key(plain)
     }
 
-    /// Whether a spelling belongs to a capture that is not visible in the current thread group.
+    /// Returns whether a spelling belongs to a capture that is not visible in the current thread
+    /// group.
     fn lacks(&self, plain: &str) -> bool {
         let count = |names: &HashMap<String, usize>| names.get(plain).copied().unwrap_or(0);
         self.is_in_group && count(&self.for_all_plain) + count(&self.in_group_plain) < count(&self.all)
@@ -108,16 +109,19 @@ impl ExtractorNames {
 pub type FilledText = (DraftText, BTreeSet<String>);
 
 fn unseen(name: &str) -> String {
-    format!("nothing sets the variable {} in this thread group: it is sent literally", plain(name))
+    format!(
+        "nothing sets the variable {} in this thread group: the text of the variable is sent unchanged",
+        plain(name)
+    )
 }
 
 impl Values {
     /// Converts a text that an outer level defines for use in the current thread group. Names that
     /// nothing sets in this group get a note.
-    pub fn seen_from_here(&self, text: &DraftText) -> FilledText {
+    pub fn resolve_in_thread_group(&self, text: &DraftText) -> FilledText {
         let name_of = |value: &str| value.split(" | ").next().unwrap_or(value).to_owned();
         let lacks = std::cell::RefCell::new(BTreeSet::new());
-        let text = text.with_values(|value| {
+        let text = text.replace_template_values(|value| {
             let name = name_of(value);
             if self.seen.lacks(&name) {
                 lacks.borrow_mut().insert(unseen(&name));
@@ -138,17 +142,17 @@ impl Values {
         out
     }
 
-    /// The converted text, if it has no template values.
+    /// Returns the converted text, if it has no template values.
     pub fn fixed(&self, source: &str) -> Option<String> {
-        self.text(source).0.as_fixed().map(str::to_owned)
+        self.text(source).0.as_literal().map(str::to_owned)
     }
 
     pub fn number(&self, source: &str) -> Option<f64> {
         self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
-    /// The name of a capture in the traffic file. Names in setup and cleanup get a prefix if the
-    /// load has the same name.
+    /// Returns the name of a capture in the traffic file. Names in setup and cleanup get a prefix
+    /// if the load has the same name.
     pub fn captured_name(&self, plain: &str) -> String {
         match self.around {
             Some(around) if self.captured_in_load.contains(plain) => format!("{around}_{plain}"),
@@ -215,13 +219,15 @@ impl Values {
         } else if let (Some(data), false) = (&self.headed, name.contains(['.', '(', '}', '|'])) {
             out.0.push_value(&format!("{data}.{name}"));
         } else if is_captured {
-            // JMeter sends an undefined reference as literal text.
+            // JMeter sends a reference to an undefined name as literal text.
             out.1.insert(unseen(name));
             out.0.push(&format!("${{{name}}}"));
         } else {
             let variable = variable_name(name);
-            out.1
-                .insert(format!("nothing sets the variable {}: it becomes {variable} of the environment", plain(name)));
+            out.1.insert(format!(
+                "nothing sets the variable {}: it becomes the environment variable {variable}",
+                plain(name)
+            ));
             out.0.push_value(&format!("env.{variable}"));
         }
     }
@@ -236,7 +242,7 @@ impl Values {
         let inner = |number: usize| -> Option<String> {
             let mut inner = (DraftText::default(), BTreeSet::new());
             self.fill(arguments.get(number)?, depth + 1, &mut inner);
-            inner.0.as_fixed().map(|text| text.trim().to_owned())
+            inner.0.as_literal().map(|text| text.trim().to_owned())
         };
         let whole_number = |number: usize| inner(number)?.parse::<i64>().ok();
         if depth > DEPTH_MAX {
@@ -249,7 +255,9 @@ impl Values {
             },
             "RandomString" => {
                 if arguments.get(1).is_some_and(|chars| !chars.trim().is_empty()) {
-                    out.1.insert("__RandomString draws letters and digits here, whichever it names".to_owned());
+                    out.1.insert(
+                        "__RandomString draws letters and digits here, whatever characters the plan names".to_owned(),
+                    );
                 }
                 whole_number(0).filter(|n| (1..=1 << 20).contains(n)).map(|count| format!("text({count})"))
             }
@@ -266,7 +274,10 @@ impl Values {
                     (Some(default), _) => return self.fill(default.trim(), depth + 1, out),
                     (None, Some(name)) => {
                         let variable = variable_name(&name);
-                        out.1.insert(format!("the property {} becomes {variable} of the environment", plain(&name)));
+                        out.1.insert(format!(
+                            "the property {} becomes the environment variable {variable}",
+                            plain(&name)
+                        ));
                         Some(format!("env.{variable}"))
                     }
                     (None, None) => None,
@@ -291,7 +302,7 @@ impl Values {
         match value {
             Some(value) => out.0.push_value(&value),
             None => {
-                out.1.insert(format!("the function __{} is not supported: it is left out", plain(name)));
+                out.1.insert(format!("the function __{} is not supported: the function is left out", plain(name)));
             }
         }
     }
@@ -301,7 +312,7 @@ fn plain(name: &str) -> String {
     name.chars().filter(|c| !c.is_control()).take(60).collect()
 }
 
-/// The offset of the brace that closes a `${`.
+/// Returns the offset of the brace that closes a `${`.
 fn closing(text: &str) -> Option<usize> {
     let mut depth = 0usize;
     let mut before = ' ';
@@ -378,7 +389,7 @@ fn time(format: &str) -> Option<String> {
     (!out.contains(['"', '{', '}', '|'])).then_some(out)
 }
 
-/// The offset of the next `${` that is not escaped.
+/// Returns the offset of the next `${` that is not escaped.
 fn reference(text: &str) -> Option<usize> {
     let mut from = 0;
     loop {
@@ -409,7 +420,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_filled_in() {
+    fn jmeter_expressions_are_substituted() {
         let mut values = Values::default();
         values.variables.insert("host".into(), "${__P(host,localhost)}".into());
         values.variables.insert("loop".into(), "${loop}".into());

@@ -9,9 +9,9 @@ use roxmltree::Node;
 /// all others, so many would be slow.
 pub const ATTRIBUTES_MAX: usize = 100;
 
-/// The offset of an element with too many attributes, if any. The text is checked before it is
-/// parsed.
-pub fn beyond_attributes(source: &str) -> Option<usize> {
+/// Returns the offset of an element with too many attributes, if any. The text is checked before it
+/// is parsed.
+pub fn excess_attributes_offset(source: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = source[at..].find('<').map(|found| at + found) {
         let rest = &source[begin..];
@@ -53,7 +53,7 @@ pub struct Element<'a, 'i> {
     below: Option<Node<'a, 'i>>,
 }
 
-/// The enabled elements of a `hashTree`.
+/// Returns the enabled elements of a `hashTree`.
 pub fn elements<'a, 'i>(tree: Node<'a, 'i>) -> Vec<Element<'a, 'i>> {
     let mut all: Vec<Element> = Vec::new();
     for node in tree.children().filter(Node::is_element) {
@@ -72,7 +72,7 @@ impl<'a, 'i> Element<'a, 'i> {
         self.below.map(elements).unwrap_or_default()
     }
 
-    /// The class of the element, such as `ThreadGroup`, without its package.
+    /// Returns the class of the element, such as `ThreadGroup`, without its package.
     pub fn kind(&self) -> &'a str {
         let name = self.node.tag_name().name();
         // Plugins write the class with its package.
@@ -83,13 +83,13 @@ impl<'a, 'i> Element<'a, 'i> {
         self.node.attribute("testname").unwrap_or_default()
     }
 
-    /// The text of a property; empty if the property has no text, `None` if there is no such
-    /// property.
+    /// Returns the text of a property; empty if the property has no text, `None` if there is no
+    /// such property.
     pub fn property(&self, name: &str) -> Option<&'a str> {
         property(self.node, name)
     }
 
-    /// The names and texts of all properties. Nested properties have an empty text.
+    /// Returns the names and texts of all properties. Nested properties have an empty text.
     pub fn properties(&self) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.node.children().filter(Node::is_element).filter_map(|child| {
             let has_others = child.children().any(|inner| inner.is_element());
@@ -101,7 +101,7 @@ impl<'a, 'i> Element<'a, 'i> {
         self.property(name).is_some_and(|text| text.trim() == "true")
     }
 
-    /// The child elements of a collection property, which may be nested.
+    /// Returns the child elements of a collection property, which may be nested.
     pub fn collection(&self, name: &str) -> Vec<Node<'a, 'i>> {
         let is_it = |node: &Node| node.has_tag_name("collectionProp") && node.attribute("name") == Some(name);
         let found = self.node.descendants().find(is_it);
@@ -113,7 +113,7 @@ impl<'a, 'i> Element<'a, 'i> {
     }
 }
 
-/// The text of a property of a node, in any of its XML forms.
+/// Returns the text of a property of a node, in any of its XML forms.
 pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     node.children().filter(Node::is_element).find_map(|child| {
         if child.attribute("name") == Some(name) {
@@ -124,8 +124,8 @@ pub fn property<'a>(node: Node<'a, '_>, name: &str) -> Option<&'a str> {
     })
 }
 
-/// The byte offset of a node as a provisional position, stored as a column in line 0. [`counted`]
-/// converts it later.
+/// Returns the byte offset of a node as a provisional position, stored as a column in line 0.
+/// [`counted`] converts it later.
 pub fn place(node: Node) -> TextPlace {
     TextPlace { line: 0, column: node.range().start }
 }
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn elements_with_very_many_attributes_are_found() {
+    fn xml_elements_with_too_many_attributes_are_detected() {
         let many = |count: usize| (0..count).map(|n| format!("a{n}='x>\"' ")).collect::<String>();
         for (source, expect) in [
             (format!("<a {}/>", many(100)), None),
@@ -156,7 +156,7 @@ mod tests {
             ("<a b='".to_owned(), None),
             ("<".repeat(100_000), None),
         ] {
-            assert_eq!(beyond_attributes(&source), expect, "{source:.40}");
+            assert_eq!(excess_attributes_offset(&source), expect, "{source:.40}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::collections::HashMap;
 /// The longest chain of references that is followed.
 const REFERENCES_MAX: usize = 32;
 
-/// An API description, and facts about the whole of it.
+/// An API description, with facts that concern the whole description.
 pub struct Api<'a> {
     pub tree: &'a TreeNode,
     /// Whether the description has version 2 (Swagger).
@@ -21,7 +21,7 @@ pub struct Api<'a> {
     pub base_at: TextPlace,
     /// The remaining budget for the examples of all operations.
     pub budget: Cell<Budget>,
-    /// References that were resolved already, with their targets.
+    /// The references that were resolved already, with their targets.
     followed: RefCell<HashMap<String, Option<&'a TreeNode>>>,
     /// Whether the description has version 3.0, not 3.1 or later.
     pub is_3_0: bool,
@@ -43,34 +43,34 @@ impl<'a> Api<'a> {
             }
         };
         let is_3_0 = text(tree, "openapi").is_some_and(|version| version.starts_with("3.0"));
-        let budget = Budget::of_input(bytes).into();
+        let budget = Budget::proportional_to_input(bytes).into();
         let followed = RefCell::default();
         let mut api = Api { tree, is_2, base: None, no_base: None, base_at: tree.at, budget, followed, is_3_0 };
         if is_2 {
-            api.base_of_2()
+            api.base_of_swagger2()
         } else {
-            api.base_of_3()
+            api.base_of_openapi3()
         }
         Ok(api)
     }
 
-    fn base_of_2(&mut self) {
+    fn base_of_swagger2(&mut self) {
         let path = text(self.tree, "basePath").unwrap_or_default().trim_end_matches('/');
         let schemes = items(self.tree, "schemes");
-        let scheme = schemes.iter().filter_map(nodes::own_text).find(|scheme| scheme.starts_with("http"));
+        let scheme = schemes.iter().filter_map(nodes::scalar_text).find(|scheme| scheme.starts_with("http"));
         match text(self.tree, "host") {
             Some(host) => self.base = Some(format!("{}://{host}{path}", scheme.unwrap_or("https"))),
             None => {
                 let prefix = if path.is_empty() { String::new() } else { format!(", with the path {path}") };
-                self.no_base = Some(format!("it names no host: give it as the target{prefix}"));
+                self.no_base = Some(format!("the description names no host: give the host as the target{prefix}"));
             }
         }
     }
 
-    fn base_of_3(&mut self) {
+    fn base_of_openapi3(&mut self) {
         let servers = items(self.tree, "servers");
         let Some(server) = servers.first() else {
-            self.no_base = Some("it names no server: give it as the target".to_owned());
+            self.no_base = Some("the description names no server: give the server as the target".to_owned());
             return;
         };
         self.base_at = server.at;
@@ -78,8 +78,13 @@ impl<'a> Api<'a> {
         let url = url.trim_end_matches('/');
         match nodes::url(url) {
             Some(_) if !url.contains('{') => self.base = Some(url.to_owned()),
-            _ if url.is_empty() => self.no_base = Some("it names no host: give it as the target".to_owned()),
-            _ => self.no_base = Some(format!("it names no host: give it as the target, with the path {url}")),
+            _ if url.is_empty() => {
+                self.no_base = Some("the description names no host: give the host as the target".to_owned())
+            }
+            _ => {
+                self.no_base =
+                    Some(format!("the description names no host: give the host as the target, with the path {url}"))
+            }
         }
         if servers.len() > 1 {
             let others: Vec<&str> = servers[1..].iter().filter_map(|server| text(server, "url")).collect();
@@ -88,11 +93,11 @@ impl<'a> Api<'a> {
         }
     }
 
-    /// The URL of a server, with default values for its variables.
+    /// Returns the URL of a server, with default values for its variables.
     pub fn server_url(&self, server: &TreeNode) -> String {
         let url = text(server, "url").unwrap_or("/");
         match field(server, "variables") {
-            Some(variables) => with_variables(url, |name| {
+            Some(variables) => expand_variables(url, |name| {
                 text(field(variables, name)?, "default").filter(|value| self.has_room(value.len()))
             }),
             None => url.to_owned(),
@@ -123,7 +128,7 @@ impl<'a> Api<'a> {
         has_room
     }
 
-    /// The literal example of a schema or parameter, in any of its forms.
+    /// Returns the literal example of a schema or parameter, in any of its forms.
     pub fn example_of(&self, node: &'a TreeNode) -> Option<&'a TreeNode> {
         let listed = || match field(node, "examples").map(|examples| &examples.value) {
             Some(TreeValue::List(examples)) => examples.first(),
@@ -150,7 +155,7 @@ impl<'a> Api<'a> {
         })
     }
 
-    /// The security scheme with this name.
+    /// Returns the security scheme with this name.
     pub fn security(&self, name: &str) -> Option<&'a TreeNode> {
         let path: &[&str] =
             if self.is_2 { &["securityDefinitions", name] } else { &["components", "securitySchemes", name] };
@@ -159,7 +164,7 @@ impl<'a> Api<'a> {
 }
 
 /// Replaces each `{name}` in a text by its value. Values are not expanded again.
-fn with_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
+fn expand_variables<'a>(source: &str, value: impl Fn(&str) -> Option<&'a str>) -> String {
     let (mut out, mut rest) = (String::new(), source);
     while let Some((before, after)) = rest.split_once('{') {
         let Some((name, after)) = after.split_once('}') else { break };
@@ -185,7 +190,7 @@ fn percent_decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// Whether a value occurs in responses only.
+/// Returns whether a value occurs in responses only.
 pub fn is_read_only(schema: &TreeNode) -> bool {
     flag(schema, "readOnly")
 }

@@ -3,15 +3,15 @@
 use super::super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftStep, DraftText,
 };
-use super::super::nodes::{self, encoded, entries, field, flag, items, own_text, text, variable_name};
+use super::super::nodes::{self, encoded, entries, field, flag, items, scalar_text, text, variable_name};
 use super::api::Api;
 use super::sample::{SampleValue, SampledField, Sampler};
 use super::style::ParameterStyle;
 use crate::file::tree::{TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// The budget cost of a parameter besides its text, bytes. All operations of a path may share a
-/// parameter.
+/// The budget cost of a parameter in addition to its text, bytes. All operations of a path may
+/// share a parameter.
 const PARAMETER_BYTES: usize = 64;
 
 /// An operation: a method of a path in an API description.
@@ -43,7 +43,8 @@ impl<'a> Operation<'a, '_> {
             let place = text(parameter, "in").unwrap_or_default();
             let value = |draft: &mut Draft| self.value(parameter, &shown, draft);
             match Some(place) {
-                // OpenAPI describes these fields in other places.
+                // OpenAPI describes these header fields elsewhere, so a parameter with such a name
+                // is ignored.
                 Some("header")
                     if ["accept", "content-type", "authorization"].contains(&&*name.to_ascii_lowercase()) => {}
                 Some("header") => {
@@ -71,8 +72,8 @@ impl<'a> Operation<'a, '_> {
         ParameterStyle::from_node(node, place, self.api.is_2, self.api.is_3_0)
     }
 
-    /// The path prefix of the operation's own server. `None` if the server is another host, whose
-    /// requests are not imported.
+    /// Returns the path prefix of the operation's own server. `None` if the server is another host,
+    /// whose requests are not imported.
     fn own_prefix(&self, shown: &str, draft: &mut Draft) -> Option<String> {
         let holder = [self.node, self.item].into_iter().find(|holder| !items(holder, "servers").is_empty());
         let Some(server) = holder.and_then(|holder| items(holder, "servers").first()) else {
@@ -88,7 +89,8 @@ impl<'a> Operation<'a, '_> {
         let own = nodes::url(&url);
         let is_same = own.as_ref().is_none_or(|own| base.as_ref().is_some_and(|base| base.origin() == own.origin()));
         let path = own.as_ref().map_or(url.as_str(), |own| &own.target).trim_end_matches('/');
-        // The base URL already precedes every path.
+        // Every path already begins with the base URL, so only the rest of the server's path is
+        // used.
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
@@ -98,8 +100,8 @@ impl<'a> Operation<'a, '_> {
         }
     }
 
-    /// The parameters of the operation, and those of the path that the operation does not override.
-    /// Optional parameters without an example are omitted.
+    /// Returns the parameters of the operation, and those of the path that the operation does not
+    /// override. Optional parameters without an example are omitted.
     fn parameters(&self, shown: &str, draft: &mut Draft) -> Vec<&'a TreeNode> {
         let mut parameters: Vec<&TreeNode> = Vec::new();
         let mut keys = HashSet::new();
@@ -141,15 +143,17 @@ impl<'a> Operation<'a, '_> {
                     let value = self.value(parameter, shown, draft);
                     if !value.is_fixed() {
                         let name = draft::short_name(name);
-                        let text = format!(
-                            "{shown}: '{name}' has no example and gets random values: give it values that exist"
-                        );
+                        let text =
+                            format!("{shown}: '{name}' has no example and gets random values: write values that exist");
                         draft.note_omission(parameter.at, text);
                     }
                     self.style(parameter, "path").segment(name, &value)
                 }
                 None => {
-                    draft.note_omission(self.node.at, format!("{shown}: '{name}' is not described: it becomes 1"));
+                    draft.note_omission(
+                        self.node.at,
+                        format!("{shown}: '{name}' is not described: the value becomes 1"),
+                    );
                     DraftText::fixed("1")
                 }
             };
@@ -170,7 +174,7 @@ impl<'a> Operation<'a, '_> {
         target
     }
 
-    /// The example value of a parameter.
+    /// Returns the example value of a parameter.
     fn value(&self, parameter: &'a TreeNode, shown: &str, draft: &mut Draft) -> SampleValue {
         let mut sampler = Sampler::new(self.api);
         let content = field(parameter, "content").and_then(|content| entries(content).first());
@@ -179,8 +183,8 @@ impl<'a> Operation<'a, '_> {
         let schema = field(described, "schema").unwrap_or(described);
         let example = self.api.example_of(parameter).or_else(|| self.api.example_of(described));
         let value = match (example, content.is_some()) {
-            (Some(example), true) if own_text(example).is_none() => SampleValue::One(sampler.json_example(example)),
-            (Some(example), _) => sampler.value_of_example(example),
+            (Some(example), true) if scalar_text(example).is_none() => SampleValue::One(sampler.json_example(example)),
+            (Some(example), _) => sampler.example_as_value(example),
             (None, true) => SampleValue::One(sampler.json(schema)),
             (None, false) => sampler.value(schema),
         };
@@ -255,7 +259,7 @@ impl<'a> Operation<'a, '_> {
 
     fn body(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
         if self.api.is_2 {
-            return self.body_of_2(parameters, request, shown, draft);
+            return self.body_of_swagger2(parameters, request, shown, draft);
         }
         let Some(node) = field(self.node, "requestBody") else { return };
         let Some(body) = self.api.resolved(node) else {
@@ -302,7 +306,7 @@ impl<'a> Operation<'a, '_> {
         } else {
             let body = match (example, schema) {
                 (Some(example), _) if !is_json => {
-                    own_text(example).map_or_else(|| sampler.json_example(example), DraftText::fixed)
+                    scalar_text(example).map_or_else(|| sampler.json_example(example), DraftText::fixed)
                 }
                 (Some(example), _) => sampler.json_example(example),
                 (None, Some(schema)) if !is_json => sampler.plain(schema),
@@ -361,14 +365,20 @@ impl<'a> Operation<'a, '_> {
         request.body = DraftBody::Parts(parts);
     }
 
-    fn body_of_2(&self, parameters: &[&'a TreeNode], request: &mut DraftRequest, shown: &str, draft: &mut Draft) {
+    fn body_of_swagger2(
+        &self,
+        parameters: &[&'a TreeNode],
+        request: &mut DraftRequest,
+        shown: &str,
+        draft: &mut Draft,
+    ) {
         let consumes = [self.node, self.api.tree].map(|holder| items(holder, "consumes"));
         let consumes: Vec<&str> = consumes
             .iter()
             .find(|list| !list.is_empty())
             .into_iter()
             .flat_map(|list| list.iter())
-            .filter_map(own_text)
+            .filter_map(scalar_text)
             .collect();
         let mut sampler = Sampler::new(self.api);
         if let Some(body) = parameters.iter().find(|parameter| text(parameter, "in") == Some("body")) {
@@ -392,7 +402,7 @@ impl<'a> Operation<'a, '_> {
             }
             let value = match self.api.example_of(parameter) {
                 _ if is_file => SampleValue::One(DraftText::fixed(&name)),
-                Some(example) => sampler.value_of_example(example),
+                Some(example) => sampler.example_as_value(example),
                 None => sampler.value(parameter),
             };
             fields.push(SampledField { name, value, is_file, json: None, schema: Some(*parameter) });

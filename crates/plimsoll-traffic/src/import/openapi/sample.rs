@@ -1,15 +1,16 @@
 //! Generates example values for a schema: the literal example if there is one, otherwise template
-//! values that draw random values.
+//! values that generate random values.
 
 use super::super::draft::DraftText;
-use super::super::nodes::{entries, field, flag, items, node_at, number, own_text, text};
+use super::super::nodes::{entries, field, flag, items, node_at, number, scalar_text, text};
 use super::api::{Api, is_read_only};
 use crate::file::quoted;
 use crate::file::tree::{TextPlace, TreeNode, TreeValue};
 use std::collections::{HashMap, HashSet};
 
-/// The deepest nesting of required values. Optional parts end at the depth of the next constant.
+/// The deepest nesting of required values in an example.
 const DEPTH_MAX: usize = 24;
+/// The nesting depth at which optional parts of an example end.
 const OPTIONAL_DEPTH_MAX: usize = 5;
 /// The largest number of pieces of one example, because recursive schemas could be endless.
 const PIECES_MAX: usize = 4_000;
@@ -24,7 +25,7 @@ const ITEMS_MAX: f64 = 20.0;
 pub struct Sampler<'a, 'b> {
     api: &'b Api<'a>,
     pub left_out: Vec<(TextPlace, String)>,
-    /// References that are being expanded, for the detection of recursion.
+    /// The references that are being expanded, for the detection of recursion.
     open: Vec<String>,
     pieces: usize,
     /// The name and value of the discriminator property for the next object.
@@ -40,9 +41,9 @@ pub enum SampleValue {
 }
 
 impl SampleValue {
-    /// Whether the value has no template values.
+    /// Returns whether the value has no template values.
     pub fn is_fixed(&self) -> bool {
-        let is_fixed = |text: &DraftText| text.as_fixed().is_some();
+        let is_fixed = |text: &DraftText| text.as_literal().is_some();
         match self {
             SampleValue::One(text) => is_fixed(text),
             SampleValue::List(items) => items.iter().all(is_fixed),
@@ -78,14 +79,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
         Sampler { api, left_out: Vec::new(), open: Vec::new(), pieces: 0, discriminator: None }
     }
 
-    /// An example for a schema, as JSON.
+    /// Returns an example for a schema, as JSON.
     pub fn json(&mut self, schema: &'a TreeNode) -> DraftText {
         let mut out = DraftText::default();
         self.write(schema, 0, &mut out);
         out
     }
 
-    /// A literal example as JSON. A string that contains JSON is used as it is.
+    /// Returns a literal example as JSON. A string that contains JSON is used as it is.
     pub fn json_example(&mut self, example: &TreeNode) -> DraftText {
         if let TreeValue::Text(text) = &example.value
             && text.trim_start().starts_with(['{', '['])
@@ -97,7 +98,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         DraftText::fixed(&text)
     }
 
-    /// An example for a parameter with this schema.
+    /// Returns an example for a parameter with this schema.
     pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
         let none = || SampleValue::One(DraftText::fixed("value"));
         // Each level costs budget, because lists and alternatives may contain themselves.
@@ -106,9 +107,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
         let Some(schema) = self.resolved(schema) else { return none() };
         if let Some(fixed) = self.fixed_value(schema) {
-            return self.value_of_example(fixed);
+            return self.example_as_value(fixed);
         }
-        match (kind(schema), first_of(schema)) {
+        match (kind(schema), first_alternative(schema)) {
             (SchemaKind::Array, _) => {
                 let Some(items) = field(schema, "items") else { return none() };
                 SampleValue::List((0..self.least_items(schema)).map(|_| self.plain(items)).collect())
@@ -127,18 +128,18 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// A literal example as the value of a parameter.
-    pub fn value_of_example(&mut self, example: &TreeNode) -> SampleValue {
+    /// Returns a literal example as the value of a parameter.
+    pub fn example_as_value(&mut self, example: &TreeNode) -> SampleValue {
         match &example.value {
             TreeValue::List(items) => SampleValue::List(items.iter().map(|item| self.plain_example(item)).collect()),
             TreeValue::Table(pairs) => SampleValue::Table(
                 pairs.iter().map(|(key, value)| (key.name.clone(), self.plain_example(value))).collect(),
             ),
-            _ => SampleValue::One(DraftText::fixed(own_text(example).unwrap_or_default())),
+            _ => SampleValue::One(DraftText::fixed(scalar_text(example).unwrap_or_default())),
         }
     }
 
-    /// An example as plain text. Structured values become JSON.
+    /// Returns an example as plain text. Structured values become JSON.
     pub fn plain(&mut self, schema: &'a TreeNode) -> DraftText {
         match self.value(schema) {
             SampleValue::One(text) => text,
@@ -149,18 +150,18 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn plain_example(&mut self, example: &TreeNode) -> DraftText {
         match &example.value {
             TreeValue::List(_) | TreeValue::Table(_) => self.json_example(example),
-            _ => DraftText::fixed(own_text(example).unwrap_or_default()),
+            _ => DraftText::fixed(scalar_text(example).unwrap_or_default()),
         }
     }
 
-    /// The fields of a form with example values.
+    /// Returns the fields of a form with example values.
     pub fn fields(&mut self, schema: Option<&'a TreeNode>, example: Option<&'a TreeNode>) -> Vec<SampledField<'a>> {
         let of_example = |sampler: &mut Self, name: &str, value: &'a TreeNode| {
             let has_parts = matches!(value.value, TreeValue::Table(_));
             SampledField {
                 name: name.to_owned(),
                 json: has_parts.then(|| sampler.json_example(value)),
-                value: sampler.value_of_example(value),
+                value: sampler.example_as_value(value),
                 is_file: false,
                 schema: None,
             }
@@ -192,7 +193,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         fields
     }
 
-    /// The constant, example or default of a schema, if it has one.
+    /// Returns the constant, example or default of a schema, if it has one.
     pub fn fixed_value(&self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         field(schema, "const").or_else(|| self.api.example_of(schema)).or_else(|| field(schema, "default"))
     }
@@ -223,7 +224,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
         // This schema may be one alternative of a parent schema with a discriminator.
         let parts = items(schema, "allOf").iter().filter_map(|part| self.api.resolved(part));
-        let named = reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminated(part, own)));
+        let named =
+            reference.as_ref().and_then(|own| parts.into_iter().find_map(|part| discriminator_value(part, own)));
         if self.discriminator.is_none() {
             self.discriminator = named;
         }
@@ -235,7 +237,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 
     fn write_resolved(&mut self, schema: &'a TreeNode, depth: usize, out: &mut DraftText) {
-        if let Some(chosen) = first_of(schema).and_then(|inner| discriminated(schema, text(inner, "$ref")?)) {
+        if let Some(chosen) =
+            first_alternative(schema).and_then(|inner| discriminator_value(schema, text(inner, "$ref")?))
+        {
             self.discriminator = Some(chosen);
         }
         if let Some(fixed) = self.fixed_value(schema) {
@@ -245,8 +249,8 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
         match kind(schema) {
             SchemaKind::Object => self.object(schema, depth, out),
-            _ if first_of(schema).is_some() => {
-                if let Some(inner) = first_of(schema) {
+            _ if first_alternative(schema).is_some() => {
+                if let Some(inner) = first_alternative(schema) {
                     self.write(inner, depth + 1, out);
                 }
             }
@@ -310,14 +314,14 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out.push("}");
     }
 
-    /// The properties of an object schema and of all schemas that it combines, and whether each is
-    /// required.
+    /// Returns the properties of an object schema and of all schemas that it combines, and whether
+    /// each is required.
     fn properties(&mut self, schema: &'a TreeNode, depth: usize) -> Vec<(&'a str, &'a TreeNode, bool)> {
         let mut all: Vec<(&str, &TreeNode, bool)> = Vec::new();
         if depth > DEPTH_MAX || !self.has_room(0) {
             return all;
         }
-        for part in items(schema, "allOf").iter().chain(first_of(schema)) {
+        for part in items(schema, "allOf").iter().chain(first_alternative(schema)) {
             if let Some(part) = self.resolved(part) {
                 all.extend(self.properties(part, depth + 1));
             }
@@ -327,7 +331,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
         {
             all.extend(entries(properties).iter().map(|(key, node)| (key.name.as_str(), node, false)));
         }
-        let required: HashSet<&str> = items(schema, "required").iter().filter_map(own_text).collect();
+        let required: HashSet<&str> = items(schema, "required").iter().filter_map(scalar_text).collect();
         let mut out: Vec<(&str, &TreeNode, bool)> = Vec::new();
         let mut places: HashMap<&str, usize> = HashMap::new();
         for (name, node, is_required) in all {
@@ -341,13 +345,13 @@ impl<'a, 'b> Sampler<'a, 'b> {
         out
     }
 
-    /// A value for a scalar schema, and whether it is a string.
+    /// Returns a value for a scalar schema, and whether it is a string.
     fn scalar(&mut self, schema: &TreeNode) -> (DraftText, bool) {
         let choices = items(schema, "enum");
         // An empty value is chosen only if the enumeration has no other.
-        let first = choices.iter().find(|choice| own_text(choice).is_some()).or(choices.first());
+        let first = choices.iter().find(|choice| scalar_text(choice).is_some()).or(choices.first());
         if let Some(first) = first {
-            return (enumerated(first, choices), matches!(first.value, TreeValue::Text(_)));
+            return (enum_choice(first, choices), matches!(first.value, TreeValue::Text(_)));
         }
         let format = text(schema, "format").unwrap_or_default();
         let value = |value: &str| DraftText::value(value);
@@ -372,15 +376,15 @@ impl<'a, 'b> Sampler<'a, 'b> {
         }
     }
 
-    /// The number of list items to generate: the minimum of the schema, and at least one.
+    /// Returns the number of list items to generate: the minimum of the schema, and at least one.
     fn least_items(&mut self, schema: &TreeNode) -> usize {
         let least = number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
-            let said = format!("a list of {ITEMS_MAX} items, where the least is {least}: write an example");
+            let said = format!("a list of {ITEMS_MAX} items, although the minimum is {least}: write an example");
             self.left_out.push((schema.at, said));
         }
         if least > 1.0 && flag(schema, "uniqueItems") {
-            let said = "a list whose items must differ: drawn items may be alike: write an example";
+            let said = "a list whose items must differ, but random items may be equal: write an example";
             self.left_out.push((schema.at, said.to_owned()));
         }
         least.clamp(1.0, ITEMS_MAX) as usize
@@ -419,24 +423,24 @@ impl<'a, 'b> Sampler<'a, 'b> {
     }
 }
 
-/// The discriminator property of `schema`, and its value for the schema that `reference` names. The
-/// value comes from the mapping; otherwise it is the name of the schema.
-fn discriminated(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
+/// Returns the discriminator property of `schema`, and its value for the schema that `reference`
+/// names. The value comes from the mapping; otherwise it is the name of the schema.
+fn discriminator_value(schema: &TreeNode, reference: &str) -> Option<(String, String)> {
     let discriminator = field(schema, "discriminator")?;
     // In version 2 the discriminator is only the name of the property.
-    let property = text(discriminator, "propertyName").or_else(|| own_text(discriminator))?;
+    let property = text(discriminator, "propertyName").or_else(|| scalar_text(discriminator))?;
     let name = reference.rsplit('/').next().unwrap_or(reference);
     let mapped = field(discriminator, "mapping").and_then(|mapping| {
         let is_it = |target: &str| target == reference || target == name;
         entries(mapping)
             .iter()
-            .find(|(_, target)| own_text(target).is_some_and(is_it))
+            .find(|(_, target)| scalar_text(target).is_some_and(is_it))
             .map(|(key, _)| key.name.as_str())
     });
     Some((property.to_owned(), mapped.unwrap_or(name).to_owned()))
 }
 
-/// A random choice of multiples (`multipleOf`) within the range of a schema. `None` without
+/// Returns a random choice of multiples (`multipleOf`) within the range of a schema. `None` without
 /// `multipleOf`.
 fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option<DraftText> {
     let of = number(schema, "multipleOf").filter(|of| *of > 0.0)?;
@@ -459,8 +463,8 @@ fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option
     }
 }
 
-/// The first alternative of a schema (`oneOf`, `anyOf`) that is not null.
-fn first_of(schema: &TreeNode) -> Option<&TreeNode> {
+/// Returns the first alternative of a schema (`oneOf`, `anyOf`) that is not null.
+fn first_alternative(schema: &TreeNode) -> Option<&TreeNode> {
     let choices = ["oneOf", "anyOf"].map(|key| items(schema, key));
     let is_null = |schema: &&TreeNode| type_of(schema) == Some("null");
     let choice = choices.iter().flat_map(|list| list.iter()).find(|schema| !is_null(schema));
@@ -471,10 +475,10 @@ fn first_of(schema: &TreeNode) -> Option<&TreeNode> {
     })
 }
 
-/// The type of a schema. If the schema has several types, the first that is not null.
+/// Returns the type of a schema. If the schema has several types, the first that is not null.
 fn type_of(schema: &TreeNode) -> Option<&str> {
     match &field(schema, "type")?.value {
-        TreeValue::List(types) => types.iter().filter_map(own_text).find(|name| *name != "null"),
+        TreeValue::List(types) => types.iter().filter_map(scalar_text).find(|name| *name != "null"),
         TreeValue::Text(name) => Some(name),
         _ => None,
     }
@@ -495,7 +499,7 @@ fn kind(schema: &TreeNode) -> SchemaKind {
     }
 }
 
-/// The smallest and largest number of a schema, with both forms of exclusive bounds.
+/// Returns the smallest and largest number of a schema, with both forms of exclusive bounds.
 fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     let step = if type_of(schema) == Some("integer") { 1.0 } else { 0.001 };
     let is_exclusive = |key: &str| node_at(schema, &[key]).is_some_and(|node| node.value == TreeValue::Flag(true));
@@ -511,10 +515,10 @@ fn range(schema: &TreeNode) -> (Option<f64>, Option<f64>) {
     }
 }
 
-/// A random choice from an enumeration. If not all choices can be template values, the first
-/// choice.
-fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
-    let texts: Vec<&str> = choices.iter().filter_map(own_text).take(CHOICES_MAX).collect();
+/// Returns a random choice from an enumeration. If not all choices can be template values, the
+/// first choice.
+fn enum_choice(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
+    let texts: Vec<&str> = choices.iter().filter_map(scalar_text).take(CHOICES_MAX).collect();
     let is_plain = |text: &&str| {
         !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "-_.:/ ".contains(c)) && text.trim() == *text
     };
@@ -523,7 +527,7 @@ fn enumerated(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
             let quoted: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
             DraftText::value(&format!("pick({})", quoted.join(",")))
         }
-        false => DraftText::fixed(own_text(first).unwrap_or_default()),
+        false => DraftText::fixed(scalar_text(first).unwrap_or_default()),
     }
 }
 

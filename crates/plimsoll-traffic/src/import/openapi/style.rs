@@ -20,7 +20,7 @@ pub struct ParameterStyle {
 }
 
 impl ParameterStyle {
-    /// The style of a parameter in `place`; form fields have the place `query`.
+    /// Returns the style of a parameter in `place`; form fields have the place `query`.
     pub fn from_node(node: &TreeNode, place: &str, is_2: bool, is_3_0: bool) -> ParameterStyle {
         let label_between = if is_3_0 { "." } else { "," };
         let is = |key: &str, usual: bool| match field(node, key).map(|node| &node.value) {
@@ -51,7 +51,7 @@ impl ParameterStyle {
         }
     }
 
-    /// The separator of values in one parameter, for styles without repeated names.
+    /// Returns the separator of values in one parameter, for styles without repeated names.
     fn between(&self) -> &'static str {
         match self.name.as_str() {
             "spaceDelimited" => "%20",
@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_written_as_the_table_of_styles_has_them() {
+    fn parameter_styles_match_the_openapi_table() {
         let text = DraftText::fixed;
         let one = SampleValue::One(text("blue"));
         let list = SampleValue::List(["blue", "black", "brown"].map(text).to_vec());

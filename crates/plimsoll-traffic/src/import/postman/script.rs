@@ -30,7 +30,7 @@ const STATUSES: [&str; 9] = [
 const ARGUMENT_BYTES_MAX: usize = 2_000;
 const PLACE_BYTES_MAX: usize = 300;
 
-/// The first `bytes` bytes of a text, or fewer to end at a character boundary.
+/// Returns the first `bytes` bytes of a text, or fewer to end at a character boundary.
 fn beginning(text: &str, bytes: usize) -> &str {
     let mut end = bytes.min(text.len());
     while !text.is_char_boundary(end) {
@@ -143,7 +143,7 @@ fn without_comments(source: &str) -> String {
     out
 }
 
-/// The places in the response that local variables of the script stand for.
+/// Returns the places in the response that local variables of the script stand for.
 fn assigned(code: &str) -> HashMap<String, String> {
     let mut known: HashMap<String, String> = HashMap::new();
     for statement in code.split([';', '\n']) {
@@ -182,7 +182,7 @@ fn literal(text: &str) -> Option<(&str, &str)> {
     (!inner.is_empty() && !inner.contains(['\\', '\n'])).then_some((inner, rest))
 }
 
-/// The first argument in a text, up to a comma or the closing bracket of the call.
+/// Returns the first argument in a text, up to a comma or the closing bracket of the call.
 fn argument(text: &str) -> &str {
     let text = beginning(text, ARGUMENT_BYTES_MAX);
     let (mut depth, mut quote) = (0usize, None);
@@ -201,8 +201,8 @@ fn argument(text: &str) -> &str {
     text
 }
 
-/// The place in the response that an expression reads, such as `$.a.b`, `header:Location` or
-/// `cookie:sid`. `None` for any other expression.
+/// Returns the place in the response that an expression reads, such as `$.a.b`, `header:Location`
+/// or `cookie:sid`. `None` for any other expression.
 fn place(expression: &str, known: &HashMap<String, String>) -> Option<String> {
     let expression = expression.trim();
     for (call, kind) in [("pm.response.headers.get(", "header"), ("pm.cookies.get(", "cookie")] {
@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_of_answers_are_recognised() {
+    fn postman_response_values_are_recognised() {
         for (source, captures, status, left_out) in [
             ("", &[][..], None, 0),
             ("// nothing\n/* pm.test */", &[], None, 0),

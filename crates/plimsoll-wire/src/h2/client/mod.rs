@@ -1,17 +1,18 @@
-//! The client's side of an HTTP/2 connection: several concurrent exchanges, each a stream.
+//! The client's side of an HTTP/2 connection, with several concurrent exchanges. Each exchange (a
+//! request with its response) is a stream.
 //!
-//! The server is told to compress without a dynamic table, so that the head of a response does not
-//! depend on earlier ones. A head with the same bytes as the last one is not parsed again.
-//! Flow-control windows are larger than any response needs, and are refilled when half is used. The
-//! server should never wait for the client; if it did, that is reported. Requests are encoded once
-//! and copied with the number of their stream.
+//! The client asks the server to compress without a dynamic table, so that the head of a response
+//! does not depend on earlier heads. A head whose bytes equal those of the last head is not parsed
+//! again. Flow-control windows are larger than responses need, and are refilled when half is used,
+//! so that the server never waits for the client. If the server has to wait, a fact reports this.
+//! Requests are encoded once and copied with the number of their stream.
 //!
-//! A server that breaks a rule of a stream costs that exchange; one that breaks a rule of the
-//! connection costs all exchanges. The memory and work that a server can cause without sending
+//! If a server breaks a rule of a stream, that exchange fails. If it breaks a rule of the
+//! connection, all exchanges fail. The memory and work that a server can cause without sending
 //! responses is bounded.
 //!
-//! This file has the start and the encoding of exchanges; `reading.rs` handles the server's frames.
-//! Not here: sockets, deadlines, and where a request that the server did not process is sent again.
+//! This file starts and encodes exchanges; `reading.rs` handles the server's frames. Not here:
+//! sockets, deadlines, and repeating a request that the server did not process.
 
 mod reading;
 
@@ -19,7 +20,7 @@ use super::frame::{self, FrameReader, PAYLOAD_BYTES_MAX, PREFACE};
 use super::head::{AnswerHead, FIELDS_BYTES_MAX, MessageEncoding};
 use super::hpack::{HpackDecoder, TABLE_BYTES};
 use super::request::H2Request;
-use super::window::{OurWindow, PeerWindow, WINDOW_FIRST};
+use super::window::{OwnReceiveWindow, PeerWindow, WINDOW_FIRST};
 use crate::error::{EndError, ExchangeError, ProtocolError};
 use crate::fact::{ExchangeNumber, Fact, Piece};
 use crate::h1::{CallState, Expect};
@@ -29,45 +30,48 @@ use std::collections::VecDeque;
 
 /// The receive window of each stream and of the connection, in bytes: more than the network holds.
 const WINDOW_BYTES: u32 = 1 << 30;
-/// Number of streams that a server is assumed to accept before it announces its limit (6.5.2).
+/// The number of concurrent streams that a server is assumed to accept before it announces its
+/// limit (RFC 9113, 6.5.2).
 const STREAMS_FIRST: u32 = 100;
 /// The largest stream number that a client can use.
 const STREAM_LAST: u32 = (1 << 31) - 1;
-/// Most bytes that are encoded in one go.
+/// The maximum number of bytes that one call encodes.
 const OUT_BYTES: usize = 64 << 10;
 
-/// An exchange whose request is being sent, or was sent.
+/// The stream of an exchange whose request is being sent or was sent.
 #[derive(Debug)]
 struct H2Stream {
     id: u32,
     exchange: ExchangeNumber,
     expect: Expect,
     interims: u8,
-    /// The status of the response; 0 before its head arrives.
+    /// The HTTP status of the response; 0 before its head arrives.
     status: u16,
-    /// The gRPC status, once it arrived.
+    /// The gRPC status of the response; `None` before it arrives.
     grpc_status: Option<u16>,
-    /// Number of bytes of the request's content that are still to be encoded.
+    /// The number of bytes of the request's content that are not encoded yet.
     body_left: usize,
-    /// The server's receive window for the stream.
+    /// The number of bytes that the server's receive window for this stream still accepts.
     window: PeerWindow,
-    /// The part of the client's receive window that the server has used.
-    our_window: OurWindow,
-    /// Declared length of the response's content, and the length received.
+    /// The part of the client's receive window for this stream that the server has used.
+    own_receive_window: OwnReceiveWindow,
+    /// The declared length of the response's content in bytes; `None`: not declared.
     length: Option<u64>,
+    /// The number of content bytes that were received.
     body_bytes: u64,
     /// The messages in the response to a gRPC call.
     messages: MessageCount,
     encoding: MessageEncoding,
     is_of_other_type: bool,
-    /// Number of content bytes that may be sent before more of the response arrives, as far as
-    /// computed; and the number of further messages that may be sent.
+    /// The number of content bytes that may be sent before more of the response arrives, as far as
+    /// computed.
     turn_bytes: usize,
+    /// The number of further messages that may be sent before more of the response arrives.
     turns: u32,
 }
 
 impl H2Stream {
-    /// Computes how much of `rest`, the unsent content, may be sent now.
+    /// Computes how many bytes of `rest`, the unsent content, may be sent now.
     fn take_turns(&mut self, rest: &[u8]) {
         while self.turns > 0
             && let Some([_, a, b, c, d]) = rest.get(self.turn_bytes..).and_then(|rest| rest.first_chunk())
@@ -79,7 +83,7 @@ impl H2Stream {
         self.turns = 0;
     }
 
-    /// The fault in the messages of the complete response.
+    /// Returns the fault in the messages of the complete response; `None`: no fault.
     fn call_fault(&self) -> Option<CallFault> {
         let (messages, call) = (self.messages, self.expect.call);
         let is_read = self.encoding != MessageEncoding::Other || call.has(CallState::ANY_ENCODING);
@@ -95,8 +99,8 @@ impl H2Stream {
         }
     }
 
-    /// Whether the next message waits for a message of the response.
-    fn waits_for_turn(&self) -> bool {
+    /// Returns whether the next message must wait for a message of the response.
+    fn waits_for_response_message(&self) -> bool {
         self.turn_bytes == 0 && self.turns == 0
     }
 }
@@ -115,57 +119,62 @@ pub struct H2 {
     decoder: HpackDecoder,
     /// The open streams, ascending by number.
     streams: VecDeque<H2Stream>,
-    /// Exchanges of which nothing is encoded yet.
+    /// The exchanges whose requests are not encoded at all yet.
     queued: VecDeque<ExchangeNumber>,
-    /// Streams whose request has unsent content, in the order of their turns.
+    /// The streams whose request has unsent content, in the order in which they may send.
     sending: VecDeque<u32>,
     /// Encoded frames that no request caused, such as acknowledgements.
     owed: Vec<u8>,
-    /// Encoded bytes that the network did not accept, and how many of them were sent since.
+    /// Encoded bytes that the network did not accept at first.
     unsent: Vec<u8>,
+    /// The number of bytes of `unsent` that were sent since.
     unsent_from: usize,
     next_stream: u32,
-    /// Most concurrent streams: wanted by the caller, and allowed by the server.
+    /// The maximum number of concurrent streams that the caller wants.
     wanted: u32,
+    /// The maximum number of concurrent streams that the server permits.
     allowed: u32,
-    /// The server's receive windows: initial size of a new stream, and rest of the connection's
-    /// window.
+    /// The initial size in bytes of the server's receive window for a new stream.
     window_first: u32,
     window: PeerWindow,
     payload_bytes_max: usize,
-    /// The part of the client's receive window of the connection that the server has used.
-    our_window: OurWindow,
-    /// Streams for which a window update is due, without duplicates; 0 stands for the connection.
-    to_fill: Vec<u32>,
-    /// Whether the server has used up a window since the last facts were taken.
+    /// The part of the client's receive window for the connection that the server has used.
+    own_receive_window: OwnReceiveWindow,
+    /// The streams that need a window update, without duplicates. The number 0 stands for the
+    /// connection.
+    windows_to_update: Vec<u32>,
+    /// Whether the server has used up a flow-control window since the last facts were taken.
     starved: bool,
     idle_frames: u32,
     leaving: Option<GoAwayState>,
-    /// The protocol error of the server; `None`: none so far.
+    /// The error by which the server broke the connection; `None`: no such error so far.
     broken: Option<ProtocolError>,
     /// Whether the connection preface is encoded.
     begun: bool,
-    /// Whether the server's settings have arrived, so that it speaks HTTP/2.
+    /// Whether the server's settings have arrived, which shows that the server uses HTTP/2.
     settled: bool,
-    /// Whether no further exchange can be started.
+    /// Whether the connection accepts no further exchange.
     closing: bool,
-    /// Whether facts are being taken: an exchange that is started meanwhile is sent after them.
+    /// Whether facts are being taken. An exchange that is started meanwhile is sent after the last
+    /// fact.
     reading: bool,
     /// The last parsed head, and the last parsed trailers.
-    kept_heads: [ParsedHead; 2],
-    /// Whether header fields are stored, because an exchange of the connection wants content.
+    cached_heads: [ParsedHead; 2],
+    /// Whether header fields are stored, because an exchange on the connection wants content.
     keeps_fields: bool,
-    /// The stream that ended the last response, and the fault in its messages, for a gRPC call.
+    /// The index in `cached_heads` of the head that ended the last response: 0 for a head, 1 for
+    /// trailers.
     ended_by: usize,
+    /// The fault in the messages of the last gRPC response; `None`: no fault.
     call_fault: Option<CallFault>,
-    /// Whether the last answered gRPC call has a message that is too long for usual clients.
+    /// Whether the last complete gRPC response has a message beyond the default limit of clients.
     call_large: bool,
 }
 
-/// A parsed head, and the facts in it.
+/// The last parsed head with its facts, for comparison with the next head.
 #[derive(Debug, Default)]
 struct ParsedHead {
-    /// The bytes of the head; empty if it must not be compared.
+    /// The bytes of the head; empty if the head must not be compared.
     block: Vec<u8>,
     head: AnswerHead,
     /// The header fields as lines, if they are stored.
@@ -175,7 +184,7 @@ struct ParsedHead {
 }
 
 impl H2 {
-    /// Creates a connection on which at most `wanted` concurrent exchanges are wanted.
+    /// Creates a connection with at most `wanted` concurrent exchanges.
     pub fn new(wanted: u32) -> H2 {
         H2 {
             reader: FrameReader::new(),
@@ -192,8 +201,8 @@ impl H2 {
             window_first: WINDOW_FIRST,
             window: PeerWindow::new(WINDOW_FIRST),
             payload_bytes_max: PAYLOAD_BYTES_MAX,
-            our_window: OurWindow::default(),
-            to_fill: Vec::new(),
+            own_receive_window: OwnReceiveWindow::default(),
+            windows_to_update: Vec::new(),
             starved: false,
             idle_frames: 0,
             leaving: None,
@@ -202,7 +211,7 @@ impl H2 {
             settled: false,
             closing: false,
             reading: false,
-            kept_heads: Default::default(),
+            cached_heads: Default::default(),
             keeps_fields: false,
             ended_by: 0,
             call_fault: None,
@@ -210,12 +219,12 @@ impl H2 {
         }
     }
 
-    /// The header fields of the last parsed head as lines, if content is wanted.
+    /// Returns the header fields of the last parsed head as lines, if content is wanted.
     pub fn fields(&self) -> &[u8] {
-        &self.kept_heads[0].fields
+        &self.cached_heads[0].fields
     }
 
-    /// Number of exchanges that can be started now.
+    /// Returns the number of exchanges that can be started now.
     #[inline]
     pub fn room(&self) -> u32 {
         if self.is_closing() {
@@ -224,7 +233,7 @@ impl H2 {
         self.wanted.min(self.allowed).saturating_sub((self.streams.len() + self.queued.len()) as u32)
     }
 
-    /// The server's limit of concurrent streams so far; `None`: no limit.
+    /// Returns the latest limit of concurrent streams that the server announced; `None`: no limit.
     pub fn streams_allowed(&self) -> Option<u32> {
         Some(self.allowed).filter(|allowed| *allowed < u32::MAX)
     }
@@ -234,8 +243,8 @@ impl H2 {
         self.closing || self.leaving.is_some() || self.broken.is_some()
     }
 
-    /// Whether the server has sent GOAWAY.
-    pub fn is_left(&self) -> bool {
+    /// Returns whether the server has sent GOAWAY.
+    pub fn has_goaway_with_exchanges(&self) -> bool {
         self.leaving.is_some()
     }
 
@@ -244,66 +253,66 @@ impl H2 {
         !self.streams.is_empty() || !self.queued.is_empty()
     }
 
-    /// Whether no exchange is in flight and none can be started any more.
+    /// Returns whether no exchange is in flight and none can be started any more.
     #[inline]
     pub fn is_over(&self) -> bool {
         self.is_closing() && !self.is_busy()
     }
 
-    /// Whether an exchange that satisfies `is_wanted` is in flight.
+    /// Returns whether an exchange for which `is_wanted` returns true is in flight.
     pub fn carries(&self, mut is_wanted: impl FnMut(ExchangeNumber) -> bool) -> bool {
         self.streams.iter().map(|stream| stream.exchange).chain(self.queued.iter().copied()).any(&mut is_wanted)
     }
 
-    /// Starts an exchange. Returns whether there are bytes to send now; otherwise its request goes
-    /// with the next bytes that are sent.
+    /// Starts an exchange. Returns whether the caller must send bytes now. If false, the request is
+    /// part of the next bytes to send.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
         debug_assert!(self.room() > 0, "no more exchanges than there is room for");
         self.idle_frames = 0;
         self.queued.push_back(exchange);
-        // When stream numbers are used up, a new connection is needed.
+        // When all stream numbers are used, a new connection is needed.
         self.closing |= !keep_alive || self.next_stream + 2 * self.queued.len() as u32 >= STREAM_LAST;
         !self.reading && self.unsent.is_empty()
     }
 
-    /// Whether a stream may be opened. A limit that the server lowered applies from its
-    /// acknowledgement on (RFC 9113, 5.1.2). The acknowledgement is encoded before any waiting
-    /// stream.
+    /// Returns whether another stream may be opened. A limit that the server lowered applies once
+    /// the client has acknowledged it (RFC 9113, 5.1.2). The acknowledgement is encoded before any
+    /// waiting stream.
     #[inline]
     fn may_open(&self) -> bool {
         (self.streams.len() as u64) < u64::from(self.allowed)
     }
 
-    /// Whether anything can be sent now.
+    /// Returns whether there are bytes that can be sent now.
     #[inline]
     pub fn wants_to_send(&self) -> bool {
         !self.unsent.is_empty()
             || !self.begun
             || !self.owed.is_empty()
-            || !self.to_fill.is_empty()
+            || !self.windows_to_update.is_empty()
             || (!self.queued.is_empty() && self.may_open())
-            || (self.window.left() > 0 && self.sending.iter().any(|id| self.window_of(*id) > 0))
+            || (self.window.left() > 0 && self.sending.iter().any(|id| self.window_of_stream(*id) > 0))
     }
 
-    fn window_of(&self, id: u32) -> i64 {
+    fn window_of_stream(&self, id: u32) -> i64 {
         self.find(id).map_or(0, |at| self.streams[at].window.left())
     }
 
-    /// The encoded bytes that the network has not accepted yet.
+    /// Returns the encoded bytes that the network has not accepted yet.
     #[inline]
     pub fn unsent(&self) -> &[u8] {
         &self.unsent[self.unsent_from..]
     }
 
-    /// Encodes the next bytes to send into the empty `out`; nothing may be
-    /// [`unsent`](Self::unsent).
+    /// Encodes the next bytes to send into `out`, which must be empty. There must be no
+    /// [`unsent`](Self::unsent) bytes.
     pub fn write<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         if !self.begun {
             self.begun = true;
             out.extend_from_slice(PREFACE);
-            // Our settings: no table for the server's encoder, no pushed streams, large windows,
-            // longest head.
+            // The client's settings: no table for the server's encoder, no pushed streams, large
+            // windows, and the maximum length of a head.
             let settings = [(1, 0), (2, 0), (4, WINDOW_BYTES), (6, FIELDS_BYTES_MAX as u32)];
             frame::write_settings(out, &settings);
             frame::write_window(out, 0, WINDOW_BYTES - WINDOW_FIRST);
@@ -312,7 +321,7 @@ impl H2 {
         if self.broken.is_some() {
             return;
         }
-        if !self.to_fill.is_empty() {
+        if !self.windows_to_update.is_empty() {
             self.fill_windows(out);
         }
         while out.len() < OUT_BYTES
@@ -322,8 +331,9 @@ impl H2 {
             let request = request(exchange);
             if request.expect.content && !self.keeps_fields {
                 self.keeps_fields = true;
-                // The fields of the stored head were not kept, so it must be parsed again.
-                self.kept_heads[0].block.clear();
+                // The header fields of the last head were not stored, so the next equal head must
+                // be parsed again.
+                self.cached_heads[0].block.clear();
             }
             let id = self.next_stream;
             self.next_stream += 2;
@@ -343,7 +353,7 @@ impl H2 {
                 grpc_status: None,
                 body_left,
                 window: PeerWindow::new(self.window_first),
-                our_window: OurWindow::default(),
+                own_receive_window: OwnReceiveWindow::default(),
                 length: None,
                 body_bytes: 0,
                 messages: MessageCount::default(),
@@ -358,21 +368,22 @@ impl H2 {
         }
     }
 
-    /// Sends window updates to the server. Only written updates count: while the network accepts
-    /// nothing, a window may run empty, which is reported.
+    /// Writes the window updates that are due into `out`. Only written updates count. If the
+    /// network accepts no bytes, a window may become empty, which a fact reports.
     fn fill_windows(&mut self, out: &mut Vec<u8>) {
-        let mut to_fill = std::mem::take(&mut self.to_fill);
-        for id in to_fill.drain(..) {
+        let mut windows_to_update = std::mem::take(&mut self.windows_to_update);
+        for id in windows_to_update.drain(..) {
             if id == 0 {
-                frame::write_window(out, 0, self.our_window.fill());
+                frame::write_window(out, 0, self.own_receive_window.fill());
             } else if let Some(at) = self.find(id) {
-                frame::write_window(out, id, self.streams[at].our_window.fill());
+                frame::write_window(out, id, self.streams[at].own_receive_window.fill());
             }
         }
-        self.to_fill = to_fill;
+        self.windows_to_update = windows_to_update;
     }
 
-    /// Encodes content of requests, one frame of each stream in turn, as far as the windows permit.
+    /// Encodes content of requests as far as the flow-control windows permit, one frame of each
+    /// stream in turn.
     fn write_bodies<'r>(&mut self, request: impl Fn(ExchangeNumber) -> H2Request<'r>, out: &mut Vec<u8>) {
         let mut stuck = 0;
         while out.len() < OUT_BYTES
@@ -395,13 +406,14 @@ impl H2 {
                 continue;
             }
             stuck = 0;
-            // Sending content is progress: small window updates do not count as idle frames then.
+            // Sending content is progress, so window updates that permit it do not count as idle
+            // frames.
             self.idle_frames = 0;
             stream.body_left -= count;
             if stream.expect.call.has(CallState::IN_TURN) {
                 stream.turn_bytes -= count;
             }
-            let waits = stream.waits_for_turn();
+            let waits = stream.waits_for_response_message();
             stream.window.spend(count);
             self.window.spend(count);
             let ends = stream.body_left == 0;
@@ -412,8 +424,8 @@ impl H2 {
         }
     }
 
-    /// Records that `count` more of the unsent bytes are sent.
-    pub fn sent_more(&mut self, count: usize) {
+    /// Records that `count` more of the unsent bytes were sent.
+    pub fn record_sent_bytes(&mut self, count: usize) {
         self.unsent_from += count;
         if self.unsent_from == self.unsent.len() {
             (self.unsent, self.unsent_from) = (Vec::new(), 0);
@@ -425,30 +437,31 @@ impl H2 {
         self.unsent.extend_from_slice(bytes);
     }
 
-    /// Records that bytes arrived: from now on facts are taken.
+    /// Records that bytes arrived and that facts will now be taken.
     #[inline]
     pub fn received(&mut self) {
         self.reading = true;
     }
 
-    /// The `grpc-message` of the last call, as received.
+    /// Returns the `grpc-message` field of the last gRPC call, as received.
     pub fn call_message(&self) -> &[u8] {
-        &self.kept_heads[self.ended_by].call_message
+        &self.cached_heads[self.ended_by].call_message
     }
 
-    /// The fault in the messages of the last call, although its server sent `OK`.
+    /// Returns the fault in the messages of the last gRPC call, if the server sent the status `OK`
+    /// nevertheless.
     #[inline]
     pub fn call_fault(&self) -> Option<CallFault> {
         self.call_fault
     }
 
-    /// Whether the last answered gRPC call has a message that is too long for usual clients.
+    /// Returns whether the last gRPC response has a message beyond the default limit of clients.
     #[inline]
     pub fn call_is_large(&self) -> bool {
         self.call_large
     }
 
-    /// Removes any one exchange and returns its number.
+    /// Removes one of the exchanges and returns its number; `None`: there are no exchanges.
     fn next_exchange(&mut self) -> Option<ExchangeNumber> {
         self.streams.pop_front().map(|stream| stream.exchange).or_else(|| self.queued.pop_front())
     }
@@ -461,10 +474,11 @@ impl H2 {
         }
     }
 
-    /// Handles that the peer ended the connection. Returns the effect on one exchange in flight.
+    /// Handles that the peer ended the connection. Each call returns the effect on one exchange in
+    /// flight.
     pub fn end(&mut self) -> Option<Fact<'static>> {
         self.closing = true;
-        // An exchange that was never written can use another connection.
+        // An exchange whose request was never written can use another connection.
         if let Some(exchange) = self.queued.pop_front() {
             return Some(Fact::Refused { exchange, error: EndError::NothingReceived.into() });
         }
@@ -477,12 +491,12 @@ impl H2 {
         Some(Fact::Failed { exchange: stream.exchange, error, piece: Piece::default() })
     }
 
-    /// Makes the exchanges in flight the last ones.
-    pub fn end_after(&mut self) {
+    /// Makes the exchanges in flight the last ones on the connection.
+    pub fn end_after_open_exchanges(&mut self) {
         self.closing = true;
     }
 
-    /// Cancels an exchange: its response is no longer wanted.
+    /// Cancels an exchange, whose response is no longer wanted.
     pub fn cancel(&mut self, exchange: ExchangeNumber) {
         if let Some(at) = self.queued.iter().position(|queued| *queued == exchange) {
             self.queued.remove(at);
@@ -492,7 +506,7 @@ impl H2 {
         }
     }
 
-    /// Handles that the connection is broken. Returns one exchange that was in flight.
+    /// Handles that the connection is broken. Each call returns one exchange that was in flight.
     pub fn give_up(&mut self) -> Option<ExchangeNumber> {
         self.closing = true;
         self.next_exchange()

@@ -1,4 +1,5 @@
-//! The client's handling of the server's frames: facts, mandatory replies, and protocol errors.
+//! Handles the frames that a server sends to the client: derives facts, writes mandatory replies,
+//! and detects protocol errors.
 
 use super::{GoAwayState, H2, OUT_BYTES, ParsedHead, WINDOW_BYTES};
 use crate::error::{ExchangeError, ProtocolError};
@@ -10,18 +11,20 @@ use crate::h2::hpack::{HpackDecoder, HpackError};
 use crate::h2::window::{WindowUse, resize};
 use plimsoll_model::{CallFault, GrpcStatus, H2Error};
 
-/// Most consecutive frames that do not advance any response. A server that keeps a connection alive
-/// sends such frames only now and then.
+/// The maximum number of consecutive frames that do not advance any response. A server that keeps a
+/// connection alive rarely sends such frames.
 const IDLE_FRAMES_MAX: u32 = 10_000;
-/// Most bytes of unsent replies to a server that does not read; mostly acknowledgements.
+/// The maximum number of bytes of unsent replies, such as acknowledgements, to a server that does
+/// not read.
 const OWED_BYTES_MAX: usize = 256 << 10;
-/// Longest head that is compared with the next one, in bytes.
+/// The maximum length in bytes of a head that is stored for comparison with the next head.
 const HEAD_KEPT_BYTES: usize = 1024;
-/// Longest part of a `grpc-message` that is stored, in bytes.
+/// The maximum length in bytes of the stored part of a `grpc-message` field.
 const CALL_MESSAGE_BYTES: usize = 1024;
 
 impl ParsedHead {
-    /// Decodes a header block; its fields are stored as lines if wanted. Earlier lines are dropped.
+    /// Decodes a header block. If `keeps_fields` is true, its fields are stored as lines in place
+    /// of the earlier lines.
     fn read(&mut self, decoder: &mut HpackDecoder, block: &[u8], keeps_fields: bool) -> Result<(), ProtocolError> {
         let ParsedHead { block: kept, head, fields, call_message } = self;
         kept.clear();
@@ -65,44 +68,48 @@ impl H2 {
                 Ok(Some(frame)) => match self.take(frame) {
                     Ok(None) => {}
                     Ok(Some(fact)) => return Some(fact),
-                    Err(error) => self.break_off(error),
+                    Err(error) => self.end_with_error(error),
                 },
-                Err(error) => self.break_off(error),
+                Err(error) => self.end_with_error(error),
             }
             if self.broken == Some(ProtocolError::NotHttp2)
                 && let Some(exchange) = self.next_exchange()
             {
-                // The received bytes are reported in place of a response.
+                // The received bytes are not HTTP/2, and the fact reports them in place of a
+                // response.
                 let error = ProtocolError::NotHttp2.into();
                 return Some(Fact::Failed { exchange, error, piece: Piece { bytes: all, ..Piece::default() } });
             }
         }
     }
 
-    /// Returns once for each received piece that there are bytes to send, if so.
+    /// Returns [`Fact::HasBytesToSend`] if there are bytes to send, once for each received piece.
     fn owes(&mut self) -> Option<Fact<'static>> {
-        (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::Owes)
+        (std::mem::take(&mut self.reading) && self.wants_to_send()).then_some(Fact::HasBytesToSend)
     }
 
-    /// Returns once for each received piece that the server has used up a window, if so.
+    /// Returns [`Fact::WindowEmpty`] if the server has used up a window, once for each received
+    /// piece.
     fn starved(&mut self) -> Option<Fact<'static>> {
         std::mem::take(&mut self.starved).then_some(Fact::WindowEmpty)
     }
 
-    /// Counts bytes of a receive window, of the connection (0) or of an open stream.
+    /// Records what the content of a frame means for a receive window. `id` is the number of an
+    /// open stream; 0 stands for the connection.
     #[inline]
     fn note_use(&mut self, id: u32, what: WindowUse) {
         if what != WindowUse::Plenty {
             self.starved |= what == WindowUse::Empty;
-            if !self.to_fill.contains(&id) {
-                self.to_fill.push(id);
+            if !self.windows_to_update.contains(&id) {
+                self.windows_to_update.push(id);
             }
         }
     }
 
-    /// Ends the connection because the server broke a rule of it, and tells the server the error.
+    /// Ends the connection because the server broke a rule of the connection, and sends the error
+    /// code to the server.
     #[cold]
-    fn break_off(&mut self, error: ProtocolError) {
+    fn end_with_error(&mut self, error: ProtocolError) {
         let error = if self.settled { error } else { ProtocolError::NotHttp2 };
         self.broken = Some(error);
         frame::write_go_away(&mut self.owed, 0, error.h2_error() as u32);
@@ -114,7 +121,7 @@ impl H2 {
         Some(Fact::Failed { exchange, error: error.into(), piece: Piece::default() })
     }
 
-    /// Removes an exchange that the server did not process and never will, and reports it.
+    /// Removes an exchange that the server will not process, and returns the fact that reports it.
     fn next_refused(&mut self) -> Option<Fact<'static>> {
         let GoAwayState { last_stream, error } = self.leaving?;
         let exchange = match self.streams.back() {
@@ -124,7 +131,7 @@ impl H2 {
         Some(Fact::Refused { exchange, error: ExchangeError::Left(error) })
     }
 
-    /// Handles a frame, and returns the fact that follows from it.
+    /// Handles a frame, and returns the fact that follows from the frame.
     #[inline]
     fn take<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
         match frame {
@@ -139,7 +146,7 @@ impl H2 {
     /// Handles a frame of a stream that is not open.
     #[cold]
     fn on_other_stream(&mut self, id: u32) -> Result<(), ProtocolError> {
-        // The stream was never opened by this client, so the frame is an error of the connection.
+        // This client never opened the stream, so the frame is an error of the connection.
         if id.is_multiple_of(2) || id >= self.next_stream {
             return Err(ProtocolError::FrameOrder);
         }
@@ -167,7 +174,7 @@ impl H2 {
         let exchange = stream.exchange;
         let fault = match (stream.status, head.status) {
             _ if head.fault.is_some() => head.fault,
-            // Trailers come at the end, and have no status.
+            // Trailers are the last head of a stream, and have no status.
             (200.., 0) if ends => None,
             (200.., _) | (_, 0) => Some(ProtocolError::PseudoHeader),
             (_, 101) => Some(ProtocolError::UnexpectedUpgrade),
@@ -201,12 +208,12 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status: Some(head.status), piece: Piece::default() }))
     }
 
-    /// Parses the block of a head; `None`: the block that arrived in pieces. Trailers are compared
-    /// with the last trailers.
+    /// Parses the header block of a head. `block` is `None` if the block arrived in pieces.
+    /// Trailers are compared with the last trailers.
     #[inline]
     fn read_head(&mut self, block: Option<&[u8]>, is_trailers: bool) -> Result<AnswerHead, ProtocolError> {
         let block = block.unwrap_or(self.reader.block());
-        let kept = &mut self.kept_heads[usize::from(is_trailers)];
+        let kept = &mut self.cached_heads[usize::from(is_trailers)];
         if !block.is_empty() && *block == *kept.block {
             return Ok(kept.head);
         }
@@ -226,14 +233,14 @@ impl H2 {
         is_last: bool,
         ends: bool,
     ) -> Result<Option<Fact<'a>>, ProtocolError> {
-        // The content uses the connection's window, whatever its stream.
-        let used = self.our_window.take(window_bytes, WINDOW_BYTES);
-        if used == WindowUse::Overdrawn {
+        // The content uses the window of the connection, even if its stream is not open.
+        let used = self.own_receive_window.take(window_bytes, WINDOW_BYTES);
+        if used == WindowUse::WindowExceeded {
             return Err(ProtocolError::Window);
         }
         self.note_use(0, used);
         let Some(at) = self.find(id) else {
-            // Each frame counts once, however many pieces it arrives in.
+            // Each frame counts once, even if it arrives in several pieces.
             if is_last {
                 self.on_other_stream(id)?;
             } else if id.is_multiple_of(2) || id >= self.next_stream {
@@ -241,8 +248,8 @@ impl H2 {
             }
             return Ok(None);
         };
-        let used = self.streams[at].our_window.take(window_bytes, WINDOW_BYTES);
-        if used == WindowUse::Overdrawn {
+        let used = self.streams[at].own_receive_window.take(window_bytes, WINDOW_BYTES);
+        if used == WindowUse::WindowExceeded {
             return Ok(Some(self.fail(at, ProtocolError::Window)));
         }
         if !ends {
@@ -264,7 +271,7 @@ impl H2 {
         }
         let messages = if stream.expect.call.is_call() { stream.messages.take(content) } else { 0 };
         if messages > 0 && stream.expect.call.has(CallState::IN_TURN) && stream.body_left > 0 {
-            if stream.waits_for_turn() {
+            if stream.waits_for_response_message() {
                 self.sending.push_back(id);
             }
             stream.turns = stream.turns.saturating_add(messages);
@@ -285,7 +292,7 @@ impl H2 {
         Ok(Some(Fact::Piece { exchange, status, piece }))
     }
 
-    /// Ends a stream whose response is complete, and reports the exchange.
+    /// Ends a stream whose response is complete, and returns the fact that reports it.
     #[inline]
     fn finish<'a>(&mut self, at: usize, piece: Piece<'a>) -> Fact<'a> {
         let stream = &self.streams[at];
@@ -297,18 +304,19 @@ impl H2 {
         (self.call_fault, self.call_large) = (None, stream.messages.has_large());
         if stream.expect.call.is_call() && grpc_status == Some(GrpcStatus::Ok as u16) {
             self.call_fault = stream.call_fault();
-            // Every gRPC client reports a faulty response with this status.
+            // Every gRPC client reports this status for a response with faulty messages.
             grpc_status = self.call_fault.map_or(grpc_status, |_| Some(CallFault::STATUS as u16));
         }
         if stream.body_left > 0 {
-            // The response came before the request was sent completely; the rest is not sent.
+            // The response was complete before the request was sent completely. The rest of the
+            // request is not sent.
             frame::write_reset(&mut self.owed, stream.id, H2Error::NoError as u32);
         }
         self.streams.remove(at);
         Fact::Answered { exchange, status, grpc_status, body_bytes, piece, surplus: 0 }
     }
 
-    /// Ends a stream because the server broke a rule of it.
+    /// Ends a stream because the server broke a rule of the stream.
     #[cold]
     fn fail(&mut self, at: usize, error: ProtocolError) -> Fact<'static> {
         let (id, exchange) = (self.streams[at].id, self.streams[at].exchange);
@@ -319,7 +327,7 @@ impl H2 {
 
     fn take_control<'a>(&mut self, frame: H2Frame<'a>) -> Result<Option<Fact<'a>>, ProtocolError> {
         if !self.settled {
-            // The first frame of a server must be its settings (3.4).
+            // The first frame of a server must be its settings (RFC 9113, 3.4).
             let H2Frame::Settings(_) = frame else { return Err(ProtocolError::NotHttp2) };
             self.settled = true;
             self.allowed = u32::MAX;
@@ -327,19 +335,20 @@ impl H2 {
         self.count_idle()?;
         match frame {
             H2Frame::Settings(settings) => self.on_settings(settings)?,
-            // The client's settings apply from now on: the server's encoder may use no table.
+            // From now on the client's settings apply, so the server's encoder must not use a
+            // dynamic table.
             H2Frame::SettingsAck => self.decoder.set_limit(0),
             H2Frame::Ping(data) => frame::write_ping_ack(&mut self.owed, &data),
             H2Frame::Push => return Err(ProtocolError::Pushed),
             H2Frame::Window { stream, bytes } => return self.on_window(stream, bytes),
             H2Frame::Reset { stream, code } => return self.on_reset(stream, code),
             H2Frame::GoAway { last_stream, code } => {
-                let error = H2Error::of_code(code);
+                let error = H2Error::from_code(code);
                 let before = self.leaving.map_or(u32::MAX, |leaving| leaving.last_stream);
                 self.leaving = Some(GoAwayState { last_stream: last_stream.min(before), error });
                 return Ok(Some(Fact::Leaves { error }));
             }
-            H2Frame::Misfit { stream } => {
+            H2Frame::WrongPriorityLength { stream } => {
                 return Ok(self.find(stream).map(|at| self.fail(at, ProtocolError::FrameSize)));
             }
             H2Frame::PingAck | H2Frame::Other { .. } => {}
@@ -349,7 +358,7 @@ impl H2 {
     }
 
     fn on_settings(&mut self, settings: H2Settings) -> Result<(), ProtocolError> {
-        // A server must not enable push (6.5.2).
+        // A server must not enable push (RFC 9113, 6.5.2).
         if settings.push.is_some_and(|push| push != 0) {
             return Err(ProtocolError::Setting);
         }
@@ -384,7 +393,7 @@ impl H2 {
         };
         let exchange = self.streams[at].exchange;
         self.streams.remove(at);
-        Ok(Some(match H2Error::of_code(code) {
+        Ok(Some(match H2Error::from_code(code) {
             error @ H2Error::RefusedStream => Fact::Refused { exchange, error: ExchangeError::StreamReset(error) },
             error => Fact::Failed { exchange, error: ExchangeError::StreamReset(error), piece: Piece::default() },
         }))

@@ -6,7 +6,7 @@ mod question;
 use crate::event_stream;
 use crate::live::Live;
 use crate::results::Results;
-use crate::results::page::write_beside;
+use crate::results::page::write_page_beside;
 use crate::study_screen::StudyScreen;
 use plimsoll_analysis::prove::{ComparisonEnd, ProveVerdict};
 use plimsoll_analysis::{Finding, Study};
@@ -61,7 +61,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         }
     }
     let terms = &terms;
-    warnings.extend(prove_targets::first_answers(&mut targets, terms)?);
+    warnings.extend(prove_targets::preflight_responses(&mut targets, terms)?);
     let wanted = prove_targets::profiles(terms, &targets)?;
     let profiles = wanted.as_ref().map(Capture::spec);
     let record = |blocks| ExperimentSpec::Prove(ProveSpec { blocks, criterion, margin, profiles });
@@ -71,14 +71,14 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 /// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
 pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
-    let warnings = prove_targets::first_answers(&mut targets, terms)?;
+    let warnings = prove_targets::preflight_responses(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
 }
 
-/// Executes a comparison in blocks. `criterion` decides between two sides; a ladder has none. The
-/// tuple has the targets, warnings, and the path of the run file. `record` builds the recorded
-/// specification.
+/// Executes a comparison in blocks. `criterion` decides between two sides; a ladder has no
+/// criterion. The tuple has the targets, the warnings, and the path of the run file. `record`
+/// builds the recorded specification.
 fn compare(
     blocks: BlocksSpec<Plan>,
     criterion: Option<Criterion>,
@@ -103,14 +103,14 @@ fn compare(
     let Ok(blocks) = blocks;
     let question = record(blocks);
     let mut study = Study::new(&question).map_err(|error| Failure::usage(error.to_string()))?;
-    // The flags are the same for all sides, so the first target stands for all.
+    // The flags are the same for all sides, so the first target represents all targets.
     let base = targets[0].base.clone();
     let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
     let fleet = plimsoll_fleet::reach(&plans, terms)?;
     let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;
     let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
-    let fitting = LoadFitter { base, limits: Limits::of_machine() };
+    let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
     let before_block = terms.builds.before_block.as_deref();
     let start_patience = Duration::from_nanos(terms.builds.start_ns_max);
     let mut runner = Builds::new(targets, fitting, start_patience, before_block, path.clone());
@@ -147,7 +147,7 @@ fn compare(
     let results = Results::from_experiment(&experiment, Some(&path))?;
     results.print(&terms.output, true);
     setup.iter().for_each(|sentence| live.line(sentence));
-    for note in note.into_iter().chain(write_beside(&path, &experiment)).chain(result_store::tidy(&path)) {
+    for note in note.into_iter().chain(write_page_beside(&path, &experiment)).chain(result_store::tidy(&path)) {
         live.note(&note);
     }
     let (known, worse, broke) = match results.finding() {

@@ -31,11 +31,11 @@ fn measure(text: &str) -> Result<Criterion, Failure> {
     Criterion::named(text).ok_or_else(bad)
 }
 
-/// Returns where the profiles of both sides are served; `None` without --pprof.
+/// Returns the terms for the profiles of both sides; `None` without --pprof.
 fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> {
     let Some(named) = &args.pprof else { return Ok(None) };
     if args.ladder {
-        return Err(Failure::usage("--pprof: profiles compare two builds; leave --ladder out"));
+        return Err(Failure::usage("--pprof: profiles need a comparison of two sides; leave --ladder out"));
     }
     let served = EndpointChoice::parse(named, true);
     match &served {
@@ -47,8 +47,8 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     }
 }
 
-/// Whether the sides are git revisions. Checks that flags for revisions come with a revision, and
-/// that a revision has a start command.
+/// Returns whether the sides are git revisions. Fails if flags for revisions are given without a
+/// revision, or a revision without a start command.
 fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
     let sides = [("--a", &args.a), ("--b", &args.b)];
     let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));
@@ -60,7 +60,8 @@ fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
         }
         if args.start.is_none() {
             return Err(Failure::usage(format!(
-                "{flag} {side}: how is it started? Add --start './server --port {{port}}', and --build where it must be built"
+                "{flag} {side}: the start command is missing. Add --start './server --port {{port}}', and --build \
+                 if the revision must be built"
             )));
         }
     }
@@ -73,7 +74,7 @@ fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
 
 /// Returns the request with a complete address: a free local port if the URL is missing or only a
 /// path.
-fn request_at_port(request: &RequestArgs) -> Result<RequestArgs, Failure> {
+fn request_with_address(request: &RequestArgs) -> Result<RequestArgs, Failure> {
     let path = match request.url.as_deref() {
         None if request.file.is_none() && request.curl.is_none() => "/",
         Some(path) if path.starts_with('/') => path,
@@ -100,7 +101,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         (false, false, 1) => {
             return Err(Failure::usage("a comparison needs two targets: give a second URL, or --a CMD and --b CMD"));
         }
-        (false, false, _) => return Err(Failure::usage("two URLs are compared; for more add --ladder")),
+        (false, false, _) => return Err(Failure::usage("plimsoll compares two URLs; for more URLs add --ladder")),
     }
     let primary = measure(&args.measure)?;
     if args.ladder && primary != Criterion::Goodput {
@@ -114,7 +115,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     }
     if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
         return Err(Failure::usage(
-            "--arrivals: only loads at a fixed rate (--measure p50 or p99) have arrivals; leave it out",
+            "--arrivals: only loads at a fixed rate (--measure p50 or p99) have arrivals; leave --arrivals out",
         ));
     }
     if args.request.max_connections.is_some() && !primary.at_fixed_rate() {
@@ -135,7 +136,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     let fail_if = match args.fail_if.as_deref() {
         None => None,
         Some("worse") if !args.ladder => Some("worse".to_owned()),
-        Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict; leave it out")),
+        Some("worse") => return Err(Failure::usage("--fail-if: a ladder has no verdict; leave --fail-if out")),
         Some(other) => {
             return Err(Failure::usage(format!(
                 "--fail-if: '{other}' is no verdict to fail on; write worse, and choose the measure with \
@@ -162,7 +163,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         }
     }
     // Both sides get the same arrivals, because all plans have the same seed.
-    let request = if revisions { request_at_port(&args.request)? } else { args.request.clone() };
+    let request = if revisions { request_with_address(&args.request)? } else { args.request.clone() };
     let (mut plans, mut terms, file) = plan_from_args::plans(&request, &args.more, &args.generator, &args.script)?;
     // Only loads with a rate have arrivals whose spacing a file can set.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };

@@ -1,6 +1,7 @@
-// The Go server of the end-to-end tests: net/http as it comes, with its profiles, on a free port that it prints. With the
-// files of a certificate and its key as arguments it speaks TLS. As a build under test it is told its address (ADDRESS), and
-// whether to waste some time on each request (COSTLY).
+// The Go server of the end-to-end tests: plain net/http with its profile endpoints, on a free port
+// that it prints. If the arguments name a certificate and its key, the server uses TLS. As a build
+// under test, the server reads two environment variables: ADDRESS is its address, and COSTLY makes
+// each request cost extra CPU time.
 package main
 
 import (
@@ -14,7 +15,7 @@ import (
 	"strconv"
 )
 
-// About a fifth of a millisecond of CPU time.
+// costly uses about a fifth of a millisecond of CPU time.
 //
 //go:noinline
 func costly() (sum uint64) {
@@ -34,7 +35,7 @@ func main() {
 	http.HandleFunc("/costly", func(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprintln(w, costly())
 	})
-	// Long enough to be sent in chunks.
+	// The body is long enough to be sent in chunks.
 	http.HandleFunc("/chunked", func(w http.ResponseWriter, r *http.Request) {
 		for i := 0; i < 10; i++ {
 			fmt.Fprintf(w, "part %d\n", i)
@@ -62,7 +63,7 @@ func main() {
 		log.Fatal(err)
 	}
 	fmt.Println(listener.Addr())
-	// HTTP/1.1, and HTTP/2 with and without TLS.
+	// The server supports HTTP/1.1, and HTTP/2 with and without TLS.
 	server := &http.Server{Protocols: new(http.Protocols)}
 	server.Protocols.SetHTTP1(true)
 	server.Protocols.SetHTTP2(true)

@@ -80,8 +80,8 @@ pub(crate) fn unobserved_note(found: &ExplainFinding) -> Option<&'static str> {
     (most >= UNOBSERVED_MIN).then_some(match found.search.server.usage {
         Err(_) => "not observed: no probe reads the server; run plimsoll on its machine, or use --watch ssh://HOST",
         Ok(_) => {
-            "not observed: these requests wait in the server or its sockets; --metrics URL reads the server's \
-            own queues"
+            "not observed: requests wait in the server or its sockets; --metrics URL reads the server's \
+            queues"
         }
     })
 }

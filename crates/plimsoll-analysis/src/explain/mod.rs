@@ -161,9 +161,9 @@ pub fn explain(findings: &Findings, loads: &Loads, made: &ExperimentLoads) -> As
     }
     let limits = explanation.abstained && varied.as_ref().and_then(VariedSetting::holds) == Some(true);
     let sentence = match limits {
-        true => explanation
-            .sentence
-            .words("; but the setting that --vary changed limits the load line: throughput follows the setting"),
+        true => {
+            explanation.sentence.words("; but the varied setting limits the load line: throughput follows the setting")
+        }
         false => explanation.sentence,
     };
     Assessment::new(doubts, Explanation { sentence, varied, functions, ..explanation })

@@ -19,9 +19,7 @@ pub enum NoFinding {
     #[error("the run ended before a load line was found, so the run file contains no overload")]
     NoEnd,
     /// The search for the load line used all the time of the overload.
-    #[error(
-        "the search for the load line exhausted the budget: give a longer budget, or give the load line with --line"
-    )]
+    #[error("the search for the load line exhausted the budget: give a longer budget, or give the load line itself")]
     NoTime,
     /// The recording has no arms to compare.
     #[error("the run file contains no comparison")]

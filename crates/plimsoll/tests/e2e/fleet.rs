@@ -310,7 +310,7 @@ fn fleet_errors_are_one_sentence_with_a_remedy() {
         (&["--on-loss", "go"], "--fleet"),
         (&["--fleet", "ssh://load1", "--source-ip", "127.0.0.2"], "--source-ip"),
         (&["--fleet", "ssh://load1", "--max-skew", "1ns"], "--max-skew allows 1ns"),
-        (&["--fleet", "ssh://closed"], "agent closed: ssh needs a password there"),
+        (&["--fleet", "ssh://closed"], "agent closed: ssh needs a password for this machine"),
         (&["--fleet", "ssh://changed"], "ssh-keygen -R changed"),
         (&["--fleet", "ssh://bare"], "agent bare: the machine has no plimsoll in its PATH"),
         (&["--fleet", "ssh://chatty"], "agent chatty: the program there is not a plimsoll agent"),

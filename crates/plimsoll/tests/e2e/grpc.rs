@@ -422,7 +422,7 @@ fn invalid_grpc_calls_are_reported() {
         ("shop.Items/Get", &["-X", "PUT", "--proto", &proto], "--method"),
         ("shop.Items/Get", &["--ok-grpc", "FINE", "--proto", &proto], "--ok-grpc"),
         ("shop.Items/Get", &["-H", "grpc-encoding: br", "--proto", &proto], "grpc-encoding: gzip"),
-        ("shop.Items/Get", &["-H", "Trace: caf\u{e9}", "--proto", &proto], "send it as Trace-bin"),
+        ("shop.Items/Get", &["-H", "Trace: caf\u{e9}", "--proto", &proto], "send the value as Trace-bin"),
         (
             "shop.Items/Get",
             &["-b", "{\"id\": \"x\"}", "--proto", &proto],

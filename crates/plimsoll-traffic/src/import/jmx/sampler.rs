@@ -212,7 +212,7 @@ impl JmxReader {
                 let text = format!("'{name}': {} = {}", short_text(property), short_text(value));
                 self.draft.note_repeated_omission(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "a connection for each request: set --no-keepalive for the load";
+                let text = "a new connection for each request: switch keep-alive off for the load";
                 self.draft.note_repeated_omission(element.place(), text);
             }
         }

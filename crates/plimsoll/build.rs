@@ -18,12 +18,13 @@ fn main() {
         std::fs::write(&list, "{ lua_*; luaL_*; };\n").expect("the folder is for such files");
         let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
         if linker.contains("zig") {
-            // zig refuses a list of symbols, but accepts a script of versions (scripts/dist). Without
-            // the script, every function would be exported, and none could be left out as unused.
-            let script = Path::new(&folder).join("shown.version");
-            std::fs::write(&script, "{ global: lua_*; luaL_*; local: *; };\n").expect("the folder is for such files");
+            // zig refuses a list of symbols, but accepts a linker script (scripts/dist). Without the
+            // script, every function would be exported, and none could be left out as unused.
+            let script = Path::new(&folder).join("shown.ld");
+            let text = "VERSION { { global: lua_*; luaL_*; local: *; }; }\n";
+            std::fs::write(&script, text).expect("the folder is for such files");
             println!("cargo:rustc-link-arg-bins=-rdynamic");
-            println!("cargo:rustc-link-arg-bins=-Wl,--version-script={}", script.display());
+            println!("cargo:rustc-link-arg-bins=-Wl,-T,{}", script.display());
         } else {
             // All other linkers accept this form, also those of older systems.
             println!("cargo:rustc-link-arg-bins=-Wl,--dynamic-list={}", list.display());

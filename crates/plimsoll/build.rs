@@ -18,8 +18,8 @@ fn main() {
         std::fs::write(&list, "{ lua_*; luaL_*; };\n").expect("the folder is for such files");
         let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
         if linker.contains("zig") {
-            // zig refuses a list of symbols, but accepts a linker script (scripts/dist). Without the
-            // script, every function would be exported, and none could be left out as unused.
+            // zig refuses a list of symbols, but accepts a linker script (scripts/dist). Without
+            // the script, zig exports every function, so that unused functions stay.
             let script = Path::new(&folder).join("shown.ld");
             let text = "VERSION { { global: lua_*; luaL_*; local: *; }; }\n";
             std::fs::write(&script, text).expect("the folder is for such files");

@@ -23,12 +23,12 @@
 //! is below the first and changes nothing.
 //!
 //! A request does not count as backlog while the rest of its response waits for a delayed
-//! acknowledgement ([`crate::held_back`]).
+//! acknowledgement ([`crate::delayed_acks`]).
 //!
 //! Not here: which plan to try next.
 
+use crate::delayed_acks;
 use crate::format;
-use crate::held_back;
 use crate::interference::Interference;
 use crate::saturation::{Saturation, saturated, saturation};
 use crate::sentence::Sentence;
@@ -295,8 +295,8 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
             unsent: ledger.unsent,
             unanswered: ledger.in_flight,
             in_flight: window.quarters(run, |interval| interval.load.in_flight_ns as f64),
-            held_back: held_back::ack_delay_ns(&summary)
-                .map(|_| window.quarters(run, held_back::ack_wait_sum_ns))
+            held_back: delayed_acks::ack_delay_ns(&summary)
+                .map(|_| window.quarters(run, delayed_acks::ack_wait_sum_ns))
                 .unwrap_or_default(),
             primed: rejected_before,
             littles_law_gap: littles_law_gap(run),

@@ -24,6 +24,7 @@
 pub mod by_route;
 pub mod condition;
 mod condition_watch;
+mod delayed_acks;
 pub mod doubts;
 pub mod explain;
 pub mod failed;
@@ -32,7 +33,6 @@ pub mod finding;
 pub mod fitness;
 pub mod fleet;
 pub mod format;
-mod held_back;
 pub mod history;
 pub mod interference;
 pub mod judge;

@@ -5,8 +5,8 @@
 //!
 //! Not here: whether the server or the generator caused a failure.
 
+use crate::delayed_acks;
 use crate::format;
-use crate::held_back;
 use crate::named;
 use crate::slo::{Allowance, Slo};
 use plimsoll_model::units::MS;
@@ -81,7 +81,7 @@ pub(crate) struct TickFigures {
     pub failed: u64,
     pub in_flight_end: u64,
     /// Mean number of requests that wait only for the rest of their response, because an
-    /// acknowledgement is delayed ([`crate::held_back`]).
+    /// acknowledgement is delayed ([`crate::delayed_acks`]).
     pub held_back: f64,
     /// The longest response time in the tick, in ns.
     pub slowest_ns: u64,
@@ -102,7 +102,7 @@ impl TickFigures {
             succeeded: whole.ledger.succeeded,
             failed: whole.ledger.failed_total(),
             in_flight_end: whole.in_flight_end,
-            held_back: held_back::ack_wait_sum_ns(tick) / tick_ns as f64,
+            held_back: delayed_acks::ack_wait_sum_ns(tick) / tick_ns as f64,
             slowest_ns: whole.response.max_ns(),
             mean_ns: whole.response.sum_ns() as f64 / whole.response.count().max(1) as f64,
             slowest_service_ns: whole.service.max_ns(),

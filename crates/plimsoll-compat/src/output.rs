@@ -3,7 +3,7 @@
 //!
 //! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the text.
 
-use plimsoll_model::steering::lines;
+use plimsoll_model::control_characters::lines;
 pub use plimsoll_sys::stdout::print_unescaped;
 use std::io::Write;
 

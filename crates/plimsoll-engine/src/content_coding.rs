@@ -4,7 +4,7 @@
 //! bytes. Not here: the request field that asks for a coding.
 
 use flate2::bufread::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
-use plimsoll_model::foreign;
+use plimsoll_model::library_panic;
 use std::io::Read;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -126,7 +126,7 @@ fn decode_one_coding(name: &[u8], content: &[u8], bytes_max: usize, text: &mut V
         }
     } else if is("br") {
         let unpack = || bounded(brotli_decompressor::Decompressor::new(content, PIECE_BYTES), bytes_max, text);
-        foreign::call("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
+        library_panic::catch("brotli", unpack).unwrap_or(Err(DecodeError::Broken))
     } else {
         Err(DecodeError::Unknown)
     }

@@ -5,8 +5,8 @@
 
 use crate::answers::AnswerChecks;
 use crate::encode::{encode_request, host_field};
-use crate::fill::{FillContext, FormError, FormNames, FormValues, RequestForm};
 use crate::patterns::{PatternCache, PatternError};
+use crate::template_fill::{FillContext, FormError, FormNames, FormValues, RequestForm};
 use plimsoll_model::grpc_message::MessageText;
 use plimsoll_model::traffic::StatusSet;
 use plimsoll_model::{GrpcStatusSet, Origin, Plan, Request, Route, RouteNumber};

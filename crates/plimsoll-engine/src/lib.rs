@@ -21,12 +21,11 @@ mod encode;
 mod encoded_route;
 mod exchanges;
 mod failed;
-mod fill;
 mod job;
 mod json_find;
 mod mix_source;
 mod net;
-mod once;
+mod one_off_request;
 mod patterns;
 mod prepared;
 mod recorder;
@@ -37,6 +36,7 @@ mod sessions;
 mod sim;
 mod source;
 mod spin;
+mod template_fill;
 mod users;
 mod worker;
 
@@ -44,17 +44,17 @@ pub use answers::crowded_out;
 pub use collect::{Collector, PartReport, Phase, Tick, TickListener};
 pub use encode::{encode_request, tls_client};
 pub use encoded_route::SourceError;
-pub use once::{OneOffAnswer, OneOffRequest};
+pub use one_off_request::{OneOffAnswer, OneOffRequest};
 pub use patterns::{PatternCache, PatternError};
 pub use prepared::{LoadHelpers, PreparedLoad, prepare, prepare_with_helpers};
 
 use encoded_route::RouteCompiler;
-use fill::{FormNames, FormValues};
 use plimsoll_model::grpc_message::{MessageText, MessageTexts};
 use plimsoll_model::{Failure, HttpChoice, Outcome, Plan, Route, RouteNumber, Stripe};
 use plimsoll_wire::{EncodedRequest, tls};
 use source::Source;
 use std::sync::Arc;
+use template_fill::{FormNames, FormValues};
 use users::{LastRequest, UserAction};
 
 /// The reason why a plan cannot run at all.

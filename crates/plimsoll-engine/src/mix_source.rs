@@ -2,7 +2,7 @@
 //! number, and the number of the user's request.
 
 use crate::encoded_route::FilledRoutes;
-use crate::fill::FillContext;
+use crate::template_fill::FillContext;
 use crate::users::UserNumbers;
 use plimsoll_model::rng::{Rng, mix};
 use plimsoll_model::{Origin, Plan, Route, RouteNumber};

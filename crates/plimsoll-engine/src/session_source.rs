@@ -6,8 +6,8 @@
 use crate::answers::{AnswerText, FailedCheck};
 use crate::cookies::CookieScope;
 use crate::encoded_route::{FilledRoutes, SourceError, target};
-use crate::fill::{FillContext, FormNames, FormText};
 use crate::sessions::{SessionStep, UserSession, UserSessions};
+use crate::template_fill::{FillContext, FormNames, FormText};
 use crate::users::{LastRequest, UserAction, UserNumbers};
 use plimsoll_model::session::SessionOp;
 use plimsoll_model::{Origin, Outcome, Plan, RouteNumber};

@@ -10,11 +10,11 @@
 use crate::answers::{AnswerText, FailedCheck};
 use crate::author_source::AuthorSource;
 use crate::encoded_route::{EncodedRoute, FilledRoutes, RouteCompiler, SourceError, unix_offset_ns};
-use crate::fill::{FormNames, FormValues};
 use crate::mix_source::MixSource;
 use crate::patterns::PatternCache;
 use crate::replay_source::ReplaySource;
 use crate::session_source::{AnswerFacts, EndedSession, SessionSource};
+use crate::template_fill::{FormNames, FormValues};
 use crate::users::{LastRequest, UserAction, UserNumbers};
 use plimsoll_model::grpc_message::MessageTexts;
 use plimsoll_model::traffic::Choice;

@@ -8,8 +8,8 @@
 use crate::allow::AllowList;
 use crate::frame::{GREETING, TO_AGENT_BYTES_MAX, decode_alone, encode_alone};
 use crate::message::{ToAgent, ToCoordinator};
+use crate::message_pieces::{Assembly, split_message};
 use crate::nats_client::{BusAccess, connect, connection_ended, fatal, jetstream, piece_bytes, start, subscribe};
-use crate::pieces::{Assembly, split_message};
 use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, Presence, is_run, run_of};
 use crate::service::{AgentTransport, Permissions, ServiceEvent, SessionEnd, own_hello, serve_session};
 use crate::spool::{Spool, SpoolEntry, SpoolOutlet};

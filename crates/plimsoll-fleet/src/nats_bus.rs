@@ -8,11 +8,11 @@ use crate::bus::{Bus, BusEvent};
 use crate::frame::{TO_COORDINATOR_BYTES_MAX, decode_alone, encode_alone};
 use crate::load_record::LoadRecord;
 use crate::message::{ToAgent, ToCoordinator};
+use crate::message_pieces::{Assembly, split_message};
 use crate::nats_client::{
     BusAccess, PLAN_BYTES_MAX, connect, connection_ended, fatal, frames_stream, jetstream, piece_bytes, start,
     subscribe,
 };
-use crate::pieces::{Assembly, split_message};
 use crate::presence::{self, Claim, PRESENCE_REQUEST_SUBJECT, PRESENCE_SUBJECT_PATTERN, Presence, agent_in_subject};
 use crate::roster::{AgentChoice, Roster, RosterState};
 use crate::task_key::{hex, random};

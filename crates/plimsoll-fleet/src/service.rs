@@ -291,7 +291,7 @@ fn carry_out(
     let mut plan = Plan::from_bytes(&task.plan).map_err(|error| error.to_string())?;
     permissions.allow.check(&plan)?;
     if task.preflight {
-        reach(&plan)?;
+        check_target(&plan)?;
     }
     let stripe = task.stripe().ok_or("the agent has no part of the load")?;
     let (injector, fitted) = fit(&mut plan, task, stripe)?;
@@ -336,7 +336,7 @@ fn carry_out(
 }
 
 /// Checks that every address of the target accepts connections from this machine.
-fn reach(plan: &Plan) -> Result<(), String> {
+fn check_target(plan: &Plan) -> Result<(), String> {
     for address in &plan.carriage.addresses {
         TcpStream::connect_timeout(address, CONNECT_TIMEOUT)
             .map_err(|error| format!("the agent cannot connect to {address}: {}", system_text(&error)))?;

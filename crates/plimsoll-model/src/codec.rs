@@ -25,7 +25,7 @@ use crate::run::{Environment, Experiment, LoadEnd, Remark, Run, StartNotes, Tria
 use crate::sampled::SampledFunctions;
 use crate::spec::ExperimentSpec;
 use crate::study_summary::StudySummary;
-use crate::tagged::Reader;
+use crate::tagged_fields::Reader;
 use crate::terms::{RedactedText, Terms};
 use crate::units::TIME_NS_MAX;
 use serde::{Deserialize, Serialize};

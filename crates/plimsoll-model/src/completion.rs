@@ -5,7 +5,6 @@
 //! Not here: what is redacted ([`Plan::record`], [`Terms::record`]), flags, files.
 
 use crate::arrival_times::ArrivalTimes;
-use crate::carriage::ConnectionPlan;
 use crate::grpc::GrpcCall;
 use crate::load::LoadShape;
 use crate::plan::Plan;
@@ -15,6 +14,7 @@ use crate::spec::ExperimentSpec;
 use crate::terms::{BodySource, RedactedText, TargetTerms, Terms, TextKind};
 use crate::tls::TlsSpec;
 use crate::traffic::{Origin, Request, Route, SetupTeardown, Traffic};
+use crate::transport::ConnectionPlan;
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 

@@ -17,7 +17,7 @@ use crate::histogram::{BUCKETS, SparseHistogram};
 use crate::interval::{Interval, RouteNumber};
 use crate::ledger::Ledger;
 use crate::measures::{FigureMut, FigureRef, LoadFigures, RouteFigures, WorkerTime};
-use crate::tagged::{Field, Reader, field, number, varint};
+use crate::tagged_fields::{Field, Reader, field, number, varint};
 use crate::tally::Tally;
 
 const INDEX: u32 = 1;

@@ -2,10 +2,10 @@
 //! input, by one machine or several; the part of each machine is an [`Injector`](crate::injector).
 
 use crate::arrival_times::ArrivalTimes;
-use crate::carriage::ConnectionPlan;
 use crate::load::{Arrivals, Load, LoadShape};
 use crate::request_list::{ListedRequest, RequestList};
 use crate::traffic::{Origin, Request, Route, Traffic};
+use crate::transport::ConnectionPlan;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::net::SocketAddr;

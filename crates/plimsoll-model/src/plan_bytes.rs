@@ -1,24 +1,24 @@
 //! A complete plan as bytes, for another machine to execute. The bytes include bodies, keys and
 //! trusted certificates.
 //!
-//! The bytes are tagged fields ([`crate::tagged`]). A reader refuses unknown fields, since a partly
+//! The bytes are tagged fields ([`crate::tagged_fields`]). A reader refuses unknown fields, since a partly
 //! read plan would be another load. [`Plan::from_bytes`] returns valid plans only, and its memory
 //! is bounded by the length of the bytes.
 //!
 //! Not here: the record of a plan in a run file (`codec`), which has no secrets.
 
-mod carriage;
 mod fields;
 mod listed;
 mod load;
 mod route;
 mod traffic;
+mod transport;
 
 pub(crate) use route::unrecorded_route_bytes;
 pub(crate) use traffic::{program_bytes, setup_teardown_bytes};
 
 use crate::plan::Plan;
-use crate::tagged::{Reader, field};
+use crate::tagged_fields::{Reader, field};
 use fields::{number, once, read};
 
 /// The format version that this crate writes. A reader refuses every other version.
@@ -42,7 +42,7 @@ impl Plan {
         number(&mut out, 1, FORM);
         field(&mut out, 2, |out| traffic::traffic(out, &self.traffic));
         field(&mut out, 3, |out| load::load(out, &self.load));
-        field(&mut out, 4, |out| carriage::carriage(out, &self.carriage));
+        field(&mut out, 4, |out| transport::carriage(out, &self.carriage));
         out
     }
 
@@ -56,7 +56,7 @@ impl Plan {
                 _ if form != Some(FORM) => return None,
                 2 => once(&mut parts.0, traffic::read_traffic(value)?)?,
                 3 => once(&mut parts.1, load::read_load(value)?)?,
-                4 => once(&mut parts.2, carriage::read_carriage(value)?)?,
+                4 => once(&mut parts.2, transport::read_carriage(value)?)?,
                 _ => return None,
             }
             Some(())

@@ -12,7 +12,7 @@
 
 use crate::bounds::is_reading;
 use crate::probes::{Gap, Probes, Series, SeriesKind, SeriesSample, WatchedServer};
-use crate::tagged::{Reader, varint};
+use crate::tagged_fields::{Reader, varint};
 use serde::{Deserialize, Serialize};
 
 #[derive(Serialize, Deserialize)]

@@ -5,7 +5,6 @@
 //! Not here: which text is a secret ([`crate::redact`]), and how a record becomes a plan again
 //! ([`crate::completion`]).
 
-use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
 use crate::data::{Data, Pick};
 #[cfg(doc)]
 use crate::grpc::GrpcCall;
@@ -20,6 +19,7 @@ use crate::session::Scenario;
 use crate::template::target_shown;
 use crate::tls::TlsSpec;
 use crate::traffic::{Choice, Origin, Request, Route, StatusSet, Traffic};
+use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 

@@ -1,7 +1,7 @@
 //! The requests of a load: the origin, each route with its successful statuses, and the rule that
 //! chooses the next route. A single URL is a list with one route.
 //!
-//! Not here: times and users ([`crate::load`]), transport ([`crate::carriage`]), the bytes on the
+//! Not here: times and users ([`crate::load`]), transport ([`crate::transport`]), the bytes on the
 //! wire.
 
 use crate::RouteNumber;

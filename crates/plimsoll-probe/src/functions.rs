@@ -6,7 +6,7 @@
 use super::probe::Probe;
 use super::server::Tables;
 use super::sink::{ExpensiveReading, Extent, Sink};
-use plimsoll_model::{SampleInterval, SampledStack, foreign};
+use plimsoll_model::{SampleInterval, SampledStack, library_panic};
 use plimsoll_sys::clock::monotonic_ns;
 use plimsoll_sys::probe::process::numbered_entries;
 use plimsoll_sys::sampling::{self, CpuSampler, PERIOD_NS, SamplingRecord};
@@ -98,7 +98,7 @@ impl FunctionSampling {
         self.symbols.keep(&pids);
         for pid in pids.iter().filter(|pid| !self.pids.contains(pid)) {
             // If the parser panics on a symbol table, functions of that file have no names.
-            let _ = foreign::call(SYMBOLS, || self.symbols.prepare(*pid));
+            let _ = library_panic::catch(SYMBOLS, || self.symbols.prepare(*pid));
         }
         self.pids = pids;
     }
@@ -134,14 +134,14 @@ impl FunctionSampling {
                 }
                 let places = match top {
                     Some(top) => {
-                        let _ = foreign::call(SYMBOLS, || symbols.callers(pid, &top, places, walked));
+                        let _ = library_panic::catch(SYMBOLS, || symbols.callers(pid, &top, places, walked));
                         walked.as_slice()
                     }
                     None => places,
                 };
                 for (depth, place) in places.iter().enumerate() {
                     // An address without code ends the chain of callers.
-                    match foreign::call(SYMBOLS, || symbols.name(pid, *place, depth > 0)).unwrap_or_default() {
+                    match library_panic::catch(SYMBOLS, || symbols.name(pid, *place, depth > 0)).unwrap_or_default() {
                         Some(name) => stack.push(stretch.number(name)),
                         None => break,
                     }

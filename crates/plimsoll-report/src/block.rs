@@ -1,9 +1,9 @@
 //! A report as data: a list of blocks in reading order. Control characters in the text of blocks
-//! are made visible ([`crate::visible`]). So text from a run file or a server cannot control the
+//! are made visible ([`crate::visible_controls`]). So text from a run file or a server cannot control the
 //! terminal.
 
 use crate::chart::Theme;
-use crate::visible::visible;
+use crate::visible_controls::visible;
 
 fn visible_text(text: impl Into<String>) -> String {
     visible(&text.into()).into_owned()

@@ -2,7 +2,7 @@
 //! several routes, a row for each route follows the row of the interval. The columns are derived
 //! from the table of measures (`plimsoll_model::measures`).
 
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use plimsoll_model::measures::{Column, Figure, FigureRef, Kind, Unit};
 use plimsoll_model::{Experiment, LoadFigures, Purpose, RequestFailure, RouteFigures, SparseHistogram, Tag, Trial};
 use std::borrow::Cow;

@@ -103,7 +103,7 @@ struct FindingEventFields<'a> {
 
 /// Formats one event as a line of JSON, with numbers rounded as in every document.
 fn line(event: &impl Serialize) -> String {
-    crate::visible::json_line(&tidy(&value(event)))
+    crate::visible_controls::json_line(&tidy(&value(event)))
 }
 
 /// Formats the first line of the output, which names the study.

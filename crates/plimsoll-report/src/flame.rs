@@ -12,7 +12,7 @@
 
 use crate::chart;
 use crate::profile::amount;
-use crate::visible::is_control_character;
+use crate::visible_controls::is_control_character;
 use plimsoll_analysis::profile::{Node, Tree};
 use serde_json::{Value, json};
 use std::fmt::Write;

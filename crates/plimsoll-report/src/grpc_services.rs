@@ -4,7 +4,7 @@
 //! Not here: fetching descriptors from the server (`plimsoll-study`), and decoding them
 //! (`plimsoll-traffic`).
 
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use plimsoll_traffic::grpc::{Schema, SchemaError};
 use std::fmt::Write;
 

@@ -38,7 +38,7 @@ use serde_json::Value;
 /// Formats a document as indented JSON. Fractional numbers have at most seven significant digits,
 /// more than any measurement has: 2002.3, not 2002.3000000000002. Whole numbers are exact.
 pub fn text(document: &Value) -> String {
-    format!("{}\n", crate::visible::json(&tidy(document)))
+    format!("{}\n", crate::visible_controls::json(&tidy(document)))
 }
 
 /// Rounds all fractional numbers of a document to seven significant digits.

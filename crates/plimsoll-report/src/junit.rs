@@ -6,7 +6,7 @@ use crate::chart::escaped;
 use crate::prove::prove_answer;
 use crate::remedy::spelled;
 use crate::run::load_text;
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use plimsoll_analysis::find::StopReason;
 use plimsoll_analysis::levels::{MeasuredLoad, measured};
 use plimsoll_analysis::prove::{Proof, ProveVerdict};

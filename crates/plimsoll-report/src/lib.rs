@@ -32,11 +32,10 @@ pub mod spelling;
 pub mod study_status;
 pub mod text;
 pub mod traffic;
-pub mod visible;
+pub mod visible_controls;
 
 mod agents;
 mod attacks;
-mod charted;
 mod comparison;
 mod diff;
 mod document;
@@ -46,6 +45,7 @@ mod failed;
 mod find;
 mod one_chart;
 mod overload;
+mod page_charts;
 mod page_flames;
 mod progress;
 mod prove;
@@ -68,11 +68,11 @@ pub use plimsoll_analysis::format;
 
 pub use attacks::attacks_page;
 pub use block::{Report, ReportBlock, Tone};
-pub use charted::{PageContext, series_section};
 pub use comparison::{RecordedInput, RecordedPair};
 pub use explain::prediction_text;
 pub use find::{search_text, trial_heading, trial_line};
 pub use one_chart::{ChartKind, one_chart};
+pub use page_charts::{PageContext, series_section};
 pub use page_flames::{flame_difference, profiles_section};
 pub use progress::{Progress, progress_block, progress_line};
 pub use prove::{

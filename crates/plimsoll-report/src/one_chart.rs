@@ -3,7 +3,7 @@
 //! Not here: drawing the shapes of a chart (`chart`), and converting a chart to a picture file.
 
 use crate::chart::{Theme, heading, success_chart, throughput_chart};
-use crate::charted::{heat_svg, percentiles_svg, time_svg};
+use crate::page_charts::{heat_svg, percentiles_svg, time_svg};
 use crate::result_view::ResultView;
 use plimsoll_analysis::Summary;
 use plimsoll_analysis::levels::recorded_levels;

@@ -4,10 +4,10 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{AxisUnit, Line, Panel, heading};
-use crate::charted::{PageContext, environment, series_section};
 use crate::document::value;
 use crate::format::{count, duration, rate, share};
 use crate::json::{FrameFields, LoadSetupFields};
+use crate::page_charts::{PageContext, environment, series_section};
 use crate::run::{RunContext, target_text};
 use crate::server::{ServerFields, add_server};
 use plimsoll_analysis::finding::OverloadFinding;

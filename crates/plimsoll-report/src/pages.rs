@@ -4,8 +4,8 @@
 //! Not here: reading files, and rendering one finding (`result_view`).
 
 use crate::block::{Report, ReportBlock};
-use crate::charted::render_two_searches;
 use crate::page;
+use crate::page_charts::render_two_searches;
 use crate::searches::RecordedSearch;
 use std::path::Path;
 

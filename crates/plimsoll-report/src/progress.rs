@@ -4,7 +4,7 @@
 //! Not here: writing to a terminal, and collecting figures.
 
 use crate::format::{count, duration, rate};
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use crate::wrap::wrap;
 use plimsoll_analysis::live_meter::LiveFigures;
 

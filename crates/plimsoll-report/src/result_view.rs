@@ -8,13 +8,13 @@
 use crate::agents;
 use crate::block::{Report, Tone};
 use crate::chart::{self, NamedSearch, Theme, heading};
-use crate::charted::{self, PageContext};
 use crate::explain::{evidence_svg, explain_report};
 use crate::explain_json;
 use crate::json;
 use crate::junit::{self, Suite};
 use crate::load_profiles::profiles_report;
 use crate::overload::{overload_document, overload_page, overload_report};
+use crate::page_charts::{self, PageContext};
 use crate::prove::{ProveContext, ladder_report, prove_report};
 use crate::prove_json;
 use crate::prove_profiles;
@@ -175,10 +175,10 @@ impl<'a> ResultView<'a> {
         let mut page = doubt_warnings(finding, doubts, |_| true);
         let body = match finding {
             Finding::Run(found) => {
-                charted::run_page(self.experiment, &self.context(&found.trial.run.plan), found, around)
+                page_charts::run_page(self.experiment, &self.context(&found.trial.run.plan), found, around)
             }
             Finding::Sweep(found) => sweep::sweep_page(self.experiment, found, around),
-            Finding::Find(found) => charted::find_page(
+            Finding::Find(found) => page_charts::find_page(
                 self.experiment,
                 &self.context(&found.settings.base),
                 found,
@@ -191,12 +191,12 @@ impl<'a> ResultView<'a> {
                 let mut body = explain_report(&context, found, doubts);
                 body.append(self.sampled(found));
                 body.heading("The search");
-                body.append(charted::find_page(self.experiment, &context, &found.search, doubts, None, around));
+                body.append(page_charts::find_page(self.experiment, &context, &found.search, doubts, None, around));
                 body
             }
             Finding::Overload(found) => overload_page(self.experiment, &self.context(found.plan), found, around),
-            Finding::Prove(found) => charted::prove_page(&self.compared(&found.blocks), found, around),
-            Finding::Ladder(found) => charted::ladder_page(&self.compared(&found.blocks), found, around),
+            Finding::Prove(found) => page_charts::prove_page(&self.compared(&found.blocks), found, around),
+            Finding::Ladder(found) => page_charts::ladder_page(&self.compared(&found.blocks), found, around),
         };
         page.append(body);
         page
@@ -265,8 +265,8 @@ impl<'a> ResultView<'a> {
     /// Draws the chart of a comparison or a ladder; `None` for other kinds of findings.
     pub fn blocks_svg(&self, theme: Theme) -> Option<String> {
         match self.finding.doubts_and_figures().1 {
-            Finding::Prove(found) => Some(charted::prove_svg(&self.compared(&found.blocks), found, theme)),
-            Finding::Ladder(found) => Some(charted::ladder_svg(&self.compared(&found.blocks), found, theme)),
+            Finding::Prove(found) => Some(page_charts::prove_svg(&self.compared(&found.blocks), found, theme)),
+            Finding::Ladder(found) => Some(page_charts::ladder_svg(&self.compared(&found.blocks), found, theme)),
             Finding::Run(_) | Finding::Sweep(_) | Finding::Find(_) | Finding::Explain(_) | Finding::Overload(_) => None,
         }
     }
@@ -556,7 +556,7 @@ mod tests {
             ];
             for (format, text) in &formats {
                 let steering =
-                    text.char_indices().find(|(_, c)| crate::visible::is_control_character(*c) && *c != '\n');
+                    text.char_indices().find(|(_, c)| crate::visible_controls::is_control_character(*c) && *c != '\n');
                 let around = steering.map(|(at, _)| text[..at].chars().rev().take(80).collect::<String>());
                 assert_eq!(around.map(|it| it.chars().rev().collect::<String>()), None, "{study}: {format}");
             }

@@ -4,9 +4,9 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, NamedSearch, Theme};
-use crate::charted::common_rate_unit;
 use crate::document::value;
 use crate::format::{change, count, duration, rate};
+use crate::page_charts::common_rate_unit;
 use crate::remedy::spelled;
 use plimsoll_analysis::find::LoadLine;
 use plimsoll_analysis::finding::SearchFinding;

@@ -177,7 +177,7 @@ pub fn probes_csv(runs: &[&Run]) -> String {
     for (number, run) in runs.iter().enumerate() {
         for (name, series) in &run.probes.series {
             // The label of a metric comes from the server and may contain any character.
-            let name = format!("\"{}\"", crate::visible::visible(name).replace('"', "\"\""));
+            let name = format!("\"{}\"", crate::visible_controls::visible(name).replace('"', "\"\""));
             let unit = if series.unit.contains([',', '"', '\n', '\r']) { "" } else { series.unit.as_str() };
             for sample in &series.samples {
                 out.push_str(&format!("{number},{name},{},{:.6},{}\n", unit, sample.at_ns as f64 / 1e9, sample.value));

@@ -10,7 +10,7 @@ use crate::prove::{
     comparison_progress_text, ladder_heading, ladder_line, ladder_progress_text, prove_heading, prove_line,
 };
 use crate::run::load_text;
-use plimsoll_analysis::prove::looks;
+use plimsoll_analysis::prove::interim_looks;
 use plimsoll_analysis::study::blocks::BlocksStatus;
 use plimsoll_analysis::study::explain::HoldLevel;
 use plimsoll_analysis::study::profiling::{TURNS_OF_SIDES, side_turn_index};
@@ -181,6 +181,6 @@ fn block_row(comparison: &Comparison, history: &History, columns: Option<usize>)
         (BlocksStatus::Proof(..), None) => return OutcomeRow::default(),
     };
     let number = comparison.blocks().len();
-    let has_row = looks::interim(stand.blocks()).is_some() || number.is_multiple_of(BLOCKS_BETWEEN_LOG_ROWS);
+    let has_row = interim_looks::interim(stand.blocks()).is_some() || number.is_multiple_of(BLOCKS_BETWEEN_LOG_ROWS);
     OutcomeRow { row: has_row.then_some((heading, line)), standing: Some(standing) }
 }

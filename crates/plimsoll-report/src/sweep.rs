@@ -6,12 +6,12 @@
 
 use crate::block::{Report, Tone};
 use crate::chart::{self, Heading, Line, heading};
-use crate::charted::{PageContext, environment, levels_charts, percent};
 use crate::failed;
 use crate::format::{self, count, duration, rate, share};
+use crate::page_charts::{PageContext, environment, levels_charts, percent};
 use crate::remedy::spelled;
 use crate::text::wrap;
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use plimsoll_analysis::finding::{SweepFigures, SweepFinding, SweepLevel};
 use plimsoll_analysis::levels::{self, LoadUnit};
 use plimsoll_analysis::{FailedKind, ServerUse, Summary, series};

@@ -3,7 +3,7 @@
 //!
 //! Not here: choosing the first requests, and parsing the file.
 
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use plimsoll_analysis::format;
 use plimsoll_model::{OneOffRoute, RouteNumber, Traffic};
 use std::fmt::Write;

@@ -13,11 +13,11 @@
 
 mod failure;
 mod figures;
+mod hung_calls;
 pub mod messages;
 mod program;
-mod pulse;
-mod reach;
 pub mod run_figures;
+mod script_network;
 mod summary;
 
 // Both modules have the same public items: one module for builds with Lua, one for builds without.
@@ -29,10 +29,10 @@ mod script;
 
 pub use failure::{HookName, ScriptError};
 pub use figures::ScriptFigures;
+pub use hung_calls::{HungCallWatch, HungFunction};
 pub use program::{Dialect, Program};
-pub use pulse::{HungCallWatch, HungFunction};
-pub use reach::ScriptNetwork;
 pub use script::{Script, ScriptAuthor};
+pub use script_network::ScriptNetwork;
 pub use summary::ScriptSummary;
 
 /// The default memory limit for one Lua state of a script, bytes (2 GiB).

@@ -5,9 +5,9 @@
 
 use crate::failure::{HookName, ScriptError};
 use crate::figures::ScriptFigures;
+use crate::hung_calls::HungCallWatch;
 use crate::program::Program;
-use crate::pulse::HungCallWatch;
-use crate::reach::ScriptNetwork;
+use crate::script_network::ScriptNetwork;
 use crate::summary::ScriptSummary;
 use plimsoll_wire::{Author, AuthorAnswer, AuthorStopReason, Batch};
 use std::net::SocketAddr;

@@ -4,7 +4,7 @@
 //! Not here: which words of a command line are secrets (the caller of [`SecretReplacements`]
 //! knows), and exit codes.
 
-use plimsoll_model::steering::is_control_character;
+use plimsoll_model::control_characters::is_control_character;
 use std::sync::OnceLock;
 
 /// The longest quotation in a message, in characters. A longer quotation is shortened in the

@@ -2,7 +2,7 @@
 //!
 //! Not here: handling of failed writes (`plimsoll_sys::stdout`), and the content of the lines.
 
-use plimsoll_model::steering::lines;
+use plimsoll_model::control_characters::lines;
 pub use plimsoll_sys::stdout::{failed, failures, print_unescaped, reserve};
 use std::io::Write;
 

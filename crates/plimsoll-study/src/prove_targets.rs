@@ -21,7 +21,7 @@ use plimsoll_sys::probe::process::{read_process_stat, ticks_per_second};
 
 /// Resolves the target of every arm (side). A comparison by CPU time fails if a server's processes
 /// are not visible.
-pub fn reach(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
+pub fn prepare(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) -> Result<Vec<BuildTarget>, Failure> {
     let commands = [&terms.builds.a, &terms.builds.b];
     let mut targets = Vec::with_capacity(arms.len());
     for (number, arm) in arms.iter().enumerate() {

@@ -34,7 +34,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Clone)]
 pub struct ScriptRun {
     program: Arc<Program>,
-    reach: Arc<dyn ScriptNetwork>,
+    network: Arc<dyn ScriptNetwork>,
     present: Arc<Mutex<Option<ScriptLoad>>>,
     /// Whether the warning about an unused `delay` function was printed already.
     is_delay_warning_shown: Arc<AtomicBool>,
@@ -123,9 +123,9 @@ impl ScriptRun {
         if let Some(route) = plan.traffic.routes.first() {
             program.headers.clone_from(&route.request.headers);
         }
-        let reach = Arc::new(Network { allow_public: terms.public });
+        let network = Arc::new(Network { allow_public: terms.public });
         let (present, is_delay_warning_shown, announcement) = Default::default();
-        Ok(Some(ScriptRun { program: Arc::new(program), reach, present, is_delay_warning_shown, announcement }))
+        Ok(Some(ScriptRun { program: Arc::new(program), network, present, is_delay_warning_shown, announcement }))
     }
 
     /// Sets the text that is printed after the script's initial output and before its first load.
@@ -206,7 +206,7 @@ impl AuthorFactory for ScriptRun {
         let dialect = if is_open { Dialect::Wrk2 } else { Dialect::Wrk };
         let program = Program { dialect, ..(*self.program).clone() };
         let usage = |error: ScriptError| Failure::usage(error.to_string());
-        let script = Script::new(program, workers.max(1) as usize, &self.reach).map_err(usage)?;
+        let script = Script::new(program, workers.max(1) as usize, &self.network).map_err(usage)?;
         let watch = script.watch();
         let given_up = (0..workers.max(1)).map(|_| Arc::default()).collect();
         let present = ScriptLoad { script: Arc::new(script), stage: Arc::default(), given_up };

@@ -4,7 +4,7 @@
 
 use plimsoll_report::chart::escaped;
 use plimsoll_report::page;
-use plimsoll_report::visible::visible;
+use plimsoll_report::visible_controls::visible;
 
 /// The script of these pages. The script updates the progress of a running study and copies command
 /// lines. In the form it shows the fields and the command line of the chosen study.

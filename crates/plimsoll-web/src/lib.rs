@@ -8,15 +8,15 @@
 
 #![forbid(unsafe_code)]
 
-mod again;
 mod api;
 mod guard;
 mod jobs;
 mod layout;
-mod marking;
+mod mark_form;
 mod metrics;
 mod problem;
 mod query;
+mod repeat_study;
 mod server;
 mod start_form;
 mod state;

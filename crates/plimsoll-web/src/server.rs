@@ -6,7 +6,7 @@ use crate::api;
 use crate::guard::{Access, headers};
 use crate::jobs::StartedStudies;
 use crate::layout::{APP_SCRIPT, app_style, problem_page};
-use crate::marking;
+use crate::mark_form;
 use crate::metrics;
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
@@ -333,7 +333,7 @@ async fn start_json(State(app): State<App>, body: Bytes) -> Response {
 }
 
 async fn mark_run(app: App, file: String, body: Bytes) -> Result<String, Problem> {
-    read_files(app, move |it| marking::mark(it, &file, &Query::parse(&body)).map(|()| file)).await
+    read_files(app, move |it| mark_form::mark(it, &file, &Query::parse(&body)).map(|()| file)).await
 }
 
 async fn mark(State(app): State<App>, Path(file): Path<String>, body: Bytes) -> Response {
@@ -351,7 +351,7 @@ async fn mark_json(State(app): State<App>, Path(file): Path<String>, body: Bytes
 }
 
 async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
-    match read_files(app, move |it| marking::delete(it, &file)).await {
+    match read_files(app, move |it| mark_form::delete(it, &file)).await {
         Ok(()) => redirect("/runs"),
         Err(problem) => problem_answer(&problem),
     }
@@ -359,7 +359,7 @@ async fn delete(State(app): State<App>, Path(file): Path<String>) -> Response {
 
 async fn delete_json(State(app): State<App>, Path(file): Path<String>) -> Response {
     json(app, move |it| {
-        marking::delete(it, &file)?;
+        mark_form::delete(it, &file)?;
         Ok(serde_json::json!({ "schema": "plimsoll.deleted/1", "file": file }))
     })
     .await

@@ -3,11 +3,11 @@
 //!
 //! Not here: the frame of a page (`layout`), and how findings and charts look (`plimsoll-report`).
 
-use crate::again::repeat_recorded_command;
 use crate::jobs::{StartedStudy, StudyProgress};
 use crate::layout::{capitalised, page, text};
 use crate::problem::Problem;
 use crate::query::{Query, encoded};
+use crate::repeat_study::repeat_recorded_command;
 use crate::start_form::{COMMAND_FIELDS, FIELDS, STUDIES, StudyForm};
 use crate::state::WebState;
 use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};

@@ -1,7 +1,7 @@
 //! Shows progress on standard error: a few lines that are rewritten on a terminal, otherwise plain
 //! lines now and then. Standard output contains only the result.
 
-use plimsoll_model::steering::lines;
+use plimsoll_model::control_characters::lines;
 use plimsoll_report::text::wrap;
 use plimsoll_report::{Progress, progress_block, progress_line};
 use std::io::{IsTerminal, Write};

@@ -4,7 +4,6 @@
 //! Not here: the weight of an answer (`causes`, `likelihoods`), and the bounds between answers
 //! (`thresholds`).
 
-use super::contrast::Contrast;
 use super::demands::UsedResource;
 use super::queues::{
     allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
@@ -13,6 +12,7 @@ use super::queues::{
     plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others,
     thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
 };
+use super::server_facts::Contrast;
 use super::signals::Signal;
 use super::thresholds::{
     AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, COLLECTOR_CORES_MIN, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR,

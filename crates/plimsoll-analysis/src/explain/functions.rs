@@ -3,8 +3,8 @@
 //!
 //! Not here: profiles that the server makes itself, and the presentation.
 
-use super::contrast::{Contrast, Loads};
 use super::demands::answered;
+use super::server_facts::{Contrast, Loads};
 use super::signals::{LoadSignals, Signal};
 use crate::profile::{CostDivisor, ProfileDiff, SampledProfile, Sort, View, diff};
 use plimsoll_model::Run;

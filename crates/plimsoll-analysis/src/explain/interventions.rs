@@ -5,13 +5,13 @@
 //! All loads of experiments are closed loops with enough users to saturate the server. So their
 //! goodput is the server's capacity.
 //!
-//! Not here: the predictions of causes (`causes`), the results (`made_changes`), the time of each
+//! Not here: the predictions of causes (`causes`), the results (`intervention_results`), the time of each
 //! experiment (`study::explain`), and the change of a plan (the binary).
 
 use super::cause::Cause;
-use super::contrast::{Contrast, Loads};
 use super::posterior::{CauseProbability, Posterior};
 use super::predictions::{OPEN, Prediction};
+use super::server_facts::{Contrast, Loads};
 use super::thresholds::EQUALLY_SHORT_FACTOR;
 use crate::find::Findings;
 use plimsoll_model::Intervention;

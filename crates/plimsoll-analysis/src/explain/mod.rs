@@ -8,19 +8,19 @@
 
 pub mod cause;
 pub mod causes;
-pub mod contrast;
 pub mod demands;
 pub mod features;
 pub mod function_kinds;
 pub mod functions;
+pub mod in_flight_breakdown;
+pub mod intervention_results;
 pub mod interventions;
 pub mod likelihoods;
-pub mod made_changes;
-pub mod places;
 pub mod posterior;
 pub mod predictions;
+pub mod server_facts;
+pub mod setting_effect;
 pub mod signals;
-pub mod vary;
 
 mod not_known;
 mod queues;
@@ -29,16 +29,16 @@ mod tests;
 mod thresholds;
 
 pub use cause::Cause;
-pub use contrast::{Contrast, Loads, killed_processes, reference_rate};
 pub use demands::{ServiceDemand, UsedResource};
 pub use functions::{FunctionCosts, FunctionObservation};
+pub use in_flight_breakdown::{InFlightBreakdown, PlaceShare, RequestPlace};
+pub use intervention_results::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
 pub use interventions::ServerConcurrency;
-pub use made_changes::{ExperimentLoads, InterventionOutcome, InterventionOutcomes};
-pub use places::{InFlightBreakdown, PlaceShare, RequestPlace};
 pub use posterior::{Answers, Posterior};
 pub use predictions::Effect;
+pub use server_facts::{Contrast, Loads, killed_processes, reference_rate};
+pub use setting_effect::{SettingValueLoad, VariedSetting};
 pub use signals::{LoadSignals, Signal, displayed_value};
-pub use vary::{SettingValueLoad, VariedSetting};
 
 use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::find::{Findings, LoadLine};
@@ -211,7 +211,7 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
         cause: first.map_or(Cause::Unknown, |first| first.cause),
         causes: told.iter().map(named).collect(),
         abstained: first.is_none(),
-        request_places: places::values_at_each_load(case),
+        request_places: in_flight_breakdown::values_at_each_load(case),
         sentence: match first.and_then(|first| text(first.cause)) {
             Some(text) => text.answer(case),
             None => not_known::sentence(case, &names).into(),

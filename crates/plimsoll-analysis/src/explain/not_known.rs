@@ -3,7 +3,7 @@
 
 use super::cause::Cause;
 use super::causes::cause_description;
-use super::contrast::Contrast;
+use super::server_facts::Contrast;
 use super::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence};

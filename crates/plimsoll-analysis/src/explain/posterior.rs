@@ -6,10 +6,10 @@
 use super::cause::Cause;
 use super::causes::card::{CauseCard, CauseForm};
 use super::causes::ways;
-use super::contrast::Contrast;
 use super::features::Feature;
 use super::likelihoods::Likelihoods;
 use super::predictions::Effect;
+use super::server_facts::Contrast;
 use plimsoll_model::Intervention;
 
 /// The answers to all features, in the order of [`Feature::ALL`]: the index of an answer, or `None`

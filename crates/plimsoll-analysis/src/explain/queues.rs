@@ -4,7 +4,7 @@
 //!
 //! Not here: the conclusions from an answer (`causes`).
 
-use super::contrast::Contrast;
+use super::server_facts::Contrast;
 use super::signals::{LoadSignals, Signal};
 use super::thresholds::{
     AGREEMENT_SHARE, BUSY_RESOURCE_IN_SERVICE_MIN, CLEARLY_MORE_FACTOR, COUNT_ABOVE_CHANCE_MIN, EQUALLY_SHORT_FACTOR,

@@ -5,8 +5,8 @@
 
 use super::function_kinds::{is_collecting, is_spinning};
 use super::thresholds::FULL;
+use crate::delayed_acks;
 use crate::format;
-use crate::held_back;
 use crate::profile::sampled_ns;
 use crate::sentence::Sentence;
 use crate::server::{FullestThread, thread_shares};
@@ -407,7 +407,7 @@ impl LoadSignals {
         self.service_mean_ns = count(whole.service.count, 0).map(|_| whole.service.mean_ns);
         self.first_byte_mean_ns = count(whole.ttfb.count, 0).map(|_| whole.ttfb.mean_ns);
         self.put(Signal::FirstByte, count(whole.ttfb.count, whole.ttfb.p50_ns));
-        self.held_back_ns = held_back::ack_delay_ns(summary);
+        self.held_back_ns = delayed_acks::ack_delay_ns(summary);
         self.put(Signal::Failed, (ledger.failed_total() + ledger.unsent + ledger.in_flight) as f64 / scheduled);
         let failed = RequestFailure::ALL.into_iter().filter(|kind| *kind != RequestFailure::Status);
         let failed = failed.map(|kind| (kind.name().replace('_', " "), ledger.failed[kind as usize]));

@@ -10,7 +10,7 @@
 //! Sources: Whitt, "Planning queueing simulations", 1989 (asymptotic variance of counts);
 //! DerSimonian and Laird, 1986 (variance between trials by moments).
 //!
-//! Not here: the latency below capacity (see [`super::belief`]).
+//! Not here: the latency below capacity (see [`super::line_distribution`]).
 
 use super::normal::upper_tail;
 use super::terms::limited;

@@ -2,7 +2,7 @@
 //! The answer is evidence that confirms a load line ([`confirmed`]) or contradicts a load line
 //! ([`breaks_slo_beyond_noise`]).
 //!
-//! Not here: the estimate of the load line ([`super::belief`]).
+//! Not here: the estimate of the load line ([`super::line_distribution`]).
 
 use super::capacity::Capacity;
 use super::search_state::SearchState;

@@ -2,14 +2,14 @@
 //! of more and more users. Saturated loads then show the capacity, and open loads try rates near
 //! the probable load line. The last load confirms the load line.
 
-use super::belief::{HIGH, LOW};
+use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
 use super::chance::{backlog_dispersion, confirmed, is_at_most, is_within_chance};
-use super::era::PresentCapacityTrials;
+use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
-use super::pace::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::peak;
 use super::plans::{ARRIVALS_MIN, Planner, cost_ns, round_rate};
+use super::present_capacity::PresentCapacityTrials;
 use super::quota::QuotaEstimate;
 use super::search_state::SearchState;
 use super::target_loss::TargetLoss;
@@ -62,7 +62,7 @@ pub(super) struct LoadChoice<'a> {
 
 impl<'a> LoadChoice<'a> {
     /// Creates the choice. `known` contains the trials that measured the server with its present
-    /// capacity ([`super::era::PresentCapacityTrials`]). `all` contains all trials.
+    /// capacity ([`super::present_capacity::PresentCapacityTrials`]). `all` contains all trials.
     pub(super) fn new(known: &'a SearchState<'a>, all: &'a [TrialOutcome], elapsed_ns: u64) -> LoadChoice<'a> {
         LoadChoice { known, history: known.history, all, plans: Planner::new(known, all.len(), elapsed_ns) }
     }

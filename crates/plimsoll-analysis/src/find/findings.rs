@@ -1,15 +1,15 @@
 //! The result of a search ([`Findings`]) with the evidence against the result, and the precision
 //! that a budget can give ([`forecast`]).
 
-use super::belief::{HIGH, LOW};
+use super::budget_division::Pace;
 use super::capacity::Capacity;
 use super::chance::{backlog_dispersion, confirmed, is_within_chance};
-use super::era::PresentCapacityTrials;
 use super::failing::{ConstantFailure, SloBreakKind};
+use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
 use super::log_rate::LogRate;
-use super::pace::Pace;
 use super::peak::{self, Knee, Peak};
+use super::present_capacity::PresentCapacityTrials;
 use super::quota::{Quota, QuotaEstimate};
 use super::rejecting::rejections;
 use super::search_state::SearchState;

@@ -3,8 +3,8 @@
 //!
 //! Not here: the choice of the next trial ([`super::choice`]).
 
-use super::belief::{LOW, LoadLineDistribution};
 use super::capacity::Capacity;
+use super::line_distribution::{LOW, LoadLineDistribution};
 use super::plans::round_rate;
 use super::search_state::SearchState;
 use super::terms::{RATE_MIN, StopReason, limited};

@@ -6,7 +6,7 @@
 //! its capacity ([`Capacity`]), because its queue is never empty.
 //!
 //! *Line*: open trials try rates near the probable load line. All trials together give a
-//! distribution of the load line ([`belief`]). The next trial is the trial that narrows this
+//! distribution of the load line ([`line_distribution`]). The next trial is the trial that narrows this
 //! distribution most. *Confirm*: a longer trial runs at the lower end of the load line's interval.
 //! After the search, the study may run a soak, a long load at the load line ([`soak`]).
 //!
@@ -17,20 +17,20 @@
 //! Not here: executing plans, and the reason *why* a server has its limit.
 
 mod at_line;
-mod belief;
+mod budget_division;
 mod capacity;
 mod chance;
 mod choice;
-mod era;
 mod failing;
 mod findings;
 mod gate;
+mod line_distribution;
 mod line_estimate;
 mod log_rate;
 mod normal;
-mod pace;
 mod peak;
 mod plans;
+mod present_capacity;
 mod quota;
 mod rejecting;
 mod search_state;
@@ -41,12 +41,12 @@ mod terms;
 
 pub use at_line::ServerUseAtLine;
 pub use capacity::Capacity;
-pub use era::PresentCapacityTrials;
 pub use failing::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError, UndecidedDemand};
 pub use log_rate::LogRate;
 pub use peak::{Knee, Peak, best};
+pub use present_capacity::PresentCapacityTrials;
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_pieces};
 pub use stalls::Stalls;
 pub use target_loss::TargetLoss;

@@ -60,7 +60,7 @@ pub(super) struct Planner<'a> {
     pub history: &'a [TrialOutcome],
     pub elapsed_ns: u64,
     /// Number of all trials of the search, including trials before a change of the capacity
-    /// ([`super::era::PresentCapacityTrials`]).
+    /// ([`super::present_capacity::PresentCapacityTrials`]).
     pub trial_count: usize,
 }
 

@@ -2,8 +2,8 @@
 //! stalls and the pace that follow from them. The state is computed once a step, because the
 //! computation reads every trial.
 
+use super::budget_division::Pace;
 use super::capacity::Capacity;
-use super::pace::Pace;
 use super::stalls::{NoResponsePeriods, Stalls};
 use super::terms::Settings;
 use crate::judge::TrialOutcome;

@@ -11,7 +11,7 @@
 //! Routes never decide about the whole comparison. Not here: the measure that decides.
 
 use super::compared::{JudgementTerms, MeasureComparison, compare};
-use super::looks::{ERROR, InterimLook};
+use super::interim_looks::{ERROR, InterimLook};
 use super::reading::{Block, RouteReading};
 use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{Quantity, Rules};

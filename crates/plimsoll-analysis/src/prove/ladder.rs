@@ -6,7 +6,7 @@
 //! A ladder has no verdict and no early evaluation. The budget determines the number of blocks (one
 //! load on each rung). The intervals hold simultaneously for all rungs.
 
-use super::looks::ERROR;
+use super::interim_looks::ERROR;
 use super::reading::{self, Block};
 use super::resample::{BlockAmount, ProvedEffect};
 use super::stats::ConfidenceInterval;

@@ -13,11 +13,11 @@
 
 mod by_route;
 mod compared;
-pub mod enough;
+pub mod interim_looks;
 pub mod ladder;
-pub mod looks;
 pub mod process_age;
 pub mod reading;
+pub mod required_blocks;
 pub mod resample;
 pub mod rules;
 pub mod stats;
@@ -25,11 +25,11 @@ pub mod verdict;
 
 pub use by_route::{RouteComparison, RouteMeasure};
 pub use compared::{MeasureComparison, ProveVerdict};
-pub use enough::budget_enough_ns;
 pub use ladder::{Ladder, Rung, ladder};
 pub use plimsoll_model::Criterion;
 pub use process_age::ProcessAge;
 pub use reading::{Block, Blocks, Reading, RouteReading, arm_name, blocks, order};
+pub use required_blocks::budget_enough_ns;
 pub use resample::{BlockAmount, LedgerTimes, ProvedEffect};
 pub use rules::Rules;
 pub use stats::ConfidenceInterval;
@@ -38,7 +38,7 @@ pub use verdict::{Reason, Success};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::interference::Interference;
 use crate::sentence::Sentence;
-use looks::{InterimLook, Look};
+use interim_looks::{InterimLook, Look};
 use rules::{EffectUnavailable, valid_blocks};
 use verdict::{Decision, decide};
 
@@ -111,7 +111,7 @@ pub struct Proof {
 /// Returns the evaluation planned after exactly these blocks, and its decision; `None` unless the
 /// verdict is certain.
 fn certain(settings: &Rules, counted: &[Block]) -> Option<(InterimLook, Decision)> {
-    let number = looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
+    let number = interim_looks::interim(counted.len()).filter(|number| by_route::can_prove_routes(counted, *number))?;
     // Most evaluations are not certain. The primary measure and the success rate show this quickly.
     if !verdict::may_be_certain(settings, counted, number) {
         return None;
@@ -199,7 +199,7 @@ pub fn conclude(settings: &Rules, blocks: &[Block], stopped_by: ComparisonEnd) -
     // More blocks do not remove the evidence against a verdict.
     let only_blocks_are_missing = verdict == ProveVerdict::Inconclusive
         && matches!(reason, None | Some(Reason::NotTaken(EffectUnavailable::TooFew { .. })));
-    let blocks_more = only_blocks_are_missing.then(|| enough::blocks_more(settings, &counted));
+    let blocks_more = only_blocks_are_missing.then(|| required_blocks::blocks_more(settings, &counted));
     Proof {
         verdict,
         reason,

@@ -2,10 +2,10 @@
 //! the primary measure, unless other evidence contradicts it. Such evidence is failed requests,
 //! different responses, outliers among the blocks of one side, or a difference that grows.
 //!
-//! Not here: when to evaluate (`looks`), and how one measure is judged (`compared`).
+//! Not here: when to evaluate (`interim_looks`), and how one measure is judged (`compared`).
 
 use super::compared::{JudgementTerms, MeasureComparison, ProveVerdict, compare};
-use super::looks::{InterimLook, Look, SUCCESS_ERROR};
+use super::interim_looks::{InterimLook, Look, SUCCESS_ERROR};
 use super::reading::{Block, Reading};
 use super::resample::{BlockAmount, ProvedEffect};
 use super::rules::{EffectUnavailable, Rules, effect, ratios_by_block, side_values};

@@ -11,8 +11,8 @@
 use super::search::Search;
 use super::step::{History, Step, StopRule, closed};
 use crate::explain::{
-    ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, interventions, killed_processes, made_changes,
-    reference_rate, standing,
+    ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, intervention_results, interventions,
+    killed_processes, reference_rate, standing,
 };
 use crate::find::{self, Findings, LoadLine, StopReason};
 use crate::interference::Interference;
@@ -312,7 +312,9 @@ impl Explain {
         let low = trials_at_level(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
         let again = |it: &Intervention| {
             let mut tries = intervention_trials(history.trials, *it);
-            times(*it) < TRIES_MAX && tries.all(|trial| made_changes::is_hindered(*it, &trial.run, low)) && can_be(it)
+            times(*it) < TRIES_MAX
+                && tries.all(|trial| intervention_results::is_hindered(*it, &trial.run, low))
+                && can_be(it)
         };
         let wanted = chosen.iter().copied().find(missing).or_else(|| chosen.iter().copied().find(again));
         let any = chosen.iter().any(|intervention| times(*intervention) > 0);

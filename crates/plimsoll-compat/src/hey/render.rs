@@ -3,7 +3,7 @@
 
 use super::words::HeyOptions;
 use crate::response_log::{ResponseRow, ResponseTally};
-use plimsoll_model::steering::lines;
+use plimsoll_model::control_characters::lines;
 use plimsoll_model::{Histogram, RequestFailure};
 use std::fmt::Write;
 

@@ -6,7 +6,7 @@
 //! Not here: vegeta's flags (`words`), the formats of targets and results
 //! (`plimsoll_traffic::vegeta`).
 
-use super::place::{open_output, refuse_bytes_on_terminal, write_failure};
+use super::output_target::{open_output, refuse_bytes_on_terminal, write_failure};
 use super::words::AttackOptions;
 use crate::go_redirect::{RedirectHop, RedirectStep};
 use crate::go_request::{GoRequest, canonical};

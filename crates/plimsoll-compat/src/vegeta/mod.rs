@@ -6,13 +6,13 @@
 //! layout (`render`).
 
 mod attack;
-mod place;
+mod output_target;
 mod render;
 mod words;
 
 use crate::output;
 use crate::run_verb::RunVerb;
-use place::{open_output, refuse_bytes_on_terminal, write_failure};
+use output_target::{open_output, refuse_bytes_on_terminal, write_failure};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_sys::output_file;
 use plimsoll_sys::system_text;

@@ -1,7 +1,7 @@
 //! The encoding of all parts of a plan: tagged fields, without default values and without unknown
 //! tags.
 
-use crate::tagged::{Field, Reader, field, varint};
+use crate::tagged_fields::{Field, Reader, field, varint};
 
 /// The maximum number of items of a list in a plan (routes, headers, addresses, ...): far above
 /// real plans.

@@ -3,7 +3,7 @@
 use super::fields::{ITEMS_MAX, bytes, moments, number, once, read, read_flag, read_moments, read_numbers, read_text};
 use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList};
 use crate::session_draws::{ListedSessions, SessionsFacts};
-use crate::tagged::{Reader, field, varint};
+use crate::tagged_fields::{Reader, field, varint};
 
 /// Writes the distinct paths, then the request of each arrival. Storing differences of path numbers
 /// would save no bytes.

@@ -4,7 +4,7 @@ use super::fields::{bytes, moments, number, once, push, read, read_flag, read_le
 use crate::arrival_times::ArrivalTimes;
 use crate::curve::{Curve, Stage};
 use crate::load::{Arrivals, Load, LoadShape};
-use crate::tagged::{Reader, field};
+use crate::tagged_fields::{Reader, field};
 
 pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
     let Load {

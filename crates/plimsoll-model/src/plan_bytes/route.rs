@@ -4,7 +4,7 @@ use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text,
 use crate::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
-use crate::tagged::{Reader, field};
+use crate::tagged_fields::{Reader, field};
 use crate::traffic::{Request, Route, StatusSet, TemplateFlags};
 
 pub(super) fn route(out: &mut Vec<u8>, route: &Route) {

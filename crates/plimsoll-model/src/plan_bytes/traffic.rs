@@ -6,7 +6,7 @@ use super::route::{read_route, route, unrecorded_route_bytes};
 use crate::data::{Data, Pick};
 use crate::redact::Redact;
 use crate::session::{Scenario, SessionOp, Think};
-use crate::tagged::{Reader, field};
+use crate::tagged_fields::{Reader, field};
 use crate::traffic::{Choice, OneOffRoute, Origin, Request, SetupTeardown, Traffic};
 use std::sync::Arc;
 

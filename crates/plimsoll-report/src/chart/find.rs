@@ -2,7 +2,7 @@
 //! the utilisation of the load generator. The load line is the highest rate that meets the SLO. The
 //! chart shows one search for the load line, or two searches for comparison.
 
-use super::place::{OccupiedArea, TextLabel};
+use super::label_placement::{OccupiedArea, TextLabel};
 use super::plot::{
     Area, Axis, AxisSide, AxisUnit, EDGE, Heading, KEY_ROW, KeyEntry, Plot, SMALL, TEXT, draw_key_rows, draw_x,
     draw_x_grid, draw_y, empty_chart, key_rows, margin, open_axis_group, told_apart,

@@ -2,7 +2,7 @@
 //! resolution of the page. No font, library or setting of the system is used, so the result is
 //! equal on every machine. The version without PNG support is `png_off.rs`.
 
-use plimsoll_model::foreign::{self, LibraryPanic};
+use plimsoll_model::library_panic::{self, LibraryPanic};
 use resvg::{tiny_skia, usvg};
 use std::sync::{Arc, OnceLock};
 
@@ -31,7 +31,7 @@ fn fonts() -> Arc<usvg::fontdb::Database> {
 /// Returns an error if the drawing library panics. Names from users and servers are part of a chart
 /// and may cause this.
 pub fn picture(svg: &str) -> Result<Vec<u8>, LibraryPanic> {
-    foreign::call("charts", || render_png(svg))
+    library_panic::catch("charts", || render_png(svg))
 }
 
 fn render_png(svg: &str) -> Vec<u8> {

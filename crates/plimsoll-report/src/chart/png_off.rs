@@ -1,7 +1,7 @@
 //! Picture files for builds without PNG support. The picture file is then the SVG itself. The
 //! version with PNG support is `png.rs`.
 
-use plimsoll_model::foreign::LibraryPanic;
+use plimsoll_model::library_panic::LibraryPanic;
 
 /// The suffix of picture files.
 pub const PICTURE_SUFFIX: &str = "svg";

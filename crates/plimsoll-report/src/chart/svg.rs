@@ -4,7 +4,7 @@
 //! Not here: scales, axes, what a chart means.
 
 use super::theme::{Paint, Theme};
-use crate::visible::is_control_character;
+use crate::visible_controls::is_control_character;
 use crate::wrap::unbreakable_parts;
 use std::fmt::Write;
 

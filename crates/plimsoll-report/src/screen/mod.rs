@@ -28,7 +28,7 @@ use crate::block::Tone;
 use crate::failed;
 use crate::tabular::table;
 use crate::text::styled;
-use crate::visible::visible;
+use crate::visible_controls::visible;
 use crate::wrap::{unbreakable_parts, wrap};
 use plimsoll_analysis::{DoubtKind, FailedKind};
 

@@ -13,10 +13,10 @@ mod transfer;
 
 use crate::failure::{HookName, ScriptError};
 use crate::figures::ScriptFigures;
+use crate::hung_calls::HungCallWatch;
 use crate::messages;
 use crate::program::{Dialect, Program};
-use crate::pulse::HungCallWatch;
-use crate::reach::ScriptNetwork;
+use crate::script_network::ScriptNetwork;
 use crate::summary::ScriptSummary;
 use figures_handle::FiguresHandle;
 use mlua::{Function, LuaString, Value};

@@ -6,9 +6,9 @@
 
 use super::address;
 use crate::failure::{HookName, ScriptError};
+use crate::hung_calls::CallTimes;
 use crate::program::Program;
-use crate::pulse::CallTimes;
-use crate::reach::ScriptNetwork;
+use crate::script_network::ScriptNetwork;
 use mlua::{FromLuaMulti, Function, IntoLuaMulti, Lua, Result, Table, Value};
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};

@@ -5,7 +5,7 @@
 //! Not here: parsing lines (`plimsoll_traffic`).
 
 use flate2::bufread::MultiGzDecoder;
-use plimsoll_model::foreign;
+use plimsoll_model::library_panic;
 use plimsoll_sys::system_text;
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
@@ -101,7 +101,7 @@ pub fn open(path: &Path) -> Result<LogBytes, String> {
         Some((unpack, unpacker)) => {
             let (sender, chunks) = sync_channel(UNPACK_AHEAD_CHUNKS);
             let work = move || {
-                let unpacked = foreign::call("packed logs", || unpack(inner, &sender));
+                let unpacked = library_panic::catch("packed logs", || unpack(inner, &sender));
                 if let Err(error) = unpacked.unwrap_or_else(|panic| Err(io::Error::other(panic.to_string()))) {
                     // A failed send means that the reader was dropped.
                     let _ = sender.send(Err(truncation_error(&error, unpacker)));

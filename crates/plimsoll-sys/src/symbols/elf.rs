@@ -5,9 +5,9 @@
 //! Names stay in the file until they are needed: the symbols of a large program take a hundred
 //! megabytes.
 
+use super::byte_source::{PartedBytes, number_at};
 use super::frames::{FrameRule, FrameTable, LoadedBytes};
 use super::go::{GoCodeLocation, GoFunctions};
-use super::parted::{PartedBytes, number_at};
 use std::borrow::Cow;
 
 /// The largest accepted number of segments in a file. Real programs have fewer.

@@ -12,7 +12,7 @@
 //! expression or by another register ends the walk, because no caller is better than a wrong
 //! caller. Not here: the file that is mapped at an address.
 
-use super::parted::number_at;
+use super::byte_source::number_at;
 use crate::sampling::StackTop;
 use std::borrow::Cow;
 

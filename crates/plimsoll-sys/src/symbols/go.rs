@@ -11,7 +11,7 @@
 //! what is known = entry (u32), offset of its name (u32), ...
 //! ```
 
-use super::parted::{PartedBytes, number_at};
+use super::byte_source::{PartedBytes, number_at};
 
 /// The magic numbers of Go 1.18 and 1.20.
 const MAGICS: [u64; 2] = [0xffff_fff0, 0xffff_fff1];

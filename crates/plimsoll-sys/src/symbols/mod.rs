@@ -5,18 +5,18 @@
 //! Names are shortened, and control characters removed. Files are read in parts, as far as needed;
 //! functions of unusually large files have no names. Not here: the purpose of functions.
 
+mod byte_source;
 mod elf;
 mod frames;
 mod go;
 mod jit;
 mod maps;
-mod parted;
 
+pub use byte_source::PartedBytes;
 pub use elf::{FoundFunction, Functions};
 pub use frames::FrameRule;
 pub use jit::JitNames;
 pub use maps::{Mapping, parse as parse_maps};
-pub use parted::PartedBytes;
 
 use crate::sampling::StackTop;
 use std::collections::HashMap;

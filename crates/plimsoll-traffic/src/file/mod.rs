@@ -12,21 +12,21 @@ mod labels;
 mod load;
 mod mix;
 mod multipart;
-mod once;
 mod request;
 mod rows;
 mod scenario;
+mod setup_cleanup;
 mod texts;
 pub(crate) mod toml;
 pub(crate) mod tree;
 pub(crate) mod yaml;
 
 use mix::Mix;
-use once::FileOneOff;
 use plimsoll_model::redact::Redact;
 use plimsoll_model::template::{Template, Value};
 use plimsoll_model::traffic::{Choice, Origin, Route};
 use plimsoll_model::{RouteNumber, SetupTeardown, Traffic};
+use setup_cleanup::FileOneOff;
 
 pub use file_context::{FileContext, RequestDefaults};
 pub use load::FileLoad;

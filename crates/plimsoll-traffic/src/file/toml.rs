@@ -2,14 +2,14 @@
 //! value.
 
 use super::tree::{Lines, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue};
-use plimsoll_model::foreign;
+use plimsoll_model::library_panic;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// Parses a TOML text into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let lines = Lines::new(text);
-    let parsed = foreign::call("TOML", || DeTable::parse(text));
+    let parsed = library_panic::catch("TOML", || DeTable::parse(text));
     let parsed = parsed.map_err(|error| TrafficFileError::new(TextPlace { line: 1, column: 1 }, error.to_string()))?;
     let table = parsed.map_err(|error| {
         let at = lines.place(error.span().map_or(0, |span| span.start));

@@ -7,7 +7,7 @@
 
 use super::tree::{DEPTH_MAX, TableEntries, TextPlace, TrafficFileError, TreeKey, TreeNode, TreeValue, VALUES_MAX};
 use granit_parser::{Event, Parser, ScalarStyle, Span};
-use plimsoll_model::{Budget, foreign};
+use plimsoll_model::{Budget, library_panic};
 use std::collections::HashMap;
 
 /// A list or table whose end is not yet parsed. The parser has a stack of such containers, with the
@@ -30,7 +30,7 @@ const MERGE: &str = "<<";
 /// Parses a YAML text with one document into a tree of values with positions.
 pub fn tree(text: &str) -> Result<TreeNode, TrafficFileError> {
     let beginning = TextPlace { line: 1, column: 1 };
-    foreign::call("YAML", || read(text)).map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
+    library_panic::catch("YAML", || read(text)).map_err(|error| TrafficFileError::new(beginning, error.to_string()))?
 }
 
 fn read(text: &str) -> Result<TreeNode, TrafficFileError> {

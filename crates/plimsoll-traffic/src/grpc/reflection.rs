@@ -6,8 +6,8 @@
 
 use super::schema::{Schema, SchemaError};
 use super::weight::{WEIGHT_MAX, charge_descriptor, entries};
-use plimsoll_model::foreign;
 use plimsoll_model::grpc_message::{MessageError, Messages, write_message};
+use plimsoll_model::library_panic;
 use plimsoll_model::{Budget, GrpcStatus};
 use prost::Message;
 use prost_types::FileDescriptorProto;
@@ -207,7 +207,8 @@ impl DescriptorCollector {
 
     fn learn(&mut self, bytes: Vec<u8>) -> Result<(), ReflectionError> {
         let bytes = charge_descriptor(&bytes, &mut self.budget.0).map_err(SchemaError::from)?;
-        let file = foreign::call("descriptions of gRPC services", || FileDescriptorProto::decode(bytes.as_slice()));
+        let file =
+            library_panic::catch("descriptions of gRPC services", || FileDescriptorProto::decode(bytes.as_slice()));
         let file = file.map_err(SchemaError::from)?.map_err(|_| ReflectionError::Other)?;
         let name = file.name().to_owned();
         if self.files.contains_key(&name) {

@@ -7,8 +7,8 @@ use super::weight::{WEIGHT_MAX, charge_descriptor, charge_proto_text};
 use super::work::{DescriptorWork, IMPORTS_DEPTH_MAX};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use plimsoll_model::foreign::{self, LibraryPanic};
 use plimsoll_model::grpc_message::write_message;
+use plimsoll_model::library_panic::{self, LibraryPanic};
 use plimsoll_model::{Budget, BudgetError};
 use prost::Message;
 use prost_reflect::{
@@ -235,7 +235,7 @@ impl Schema {
             }
             Ok(Schema(files.pool))
         };
-        foreign::call("files of .proto", compile)?
+        library_panic::catch("files of .proto", compile)?
     }
 
     /// Parses a compiled descriptor set (`protoc --include_imports -o FILE`).
@@ -280,7 +280,7 @@ impl Schema {
             }
             Ok(Schema(pool))
         };
-        foreign::call(DESCRIPTORS, read)?
+        library_panic::catch(DESCRIPTORS, read)?
     }
 
     /// Encodes all descriptors as one descriptor set.
@@ -392,7 +392,7 @@ impl Method {
     /// A list is several messages, for a method with a client stream. An empty body is a message
     /// without fields.
     pub fn content(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
-        foreign::call(MESSAGES, || self.encode(body, gzip))?
+        library_panic::catch(MESSAGES, || self.encode(body, gzip))?
     }
 
     fn encode(&self, body: &[u8], gzip: bool) -> Result<Vec<u8>, SchemaError> {
@@ -440,12 +440,12 @@ impl Method {
                 None => Err(unfit(error.to_string())),
             }
         };
-        foreign::call(MESSAGES, write)?
+        library_panic::catch(MESSAGES, write)?
     }
 
     /// Returns an example request body in JSON with every field of the type.
     pub fn example(&self) -> String {
-        let one = foreign::call(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
+        let one = library_panic::catch(DESCRIPTORS, || example(&self.0.input())).unwrap_or_else(|_| "{}".to_owned());
         if self.has_client_stream() { format!("[{one}]") } else { one }
     }
 
@@ -455,7 +455,7 @@ impl Method {
             let (input, output) = (self.0.input(), self.0.output());
             if input == output { shape(&input) } else { format!("{}\n{}", shape(&input), shape(&output)) }
         };
-        foreign::call(DESCRIPTORS, text).unwrap_or_else(|panic| panic.to_string())
+        library_panic::catch(DESCRIPTORS, text).unwrap_or_else(|panic| panic.to_string())
     }
 }
 

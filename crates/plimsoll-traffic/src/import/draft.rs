@@ -6,7 +6,7 @@
 
 use crate::file::TextPlace;
 use plimsoll_model::Arrivals;
-use plimsoll_model::steering::is_control_character;
+use plimsoll_model::control_characters::is_control_character;
 use std::collections::HashMap;
 use std::fmt::Write;
 

@@ -5,9 +5,9 @@
 //! came from the server (identifiers, tokens) stay as recorded. A note names the values that look
 //! like secrets. Not here: the browser's cache, and concurrent requests.
 
-mod as_recorded;
+mod recorded_secrets;
 
-use self::as_recorded::CorrelationTrace;
+use self::recorded_secrets::CorrelationTrace;
 use super::draft::{
     self, Draft, DraftAction, DraftBody, DraftExpect, DraftPart, DraftRequest, DraftScenario, DraftStep, DraftText,
     ImportResult,

@@ -18,7 +18,7 @@ use super::draft::{DraftAction, DraftData, DraftScenario, DraftStep, ImportResul
 use super::nodes::plain_name;
 use crate::file::tree::{Lines, TextPlace, TrafficFileError};
 use level::TestLevel;
-use plimsoll_model::{Budget, foreign};
+use plimsoll_model::{Budget, library_panic};
 use reader::{DEPTH_MAX, JmxReader};
 use roxmltree::{Document, ParsingOptions};
 use std::collections::HashSet;
@@ -37,7 +37,7 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
         let text = format!("an element has more than {} attributes: no test plan has so many", xml::ATTRIBUTES_MAX);
         return Err(TrafficFileError::new(TextPlace::from_byte(source, byte), text));
     }
-    let parsed = foreign::call("XML", || Document::parse_with_options(source, options));
+    let parsed = library_panic::catch("XML", || Document::parse_with_options(source, options));
     let parsed = parsed.map_err(|error| TrafficFileError::new(beginning, error.to_string()))?;
     let document = parsed.map_err(|error| {
         // In a truncated file the only reliable error is the early end.

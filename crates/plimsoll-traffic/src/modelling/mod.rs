@@ -10,10 +10,10 @@
 //! Not here: reading logs, writing files, and the draws of a load (the engine).
 
 mod distances;
-mod own_paths;
 mod pace;
 mod sequences;
 mod think_times;
+mod visitor_paths;
 mod visits;
 mod withheld;
 
@@ -24,11 +24,11 @@ use crate::replay::{LogRequests, LoggedRequest};
 use crate::survey::PathReplacement;
 use crate::survey::endpoints::Endpoints;
 use crate::survey::hashing::hash;
-use own_paths::EndpointRequests;
 use plimsoll_model::{RouteNumber, redact};
 use sequences::{SEQUENCES_MAX, Sequence, sequences};
 use std::collections::BTreeMap;
 use think_times::ThinkTimes;
+use visitor_paths::EndpointRequests;
 use visits::Visits;
 use withheld::{WITHHELD, WithheldRoutes, WrittenTargets};
 

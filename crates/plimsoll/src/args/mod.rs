@@ -8,29 +8,29 @@
 //! that several commands share, and depends on no command. `help` has the order of the help.
 
 mod doctor;
-mod doors;
 mod fleet;
 mod grpc;
 pub mod help;
 mod history;
 mod install;
 mod known_words;
-mod measuring;
+mod load_commands;
+mod other_tools;
 mod prove;
-mod reading;
+mod read_commands;
 mod replay;
 mod shared;
 mod short_help;
 
 pub use doctor::DoctorArgs;
-pub use doors::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use fleet::{AgentArgs, FleetArgs, FleetStatusArgs, WatchArgs};
 pub use grpc::{GrpcArgs, GrpcView};
 pub use history::{GateArgs, HistoryArgs, ServeArgs};
 pub use install::{CompletionShell, CompletionsArgs, ManArgs};
-pub use measuring::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs};
+pub use load_commands::{BaselineArgs, DemoArgs, ExplainArgs, FindArgs, OverloadArgs, RerunArgs, RunArgs, SweepArgs};
+pub use other_tools::{AbArgs, HeyArgs, VegetaArgs, Wrk2Args, WrkArgs};
 pub use prove::ProveArgs;
-pub use reading::{
+pub use read_commands::{
     ChartArg, CheckArgs, CleanArgs, DiffArgs, ImportArgs, ImportKind, LogArgs, ModelArgs, ProfileArgs, ReportArgs,
     ReportFormat, ShowArgs, TrafficArgs,
 };

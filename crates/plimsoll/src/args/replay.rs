@@ -1,6 +1,6 @@
 //! Arguments of `plimsoll replay`.
 
-use super::reading::LogArgs;
+use super::read_commands::LogArgs;
 use super::shared::{
     ConnectionArgs, GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, StoreArgs, redact_parser,
 };

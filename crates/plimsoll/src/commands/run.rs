@@ -198,7 +198,7 @@ pub fn measure(
     };
     let mut warnings = Vec::new();
     warnings.extend(preflight(&mut plan, &injector, terms)?);
-    let fleet = plimsoll_fleet::reach(&[&plan], terms)?;
+    let fleet = plimsoll_fleet::connect_fleet(&[&plan], terms)?;
     let profiles = Capture::from_terms(&plan, terms)?;
     // A run file is needed if profiles are taken, because they are stored next to it, and if the
     // user named a store.

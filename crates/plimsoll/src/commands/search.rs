@@ -166,7 +166,7 @@ impl PreparedSearch {
         };
         let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--slo: {error}")))?;
         let targets: Vec<&Plan> = std::iter::once(&plan).chain(variants.values().map(|it| &it.plan)).collect();
-        let fleet = plimsoll_fleet::reach(&targets, terms)?;
+        let fleet = plimsoll_fleet::connect_fleet(&targets, terms)?;
         let recording = Recording::begin(asked, terms, noted, base.local, &injector, Some(&path), spelling::words)?;
         let scripted = ScriptRun::from_terms(&plan, terms)?;
         let moves = terms.preflight && fleet.is_none();

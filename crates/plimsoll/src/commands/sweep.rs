@@ -158,7 +158,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let asked =
         ExperimentSpec::Sweep(SweepSpec { base: base.plan.record(), levels: users.clone(), lengths, warmup_ns });
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(error.to_string()))?;
-    let fleet = plimsoll_fleet::reach(&[&base.plan], terms)?;
+    let fleet = plimsoll_fleet::connect_fleet(&[&base.plan], terms)?;
     let before = StartNotes { warnings: noted.clone(), adjustments: Vec::new() };
     let recording =
         Recording::begin(asked, terms, before, base.local, &base.injector, Some(&run_path), spelling::words)?;

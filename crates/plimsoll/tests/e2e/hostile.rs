@@ -3,7 +3,7 @@
 
 use crate::extremes::{file_of, frames, packed};
 use crate::test_support::{baseline, folder, plimsoll};
-use plimsoll_report::visible::is_control_character;
+use plimsoll_report::visible_controls::is_control_character;
 use serde_json::Value;
 
 /// Control sequences that clear the screen, set the title, change colours (8-bit), reverse the

@@ -3,10 +3,10 @@
 //! Not here: the causes (one file each in this folder), and the features (`features`).
 
 use crate::explain::cause::Cause;
-use crate::explain::contrast::Contrast;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
+use crate::explain::server_facts::Contrast;
 use crate::explain::signals::Signal;
 use crate::format;
 use crate::sentence::{Remedy, Sentence, SentencePart};

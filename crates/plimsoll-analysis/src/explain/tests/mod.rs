@@ -1,13 +1,13 @@
 //! A synthetic server for the tests of explanations. Each test changes some of its signals and
 //! checks the explanation.
 //!
-//! Not here: the tests of each cause (`made_up`), of single laws (`laws`), of cases without a named
-//! cause (`unnamed`), and of texts (`told`).
+//! Not here: the tests of each cause (`synthetic_cases`), of single laws (`laws`), of cases without a named
+//! cause (`unknown_causes`), and of texts (`bottleneck_texts`).
 
+mod bottleneck_texts;
 mod laws;
-mod made_up;
-mod told;
-mod unnamed;
+mod synthetic_cases;
+mod unknown_causes;
 
 use super::*;
 use crate::find::StopReason;

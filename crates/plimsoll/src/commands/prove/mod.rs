@@ -43,7 +43,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let revisions = git_builds::make(&terms.builds, port, &path, &mut |line| live.line(line))?;
     drop(live);
     let mut terms = terms.clone();
-    let mut targets = prove_targets::reach(&blocks.arms, &terms, criterion)?;
+    let mut targets = prove_targets::prepare(&blocks.arms, &terms, criterion)?;
     let mut warnings = Vec::new();
     if let Some(revisions) = &revisions {
         warnings.extend(revisions.warnings.iter().cloned());
@@ -70,7 +70,7 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
 
 /// Measures the steps of a ladder and prints the cost of each. Returns the exit code.
 pub fn run_ladder(asked: LadderSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
-    let mut targets = prove_targets::reach(&asked.blocks.arms, terms, Criterion::Goodput)?;
+    let mut targets = prove_targets::prepare(&asked.blocks.arms, terms, Criterion::Goodput)?;
     let warnings = prove_targets::preflight_responses(&mut targets, terms)?;
     let record = |blocks| ExperimentSpec::Ladder(LadderSpec { blocks });
     compare(asked.blocks, None, terms, (&targets, warnings, result_store::path(&terms.output, "prove")), record, None)
@@ -107,7 +107,7 @@ fn compare(
     let base = targets[0].base.clone();
     let noted = StartNotes { warnings, adjustments: Vec::new() };
     let plans: Vec<&Plan> = targets.iter().map(|target| &target.base.plan).collect();
-    let fleet = plimsoll_fleet::reach(&plans, terms)?;
+    let fleet = plimsoll_fleet::connect_fleet(&plans, terms)?;
     let readings = plimsoll_fleet::remote_sources(targets.iter().map(|target| &target.base), terms)?;
     let recording = Recording::begin(question, terms, noted, local, &base.injector, Some(&path), spelling::words)?;
     let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };

@@ -4,7 +4,7 @@
 //! Not here: arguments of a comparison (`prove`), and flags that several commands share (`shared`).
 
 use super::fleet::FleetArgs;
-use super::reading::LogArgs;
+use super::read_commands::LogArgs;
 use super::shared::{
     GeneratorArgs, InconclusiveArgs, OutputArgs, PprofArgs, ProbeArgs, RequestArgs, ScriptArgs, SearchArgs, StoreArgs,
 };

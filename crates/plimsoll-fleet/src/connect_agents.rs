@@ -1,4 +1,4 @@
-//! Connects a study to its agents ([`reach`]) over any transport, reports the status of agents
+//! Connects a study to its agents ([`connect_fleet`]) over any transport, reports the status of agents
 //! without a study ([`status`]), and calibrates agents ([`calibrate`]).
 //!
 //! Not here: the transports (`ssh_login`, `nats_bus`).
@@ -103,7 +103,7 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
 
 /// Connects to the fleet of a study and waits for its agents. `plans` are the plans of all targets.
 /// `None` if the study has no fleet.
-pub fn reach(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
+pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Box<dyn RemoteLoad>>, Failure> {
     let Some(fleet) = &terms.fleet else { return Ok(None) };
     let mut targets: Vec<SocketAddr> = plans.iter().flat_map(|plan| &plan.carriage.addresses).copied().collect();
     targets.sort_unstable();

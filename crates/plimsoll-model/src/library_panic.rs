@@ -69,7 +69,7 @@ fn message_of(panic: &(dyn Any + Send)) -> String {
 /// Calls `read` and returns its result, or an error if `read` panicked. `what` names the input, as
 /// in "the library that reads ...". After a panic, the caller must not use state that `read`
 /// changed.
-pub fn call<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
+pub fn catch<T>(what: &'static str, read: impl FnOnce() -> T) -> Result<T, LibraryPanic> {
     quiet_hook();
     let inside = CallGuard::begin();
     let result = catch_unwind(AssertUnwindSafe(read));
@@ -83,11 +83,11 @@ mod tests {
 
     #[test]
     fn a_library_panic_becomes_an_error_message() {
-        assert_eq!(call("numbers", || 7), Ok(7));
+        assert_eq!(catch("numbers", || 7), Ok(7));
         let long = "x".repeat(1_000);
         for (said, message) in [("no\nsuch \u{1b} file", "no such file"), (long.as_str(), &long[..MESSAGE_CHARS_MAX])] {
             let text = said.to_owned();
-            let error = call("descriptors", || -> () { panic!("{text}") }).expect_err("panics");
+            let error = catch("descriptors", || -> () { panic!("{text}") }).expect_err("panics");
             assert_eq!(error.message.replace("  ", " "), message);
             assert!(error.to_string().starts_with("the library that reads descriptors failed on this input ("));
         }

@@ -5,7 +5,7 @@
 //!
 //! Not here: the conclusions (`features`), and the chart.
 
-use super::contrast::Contrast;
+use super::server_facts::Contrast;
 use super::signals::{LoadSignals, Signal};
 
 /// What a request in flight waits for or uses.

@@ -6,9 +6,9 @@
 use crate::Error;
 use crate::answers::{AnswerChecks, AnswerText};
 use crate::encoded_route::{FilledRoutes, RouteCompiler, unix_offset_ns};
-use crate::fill::{FillContext, FormNames, FormValues};
 use crate::patterns::PatternCache;
 use crate::sessions::VALUE_BYTES_MAX;
+use crate::template_fill::{FillContext, FormNames, FormValues};
 use plimsoll_model::{Origin, Plan, Route};
 use plimsoll_wire::redirect::is_redirect;
 use plimsoll_wire::{EncodedRequest, Piece};

@@ -68,7 +68,7 @@ fn failures_at_every_load_show_no_limit() {
     let text = not_known::sentence(&failing(0.05), &[]);
     assert!(text.contains("5.00 % of the requests fail even at a low load (reset)"), "{text}");
     let failing = ConstantFailure { how: SloBreakKind::Failed, share: 0.005, from_rps: 250.0, to_rps: 4000.0 };
-    let failing = contrast::ConstantFailureShare { share: failing.share, text: failing.text() };
+    let failing = server_facts::ConstantFailureShare { share: failing.share, text: failing.text() };
     let searched = Contrast { constant_failure: Some(failing), ..usual() };
     assert_eq!((told(&searched).0, told(&searched).2), (true, None));
     let text = not_known::sentence(&searched, &[]);
@@ -101,7 +101,11 @@ fn without_a_load_line_capacity_is_the_steady_rate() {
         (false, None, LoadSignals::default(), 1600.0),
         (false, Some(0.0), past(2000.0, 0.0), 1600.0),
     ] {
-        assert_eq!(contrast::sustained_rps(has_line, 1600.0, steady_rps, &past), expect, "{has_line} {steady_rps:?}");
+        assert_eq!(
+            server_facts::sustained_rps(has_line, 1600.0, steady_rps, &past),
+            expect,
+            "{has_line} {steady_rps:?}"
+        );
     }
     let stalls = Contrast { lower_rps: 0.0, best_rps: 1600.0, ..usual() };
     let sentence = text(&stalls, Cause::Cpu).answer(&stalls);

@@ -6,7 +6,7 @@
 //! Blocks of reports ([`crate::block`]) contain only visible text, and so does every format of a
 //! report. [`lines`] converts other text for a terminal or a file, and [`json`] converts JSON.
 
-pub use plimsoll_model::steering::{is_control_character, lines, visible};
+pub use plimsoll_model::control_characters::{is_control_character, lines, visible};
 use serde_json::Value;
 use std::fmt::Write;
 

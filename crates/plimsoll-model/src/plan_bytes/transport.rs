@@ -1,9 +1,9 @@
 //! The transport of a plan as bytes: addresses, protocol, certificates.
 
 use super::fields::{bytes, number, once, push, read, read_flag, read_port, read_text, read_u32};
-use crate::carriage::{ConnectionPlan, HttpChoice, ResolveSpec};
-use crate::tagged::{Reader, field};
+use crate::tagged_fields::{Reader, field};
 use crate::tls::TlsSpec;
+use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 
 pub(super) fn carriage(out: &mut Vec<u8>, carriage: &ConnectionPlan) {

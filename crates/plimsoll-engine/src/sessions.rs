@@ -3,7 +3,8 @@
 //!
 //! A user of a closed loop runs one session after another, and keeps cookies and captured values.
 //! An arrival of an open loop has a single session. A random value depends only on the seed and the
-//! number of the session. Not here: encoding requests ([`crate::template_fill`]), sockets, clocks, counting.
+//! number of the session. Not here: encoding requests ([`crate::template_fill`]), sockets, clocks,
+//! counting.
 
 use crate::cookies::CookieJar;
 use plimsoll_model::RouteNumber;

@@ -1,5 +1,5 @@
-//! Connects a study to its agents ([`connect_fleet`]) over any transport, reports the status of agents
-//! without a study ([`status`]), and calibrates agents ([`calibrate`]).
+//! Connects a study to its agents ([`connect_fleet`]) over any transport, reports the status of
+//! agents without a study ([`status`]), and calibrates agents ([`calibrate`]).
 //!
 //! Not here: the transports (`ssh_login`, `nats_bus`).
 

@@ -1,9 +1,9 @@
 //! A complete plan as bytes, for another machine to execute. The bytes include bodies, keys and
 //! trusted certificates.
 //!
-//! The bytes are tagged fields ([`crate::tagged_fields`]). A reader refuses unknown fields, since a partly
-//! read plan would be another load. [`Plan::from_bytes`] returns valid plans only, and its memory
-//! is bounded by the length of the bytes.
+//! The bytes are tagged fields ([`crate::tagged_fields`]). A reader refuses unknown fields, since a
+//! partly read plan would be another load. [`Plan::from_bytes`] returns valid plans only, and its
+//! memory is bounded by the length of the bytes.
 //!
 //! Not here: the record of a plan in a run file (`codec`), which has no secrets.
 

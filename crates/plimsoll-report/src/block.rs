@@ -1,6 +1,6 @@
 //! A report as data: a list of blocks in reading order. Control characters in the text of blocks
-//! are made visible ([`crate::visible_controls`]). So text from a run file or a server cannot control the
-//! terminal.
+//! are made visible ([`crate::visible_controls`]). So text from a run file or a server cannot
+//! control the terminal.
 
 use crate::chart::Theme;
 use crate::visible_controls::visible;

@@ -2,8 +2,8 @@
 //! its flag are one word, so that no value is parsed as a flag. Shell commands and local files need
 //! a server that allows commands. Public targets are impossible.
 //!
-//! Not here: running the command line (`jobs`), recorded commands (`repeat_study`), and validation of
-//! values (the started command does it).
+//! Not here: running the command line (`jobs`), recorded commands (`repeat_study`), and validation
+//! of values (the started command does it).
 
 use crate::problem::Problem;
 use crate::query::Query;

@@ -5,8 +5,8 @@
 //! All loads of experiments are closed loops with enough users to saturate the server. So their
 //! goodput is the server's capacity.
 //!
-//! Not here: the predictions of causes (`causes`), the results (`intervention_results`), the time of each
-//! experiment (`study::explain`), and the change of a plan (the binary).
+//! Not here: the predictions of causes (`causes`), the results (`intervention_results`), the time
+//! of each experiment (`study::explain`), and the change of a plan (the binary).
 
 use super::cause::Cause;
 use super::posterior::{CauseProbability, Posterior};

@@ -6,9 +6,9 @@
 //! its capacity ([`Capacity`]), because its queue is never empty.
 //!
 //! *Line*: open trials try rates near the probable load line. All trials together give a
-//! distribution of the load line ([`line_distribution`]). The next trial is the trial that narrows this
-//! distribution most. *Confirm*: a longer trial runs at the lower end of the load line's interval.
-//! After the search, the study may run a soak, a long load at the load line ([`soak`]).
+//! distribution of the load line ([`line_distribution`]). The next trial is the trial that narrows
+//! this distribution most. *Confirm*: a longer trial runs at the lower end of the load line's
+//! interval. After the search, the study may run a soak, a long load at the load line ([`soak`]).
 //!
 //! A server that keeps state between trials is first brought into a known state. A server that fell
 //! behind drains its backlog. A server with a rate limiter may have saved-up tokens, which a load

@@ -1,9 +1,9 @@
 //! The comparison of one measure, B with A ([`MeasureComparison`]): the ratio over all blocks, its
 //! certainty, and whether B is better, worse or the same.
 //!
-//! Not here: rules that forbid a verdict (`verdict`), and the times of the evaluations (`interim_looks`).
-//! The list of measures, and how many of them share an error probability, are in `mod` and
-//! `by_route`.
+//! Not here: rules that forbid a verdict (`verdict`), and the times of the evaluations
+//! (`interim_looks`). The list of measures, and how many of them share an error probability, are in
+//! `mod` and `by_route`.
 
 use super::interim_looks::{InterimLook, Look, RANKS_ALARM_ERROR};
 use super::resample::ProvedEffect;

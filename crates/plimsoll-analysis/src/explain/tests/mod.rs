@@ -1,8 +1,8 @@
 //! A synthetic server for the tests of explanations. Each test changes some of its signals and
 //! checks the explanation.
 //!
-//! Not here: the tests of each cause (`synthetic_cases`), of single laws (`laws`), of cases without a named
-//! cause (`unknown_causes`), and of texts (`bottleneck_texts`).
+//! Not here: the tests of each cause (`synthetic_cases`), of single laws (`laws`), of cases without
+//! a named cause (`unknown_causes`), and of texts (`bottleneck_texts`).
 
 mod bottleneck_texts;
 mod laws;

@@ -34,7 +34,7 @@ class Absent(Exception):
     """The requirement of a case that this machine lacks, in a few words."""
 
 
-def _read(name):
+def read_cases(name):
     with open(os.path.join(ZOO, name)) as file:
         return json.load(file)
 
@@ -275,7 +275,7 @@ def _front(kind, address, within):
 
 
 @contextlib.contextmanager
-def _serving(case, budget):
+def serving(case, budget):
     """Starts the server of a case on all cores. Returns the address to send requests to, the words
     with which a command that reaches this address begins, and flags that name the server's
     process if the case wants that. A warm-up of the server lasts a share of the budget."""
@@ -335,15 +335,15 @@ def _digest(case):
     return built.hexdigest()[:16]
 
 
-def _explained(case, name, budget):
-    with _serving(case, budget) as (address, within, named):
+def explained(case, name, budget):
+    with serving(case, budget) as (address, within, named):
         path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
         command = [*within, need("plimsoll"), "explain", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", "-o", path, *named, *case.get("flags", [])]
         began = time.monotonic()
         # Exit code 1: no cause is named, which is an accepted result.
         found = run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()
-    return {**_told(found), "wall_s": time.monotonic() - began}
+    return {**cause_of(found), "wall_s": time.monotonic() - began}
 
 
 def _explained_anew(name):
@@ -351,7 +351,7 @@ def _explained_anew(name):
     path = os.path.join(report.OUTPUT, f"zoo-{name}.plimsoll")
     if not os.path.exists(path):
         raise Absent("it was not recorded")
-    return _told(run([need("plimsoll"), "explain", path, "--json", "--quiet"], set(os.sched_getaffinity(0)), 60, (0, 1)).json())
+    return cause_of(run([need("plimsoll"), "explain", path, "--json", "--quiet"], set(os.sched_getaffinity(0)), 60, (0, 1)).json())
 
 
 def _is_void(warning):
@@ -362,7 +362,7 @@ def _is_void(warning):
     return steady or warning.startswith("Others disturbed most of the trials")
 
 
-def _told(found):
+def cause_of(found):
     predicted = found["predicted"] or {}
     return {"cause": found["cause"], "abstained": found["abstained"], "sentence": found["sentence"], "causes": found["causes"],
             "line_rps": found["load_line_rps"]["lower"], "doubled_rps": predicted.get("doubled_rps"),
@@ -372,7 +372,7 @@ def _told(found):
 
 def _cured_line(case, cure, budget):
     """Measures the load line without the planted limit, in a search of its own."""
-    with _serving({**case, **cure}, budget) as (address, within, _):
+    with serving({**case, **cure}, budget) as (address, within, _):
         command = [*within, need("plimsoll"), "find", f"http://{address}{case.get('path', '/items')}", "--json", "--quiet", "--budget",
                    f"{budget}s", "--seed", "1", *case.get("flags", [])]
         return run(command, set(os.sched_getaffinity(0)), budget + 60, (0, 1)).json()["load_line_rps"]["lower"]
@@ -420,9 +420,9 @@ def zoo(settings):
     path = os.path.join(report.OUTPUT, "zoo.jsonl")
     kept, done, notes = ({} if settings.fresh else _kept(path)), {}, []
     suffix = f"v{settings.variant}" if settings.variant else ""
-    cases = {name + suffix: _variant(name, case, settings.variant) for name, case in _read("cases.json").items()
+    cases = {name + suffix: _variant(name, case, settings.variant) for name, case in read_cases("cases.json").items()
              if not settings.servers or name in settings.servers}
-    truth = {name + suffix: true for name, true in _read("truth.json").items()}
+    truth = {name + suffix: true for name, true in read_cases("truth.json").items()}
     for name, case in cases.items():
         key = (name, _digest(case))
         if key not in kept:
@@ -433,7 +433,7 @@ def zoo(settings):
                         done[name] = {**before[0], "found": {**before[0]["found"], **_explained_anew(name)}}
                         print(f"  {name}: {done[name]['found']['cause']}: {done[name]['found']['sentence']}", flush=True)
                     continue
-                row = {"case": name, "digest": key[1], "budget_s": budget, "found": _explained(case, name, budget)}
+                row = {"case": name, "digest": key[1], "budget_s": budget, "found": explained(case, name, budget)}
                 if settings.record:
                     _record(name, case, truth[name], row["found"]["disturbed"])
                 if row["found"]["disturbed"] and not case.get("beside"):

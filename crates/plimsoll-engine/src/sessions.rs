@@ -136,7 +136,7 @@ impl UserSessions {
         self.places.get(&user).map(|session| &**session).filter(|session| session.under_way)
     }
 
-    /// Returns the active session of `user` for changes; `None` without one.
+    /// Returns the active session of `user`, or `None` if the user has no active session.
     pub fn of_mut(&mut self, user: u64) -> Option<&mut UserSession> {
         self.places.get_mut(&user).map(|session| &mut **session).filter(|session| session.under_way)
     }

@@ -69,7 +69,8 @@ pub enum Frame {
     },
     /// A part of the latest load's readings of the target. Parts add up by [`Probes::merge`].
     Probes(Box<Probes>),
-    /// A part of the latest load's sampled functions. Parts add up by [`SampledFunctions::merge`].
+    /// One part of the functions that were sampled during the latest load. Parts add up by
+    /// [`SampledFunctions::merge`].
     Sampled(Box<SampledFunctions>),
     /// What each agent of a fleet did in the latest load.
     Agents(Vec<AgentAccount>),

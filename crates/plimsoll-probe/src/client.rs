@@ -51,7 +51,7 @@ impl NoResponse {
         let seconds = within.as_secs_f64();
         let plain = if is_call { "grpc://" } else { "http://" };
         match self {
-            NoResponse::Connect(error) => format!("cannot be connected to: {}", system_text(error)),
+            NoResponse::Connect(error) => format!("accepts no connection: {}", system_text(error)),
             NoResponse::LateHandshake => {
                 format!("finished no TLS handshake within {seconds} s (write {plain} if the server speaks plain HTTP)")
             }

@@ -171,7 +171,7 @@ fn fetch_at(
     let reply = asked.map_err(|error| match error {
         NoResponse::LateAnswer => FetchError::Late,
         NoResponse::Connect(error) if error.kind() == ErrorKind::TimedOut => {
-            FetchError::other("cannot be connected to: connection timed out (is the server running?)")
+            FetchError::other("accepts no connection: connection timed out (is the server running?)")
         }
         NoResponse::Connect(_) => FetchError::Other(format!("{} (is the server running?)", error.text(CONNECT, false))),
         NoResponse::TooLong => FetchError::other("sent too much data for a profile"),

@@ -1,6 +1,6 @@
 //! The building blocks of JSON documents. Each document is a Rust type whose fields are the fields
 //! of the document; [`value`] converts it. Maps whose keys are known only at run time use
-//! [`ByName`].
+//! [`ObjectByName`].
 //!
 //! Not here: any particular document.
 
@@ -14,9 +14,9 @@ pub(crate) fn value(document: &impl Serialize) -> Value {
 }
 
 /// A JSON object whose keys are known only at run time, in the order of the list.
-pub(crate) struct ByName<K, V>(pub Vec<(K, V)>);
+pub(crate) struct ObjectByName<K, V>(pub Vec<(K, V)>);
 
-impl<K: Serialize, V: Serialize> Serialize for ByName<K, V> {
+impl<K: Serialize, V: Serialize> Serialize for ObjectByName<K, V> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }

@@ -3,7 +3,7 @@
 //! with a second load, usually at the load line.
 
 use crate::block::{Report, Tone};
-use crate::document::ByName;
+use crate::document::ObjectByName;
 use crate::format::{duration, rate};
 use crate::profile::{ChangeFields, DoubtsFields, FunctionChange, amount, change_cells, name_text, profile_warnings};
 use plimsoll_analysis::Assessment;
@@ -191,7 +191,7 @@ struct ProfiledFields<'a> {
     goodput_rps: PairFields<f64>,
     p50_ns: PairFields<u64>,
     p99_ns: PairFields<u64>,
-    files: ByName<&'a str, &'a str>,
+    files: ObjectByName<&'a str, &'a str>,
 }
 
 /// The fields of one kind of profile, with its sums under the names of both loads.
@@ -202,7 +202,7 @@ struct KindFields<'a> {
     unit: &'a str,
     stock: bool,
     #[serde(flatten)]
-    sums: ByName<&'a str, Option<ProfileTotal>>,
+    sums: ObjectByName<&'a str, Option<ProfileTotal>>,
 }
 
 /// Returns the functions with the highest cost, for a JSON document.
@@ -218,7 +218,7 @@ pub(crate) struct ProfilesFields<'a> {
     source: &'static str,
     base: &'a str,
     seconds: u32,
-    levels: ByName<&'a str, ProfiledFields<'a>>,
+    levels: ObjectByName<&'a str, ProfiledFields<'a>>,
     unit: Option<&'a str>,
     cpu_per_request: Option<ChangeFields>,
     kinds: Vec<KindFields<'a>>,
@@ -240,7 +240,7 @@ impl<'a> ProfilesFields<'a> {
                 goodput_rps: PairFields::from_trial(level, |m| m.goodput_rps),
                 p50_ns: PairFields::from_trial(level, |m| m.p50_ns),
                 p99_ns: PairFields::from_trial(level, |m| m.p99_ns),
-                files: ByName(files.map(|kept| (kept.kind.as_str(), kept.file.as_str())).collect()),
+                files: ObjectByName(files.map(|kept| (kept.kind.as_str(), kept.file.as_str())).collect()),
             };
             (name, fields)
         };
@@ -249,14 +249,14 @@ impl<'a> ProfilesFields<'a> {
             sample_type: &kind.sample_type,
             unit: &kind.unit,
             stock: kind.stock,
-            sums: ByName(names.into_iter().zip(kind.sums).collect()),
+            sums: ObjectByName(names.into_iter().zip(kind.sums).collect()),
         };
         let comparison = profiles.comparison.as_ref();
         ProfilesFields {
             source: "pprof",
             base: &profiles.base,
             seconds: profiles.seconds,
-            levels: ByName(profiles.levels.iter().zip(names).zip(&profiles.requests).map(level).collect()),
+            levels: ObjectByName(profiles.levels.iter().zip(names).zip(&profiles.requests).map(level).collect()),
             unit: comparison.map(|comparison| comparison.sample_type.unit.as_str()),
             cpu_per_request: comparison.map(|comparison| ChangeFields::from(&comparison.total)),
             kinds: profiles.kinds.iter().map(kind).collect(),

@@ -4,7 +4,7 @@
 //! Not here: deriving the model (`plimsoll_traffic::modelling`).
 
 use crate::block::{Report, Tone};
-use crate::document::{ByName, value};
+use crate::document::{ObjectByName, value};
 use crate::format::{count, duration, share};
 use plimsoll_traffic::modelling::{ModelDistances, TrafficModel, VISIT_REQUESTS_MAX};
 use serde::Serialize;
@@ -84,8 +84,8 @@ struct DispersionFields {
 
 #[derive(Serialize)]
 struct SessionDistances {
-    requests: ByName<String, LogAndModelFields>,
-    think_time_ns: ByName<String, LogAndModelFields>,
+    requests: ObjectByName<String, LogAndModelFields>,
+    think_time_ns: ObjectByName<String, LogAndModelFields>,
     transitions_tv: Option<f64>,
 }
 
@@ -126,11 +126,11 @@ pub fn model_document(shown: &ModelReport) -> Value {
     })
 }
 
-fn quantiles(list: &[(f64, f64, f64)]) -> ByName<String, LogAndModelFields> {
+fn quantiles(list: &[(f64, f64, f64)]) -> ObjectByName<String, LogAndModelFields> {
     let field = |(quantile, log, model): &(f64, f64, f64)| {
         (format!("p{}", quantile * 100.0), LogAndModelFields { log: *log, model: *model })
     };
-    ByName(list.iter().map(field).collect())
+    ObjectByName(list.iter().map(field).collect())
 }
 
 fn verify_fields(distances: &ModelDistances) -> VerifyFields {

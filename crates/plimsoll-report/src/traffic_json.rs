@@ -1,7 +1,7 @@
 //! The JSON document of an analysis of access logs: `plimsoll.traffic/1`, which
 //! `docs/reference/json.md` describes.
 
-use crate::document::{ByName, value};
+use crate::document::{ObjectByName, value};
 use crate::json::DistributionFields;
 use crate::remedy::spelled;
 use crate::traffic::{TrafficContext, doubts, notes, share_text_of, stamps};
@@ -37,14 +37,14 @@ struct TrafficDocument<'a> {
     rate_rps: RateFields,
     endpoints: Vec<EndpointFields<'a>>,
     endpoints_beyond: u64,
-    methods: ByName<&'a str, u64>,
-    statuses: ByName<String, u64>,
+    methods: ObjectByName<&'a str, u64>,
+    statuses: ObjectByName<String, u64>,
     clients: Vec<ClientFields<'a>>,
     clients_seen: usize,
     clients_exact: bool,
     sessions: SessionsFields,
     popularity: Option<PopularityFields<'a>>,
-    dispersion: ByName<String, Option<f64>>,
+    dispersion: ObjectByName<String, Option<f64>>,
     concurrency: Option<ConcurrencyFields>,
     duration_ns: Option<DistributionFields>,
     sizes: Option<DistributionFields>,
@@ -166,8 +166,8 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
         },
         endpoints: endpoints.collect(),
         endpoints_beyond: figures.endpoints_beyond,
-        methods: ByName(figures.methods.iter().map(|(method, count)| (method.as_str(), *count)).collect()),
-        statuses: ByName(statuses.map(|(status, count)| (status.to_string(), *count)).collect()),
+        methods: ObjectByName(figures.methods.iter().map(|(method, count)| (method.as_str(), *count)).collect()),
+        statuses: ObjectByName(statuses.map(|(status, count)| (status.to_string(), *count)).collect()),
         clients: clients.collect(),
         clients_seen: figures.clients.len(),
         clients_exact: figures.clients_error_max == 0,
@@ -183,7 +183,7 @@ pub fn traffic_document(figures: &Figures, context: &TrafficContext) -> Value {
             ids: popularity.ids,
             zipf_exponent: popularity.zipf_exponent,
         }),
-        dispersion: ByName(dispersion.collect()),
+        dispersion: ObjectByName(dispersion.collect()),
         concurrency: figures.concurrency.map(|found| ConcurrencyFields { mean: found.mean, max: found.max }),
         duration_ns: distribution(&figures.durations),
         sizes: distribution(&figures.sizes),

@@ -113,7 +113,7 @@ fn beside(path: &Path) -> io::Result<(PathBuf, File)> {
     let mut name = std::ffi::OsString::from(".plimsoll-");
     name.push(format!("{}-{number}.part", std::process::id()));
     let beside = path.with_file_name(name);
-    // The temporary file is left from an earlier process with the same process id.
+    // An existing temporary file is from an earlier process with the same process id.
     match fs::remove_file(&beside) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}

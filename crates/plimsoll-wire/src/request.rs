@@ -87,8 +87,9 @@ impl EncodedRequest {
         (self.expect, self.keep_alive) = (like.expect, like.keep_alive);
     }
 
-    /// Replaces the request by a batch that an author wrote for HTTP/1.1. The batch gets the old
-    /// buffers for reuse. If `content` is true, the facts about responses include their content.
+    /// Replaces the request by the requests of `batch`, which an `Author` wrote as HTTP/1.1. The
+    /// batch gets the old buffers for reuse. If `content` is true, the facts about responses
+    /// include their content.
     pub fn rewrite_from_batch(&mut self, batch: &mut Batch, content: bool) {
         std::mem::swap(Arc::make_mut(&mut self.h1), &mut batch.bytes);
         let head_request = batch.heads_only.first().copied().unwrap_or(false);

@@ -294,7 +294,7 @@ fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let [low, line, past] = case.values_at_each_load(*signal);
     let top = line.into_iter().chain(past).reduce(f64::max);
     match (value(low), value(top)) {
-        (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at the load line or past it)"),
+        (Some(low), Some(top)) => format!("{why} ({words}: {low} at a low load, {top} at or above the load line)"),
         (None, Some(top)) => format!("{why} ({words}: {top})"),
         (_, None) => why.to_owned(),
     }

@@ -122,7 +122,7 @@ signals! {
     Files: "files", "share", "open files, as a share of the limit", "the server's processes";
     /// Connections that wait until the server accepts them, as a share of the accept queue's
     /// length; the maximum.
-    ListenQueue: "listen_queue", "share", "connections not accepted, as a share of the backlog limit", "sockets";
+    ListenQueue: "listen_queue", "share", "connections waiting for accept, as a share of the backlog limit", "sockets";
     /// Mean number of connections that wait to be accepted.
     Unaccepted: "unaccepted", "", "connections not accepted", "sockets";
     /// Connections that the kernel rejected because the server's accept queue was full.

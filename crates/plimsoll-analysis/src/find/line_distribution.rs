@@ -42,7 +42,7 @@ pub(super) const HIGH: f64 = 1.0 - LOW;
 const PRIOR_CAPACITY: f64 = 0.7;
 /// Prior probability of the model of the server whose capacity comes from open trials with a
 /// growing backlog.
-const PRIOR_OPEN: f64 = 0.15;
+const PRIOR_OPEN_TRIALS: f64 = 0.15;
 /// Prior probability of the direct model of the server: bad requests grow as a power of the rate.
 const PRIOR_DIRECT: f64 = 0.15;
 /// Prior probability that a trial is disturbed by something that no probe observed.
@@ -198,7 +198,7 @@ impl LoadLineDistribution {
             // The centre of this prior comes from the same trials that the model explains. The
             // penalty for that choice is the ratio of the error to 10 % of the rate.
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
-            accounts.push((PRIOR_OPEN.ln() + evidence + occam, draws));
+            accounts.push((PRIOR_OPEN_TRIALS.ln() + evidence + occam, draws));
         }
         // Trials with an exhausted burst reject more than in steady state. Only the capacity model
         // of a rejecting server describes this effect.

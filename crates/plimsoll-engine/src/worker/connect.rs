@@ -159,7 +159,7 @@ impl<N: Net> Worker<N> {
     /// Continues the exchanges that wait for the slot's connection, after it got room or was
     /// closed.
     #[cold]
-    pub(super) fn serve_waiting(&mut self, slot: u32) {
+    pub(super) fn send_waiting_requests(&mut self, slot: u32) {
         match self.connections[slot as usize].state {
             State::Standing => self.feed(slot),
             State::Free => {
@@ -194,7 +194,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn lose(&mut self, slot: u32) {
         self.close(slot);
         if !self.connections[slot as usize].waiting.is_empty() {
-            self.serve_waiting(slot);
+            self.send_waiting_requests(slot);
         }
         self.rest(slot);
     }

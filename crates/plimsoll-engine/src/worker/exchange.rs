@@ -73,7 +73,7 @@ impl<N: Net> Worker<N> {
         self.exchanges.queue(&mut connection.waiting, number);
         match connection.state {
             State::Standing => self.recorder.waits_for_stream(),
-            State::Free => self.serve_waiting(slot),
+            State::Free => self.send_waiting_requests(slot),
             State::Connecting | State::Handshaking => {}
         }
     }
@@ -598,7 +598,7 @@ impl<N: Net> Worker<N> {
             self.close(slot);
         }
         if !self.connections[slot as usize].waiting.is_empty() {
-            self.serve_waiting(slot);
+            self.send_waiting_requests(slot);
         }
         self.go_on(slot, user, last);
     }
@@ -765,7 +765,7 @@ impl<N: Net> Worker<N> {
             self.close(slot);
         }
         if !self.connections[slot as usize].waiting.is_empty() {
-            self.serve_waiting(slot);
+            self.send_waiting_requests(slot);
         }
         self.go_on(slot, user, last);
     }

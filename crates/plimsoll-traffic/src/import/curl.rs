@@ -316,7 +316,7 @@ impl CurlRequest {
             request.method = Some("HEAD".to_owned());
         }
         if !request.is_verbatim
-            && let Some(sign) = glob_sign(&request.url)
+            && let Some(sign) = find_glob_character(&request.url)
         {
             return Err(CurlError::Glob(sign));
         }
@@ -505,7 +505,7 @@ fn resolve_dot_segments(url: &str) -> String {
 
 /// Returns the first character of a URL that curl reads as a pattern for several URLs. The brackets
 /// of an IPv6 address do not count.
-fn glob_sign(url: &str) -> Option<char> {
+fn find_glob_character(url: &str) -> Option<char> {
     let after_scheme = url.find("://").map_or(0, |at| at + 3);
     let authority_end = url[after_scheme..].find('/').map_or(url.len(), |at| after_scheme + at);
     let in_authority = url[..authority_end].find('{').map(|_| '{');
@@ -544,7 +544,8 @@ fn has_value(option: &str) -> bool {
     [WITH_VALUE, IGNORED_OPTIONS_WITH_VALUE, OMITTED_OPTIONS_WITH_VALUE].iter().any(|list| list.contains(&option))
 }
 
-/// Returns the name of an option for error messages, without a joined value, which may be a secret.
+/// Returns the name of an option for error messages, without the value that follows in the same
+/// word: the value may be a secret.
 fn plain(shown: &str) -> String {
     let name: String =
         shown.chars().take_while(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '.')).take(30).collect();

@@ -222,7 +222,7 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
         parts.retain(|part| {
             let is_sound = !matches!(&part.content, DraftPartContent::File(path) if path.contains(['\r', '\n', '\0']));
             if !is_sound {
-                say(format!("the part '{}': the name of its file has several lines", plain(&part.name)));
+                say(format!("the form part '{}': its file name contains a line break", plain(&part.name)));
             }
             is_sound
         });

@@ -137,7 +137,7 @@ impl AttackCourse {
         }
         self.earliest_ns = self.earliest_ns.min(*sent_ns);
         self.latest_ns = self.latest_ns.max(*sent_ns);
-        let stretch = self.stretches.entry(self.profile_stretch_at(*sent_ns)).or_default();
+        let stretch = self.stretches.entry(self.profile_segment_at(*sent_ns)).or_default();
         stretch.sent += 1;
         stretch.latency.record(*latency_ns);
         if failed {
@@ -148,7 +148,7 @@ impl AttackCourse {
         }
     }
 
-    fn profile_stretch_at(&self, sent_ns: u64) -> i64 {
+    fn profile_segment_at(&self, sent_ns: u64) -> i64 {
         let from_origin = i128::from(sent_ns) - i128::from(self.origin_ns);
         from_origin.div_euclid(i128::from(self.stretch_ns)) as i64
     }

@@ -402,7 +402,7 @@ fn an_unobservable_server_is_one_sentence() {
         (&["--process", "no-such-server"], "no process has this name"),
         (&["--pid", "1", "--process", "x"], "exclude each other"),
         (&["--cgroup", "/no/such/group"], "there is no folder"),
-        (&["--metrics", "http://127.0.0.1:1/metrics"], "cannot be connected to"),
+        (&["--metrics", "http://127.0.0.1:1/metrics"], "accepts no connection"),
         (&["--metrics", &format!("{}/healthz", server.url)], "neither Prometheus text"),
         (&["--metrics", &format!("{}/status/404", server.url)], "has status 404"),
         (&["--no-probes", "--pid", "1"], "--no-probes"),

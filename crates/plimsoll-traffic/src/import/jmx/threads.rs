@@ -308,7 +308,7 @@ fn plain(element: &Element, name: &str, values: &Values, left_out: &mut Vec<Stri
                 left_out.push(format!("'{name}': the thread group ends after at most {} s", figure(duration_s)));
             }
             if start_s > 0.0 {
-                left_out.push(format!("'{name}': the thread group starts later than the load"));
+                left_out.push(format!("'{name}': the thread group has a start delay, which plimsoll does not import"));
             }
             ThreadArrivals::Loops { ramp_s, loops }
         }

@@ -7,10 +7,11 @@
 use super::demands::UsedResource;
 use super::queues::{
     allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
-    collects_on_idle_cores, connects_late, database_locks, dependency_full, each_has_one, fixed_connections,
-    holds_more, in_turns, interpreter, is_limited_by_own_connections, is_proxy, leaves_unsent, locked, on_the_way,
-    plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load, taken_by_others,
-    thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served, writes_wait,
+    collects_on_idle_cores, connects_late, database_locks, dependency_full, each_has_one, files_used_up,
+    fixed_connections, holds_more, in_turns, interpreter, is_limited_by_own_connections, is_proxy, leaves_unsent,
+    locked, on_the_way, plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load,
+    taken_by_others, thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served,
+    writes_wait,
 };
 use super::server_facts::Contrast;
 use super::signals::Signal;
@@ -129,7 +130,7 @@ features! {
     FilesUsedUp: "files_used_up", true,
         ["no": "the server is below its limit of open files", "yes": "the server reached its limit of open files"],
         [Files],
-        |case| yes(Some(case.reaches(Signal::Files, EXHAUSTED_SHARE_MIN)? && case.low.get(Signal::Files)? < EXHAUSTED_SHARE_MIN));
+        |case| yes(files_used_up(case));
     /// Whether new connections wait or fail while requests on open connections do not.
     ConnectsLate: "connects_late", true,
         ["no": "connections were opened and accepted quickly",

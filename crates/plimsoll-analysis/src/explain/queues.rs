@@ -105,6 +105,15 @@ pub(super) fn taken_by_others(case: &Contrast) -> Option<bool> {
 /// addresses of this machine (`tcp_tw_reuse`).
 const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 
+/// Returns whether the server reached its limit of open files; `None` if it had reached this limit
+/// already at the low load. Then the files may belong to idle connections, such as connections that
+/// plimsoll opened while the server processed the backlog of an earlier load.
+pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
+    let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
+    let is_used_up = case.reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
+    (!is_used_up || !is_used_up_at_low).then_some(is_used_up)
+}
+
 /// Returns whether plimsoll or the server found no free local port for a new connection. Then
 /// nearly all ports are in use, and each new connection waits for a port to be freed.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {

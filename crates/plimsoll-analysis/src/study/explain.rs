@@ -212,7 +212,18 @@ impl Explain {
                 missing.retain(|(level, _)| *level != least);
             }
         }
+        let is_repeatable = |level: HoldLevel| {
+            let tries: Vec<&Trial> = trials_at_level(history.trials, level).collect();
+            let is_disturbed = |trial: &&Trial| Interference::from_run(&trial.run).disturbed;
+            tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
+        };
         if let Some((level, rate)) = missing.first() {
+            // A disturbed low load is repeated before the loads with higher rates. After these loads,
+            // the low load would begin with their backlog and keep the connections of this backlog.
+            let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
+            if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
+                return self.hold(level, rate, length_ns, &findings);
+            }
             return match length_ns(missing.len()) {
                 Some(length_ns) => self.hold(*level, *rate, length_ns, &findings),
                 None => self.vary(history, &findings, left_ns),
@@ -222,10 +233,7 @@ impl Explain {
             return step;
         }
         // A disturbed load is repeated if there is time.
-        let again = wanted.clone().find(|(level, _)| {
-            let tries: Vec<&Trial> = trials_at_level(history.trials, *level).collect();
-            tries.len() < TRIES_MAX && tries.iter().all(|trial| Interference::from_run(&trial.run).disturbed)
-        });
+        let again = wanted.clone().find(|(level, _)| is_repeatable(*level));
         let held_again = again.zip(self.length_ns(left_ns.saturating_sub(self.reserved_ns()), overhead_ns(history)));
         match held_again {
             Some(((level, rate), length_ns)) if !has_changed(history.trials) => {

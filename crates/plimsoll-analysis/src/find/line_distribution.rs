@@ -186,14 +186,8 @@ impl LoadLineDistribution {
             accounts.push((PRIOR_CAPACITY.ln() + evidence, draws));
         }
         if let Some((rps, error_rps)) = open_capacity(&sights, capacity, arrivals_dispersion) {
-            let own = Capacity {
-                rps,
-                error_rps,
-                dispersion: 1.0,
-                pieces: 2.0,
-                ..capacity.copied().unwrap_or(Capacity::NONE)
-            };
-            let own = Capacity { dispersion: capacity.map_or(1.0, |it| it.dispersion), ..own };
+            // Only the mean comes from these trials; the dispersion of the completions does not.
+            let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
             let (evidence, draws) = terms.capacity_account(rps, error_rps, &own);
             // The centre of this prior comes from the same trials that the model explains. The
             // penalty for that choice is the ratio of the error to 10 % of the rate.

@@ -228,8 +228,13 @@ fn expected_core_wait(sight: &LoadSignals) -> Option<f64> {
 }
 
 /// Returns whether the server's threads run one at a time: several threads together use one core,
-/// while no single thread is saturated and cores are idle.
+/// while no single thread is saturated and cores are idle. Returns `None` if a single connection to
+/// a dependency may be the reason: then the requests take turns at this connection.
 pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
+    let is_single = case.peer().is_some_and(|(_, count)| (count - 1.0).abs() < MOST_SHARE_MIN);
+    if is_single && fixed_connections(case) == Some(true) {
+        return None;
+    }
     let used = case.top(Signal::ServerCores)?;
     let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
     // Threads that are woken in vain also seem to wait for a core.

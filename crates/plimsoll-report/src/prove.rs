@@ -568,6 +568,6 @@ pub(crate) fn rung_rows(ladder: &Ladder) -> ([&'static str; 6], Vec<Vec<String>>
             ends(rung.cost_us, rung.cost_us_interval, cost),
         ]
     };
-    let headings = ["rung", "goodput", "of before", "95 %", "a request", "95 %"];
+    let headings = ["step", "goodput", "of before", "95 %", "a request", "95 %"];
     (headings, ladder.rungs.iter().enumerate().map(row).collect())
 }

@@ -21,8 +21,8 @@ const DIFFERENT_RATE_FACTOR: f64 = 2.0;
 /// A load has the same failure if its share of failures is at most this multiple of the share at
 /// low loads.
 const LIKE_SHARE_FACTOR: f64 = 2.0;
-/// If a constant failure rate would have caused this number of failures at the lower loads, and none
-/// failed, then the failures are not constant.
+/// If a constant failure rate would have caused this number of failures at the lower loads, and
+/// none failed, then the failures are not constant.
 const SPARED_FAILURES_MAX: f64 = 4.0;
 /// The number of standard deviations (one-sided 1 %) that chance may explain.
 const CHANCE_DEVIATIONS: f64 = 2.33;

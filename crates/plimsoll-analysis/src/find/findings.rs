@@ -412,11 +412,11 @@ fn trial_doubts(
     }
     if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
         let trials = if capacity.set_aside == 1 {
-            "A saturated trial was".to_owned()
+            "A saturated trial was far slower than the rest and counts".to_owned()
         } else {
-            format!("{} saturated trials were", capacity.set_aside)
+            format!("{} saturated trials were far slower than the rest and count", capacity.set_aside)
         };
-        doubts.add(DoubtKind::SetAside, format!("{trials} far slower than the rest and counts as disturbed."));
+        doubts.add(DoubtKind::SetAside, format!("{trials} as disturbed."));
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.interference.disturbed).count();

@@ -218,8 +218,9 @@ impl Explain {
             tries.len() < TRIES_MAX && tries.iter().all(is_disturbed)
         };
         if let Some((level, rate)) = missing.first() {
-            // A disturbed low load is repeated before the loads with higher rates. After these loads,
-            // the low load would begin with their backlog and keep the connections of this backlog.
+            // A disturbed low load is repeated before the loads with higher rates. After these
+            // loads, the low load would begin with their backlog and keep the connections of this
+            // backlog.
             let low = wanted.clone().find(|(at, _)| *at == HoldLevel::Low && at != level && is_repeatable(*at));
             if let (Some((level, rate)), Some(length_ns)) = (low, length_ns(missing.len() + 1)) {
                 return self.hold(level, rate, length_ns, &findings);

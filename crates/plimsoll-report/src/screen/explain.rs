@@ -127,6 +127,7 @@ fn varied_text(varied: &VariedSetting) -> String {
     let limits = match varied.holds() {
         Some(true) => "the setting limits the load line",
         Some(false) => "the setting does not limit the load line",
+        None if varied.elasticity.is_some() => "the setting has an effect, but is not the only limit",
         None => "too few valid loads to tell whether the setting limits the load line",
     };
     format!("{limits} ({})", steps.join(", "))

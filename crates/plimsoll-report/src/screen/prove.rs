@@ -69,7 +69,10 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
         Criterion::P99 => format!("{load}, 99 % of the responses take at most {b} from B and {a} from A"),
         Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
     };
-    let cpu = proof.measures.iter().find(|one| one.measure == Criterion::Cpu).and_then(cpu_meaning);
+    // CPU time says nothing about the number of servers unless the deciding measure agrees: the
+    // work of B may be in processes that plimsoll does not count.
+    let cpu = proof.measures.iter().find(|one| one.measure == Criterion::Cpu && one.verdict == primary.verdict);
+    let cpu = cpu.and_then(cpu_meaning);
     Some(std::iter::once(says).chain(cpu).collect::<Vec<_>>().join("; "))
 }
 

@@ -69,7 +69,7 @@ impl LoadLine {
     /// Creates the load line from the lower end, the median and the upper end of its distribution,
     /// 1/s.
     fn new(lower: f64, middle: f64, upper: f64) -> LoadLine {
-        let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower;
+        let provable = lower > 0.0 && middle <= LoadLine::STATED_ESTIMATE_FACTOR_MAX * lower && middle < upper;
         let rps = if provable { middle } else { lower };
         LoadLine { rps, lower, upper: Some(upper), provable, confirmed: false }
     }

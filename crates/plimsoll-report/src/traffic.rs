@@ -8,6 +8,7 @@ use crate::format;
 use crate::profile::name_text;
 use crate::remedy::spelled;
 use plimsoll_analysis::{DoubtKind, Doubts};
+use plimsoll_model::units::SECOND;
 use plimsoll_model::{Histogram, redact};
 use plimsoll_traffic::logs::Stamp;
 use plimsoll_traffic::survey::{Figures, Popularity, WINDOW_S};
@@ -59,9 +60,13 @@ fn answer(figures: &Figures) -> String {
     let mean = format::rate(figures.rate_mean_rps());
     let peak =
         figures.peak_1s.map_or(String::new(), |peak| format!(", {}/s in the busiest second", format::count(peak)));
-    let minute = format::rate(figures.peak_1min as f64 / 60.0);
+    // A shorter log has no whole minute.
+    let minute = match figures.span_ns >= 60 * SECOND {
+        true => format!(", {}/s in the busiest minute", format::rate(figures.peak_1min as f64 / 60.0)),
+        false => String::new(),
+    };
     format!(
-        "{} request{} in {span}: {mean}/s on average{peak}, {minute}/s in the busiest minute",
+        "{} request{} in {span}: {mean}/s on average{peak}{minute}",
         format::count(figures.requests),
         if figures.requests == 1 { "" } else { "s" }
     )

@@ -524,8 +524,8 @@ impl AccountTerms<'_> {
                             let terms = Rejecting { capacity, both, room: room_for, burst };
                             terms.share_and_bunch(sight)
                         }
-                        // Above the capacity, requests also fail because plimsoll or the server runs
-                        // out of connections, or because they time out.
+                        // Above the capacity, requests also fail because plimsoll or the server
+                        // runs out of connections, or because they time out.
                         None if beyond > 0.0 => continue,
                         None => (floor.max(1e-5), 1.0),
                         Some(bound_ns) if !self.bounds.iter().any(|(t, _)| *t == bound_ns as f64 / 1e9) => {

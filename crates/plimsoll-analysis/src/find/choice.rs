@@ -245,7 +245,13 @@ impl<'a> LoadChoice<'a> {
             }
         }
         let disputed_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
+        // Until a trial near the load line meets the SLO, saturated trials and trials near the load
+        // line alternate. The capacity of some servers never becomes certain, because the capacity
+        // itself changes from trial to trial.
+        let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
+            || self.history.last().is_none_or(|last| last.purpose != Purpose::Saturate);
         let saturate = disputed_rate.is_none()
+            && alternates
             && line.belief.capacity_variance_share > 0.5
             && self.can_saturate()
             && tried().next().is_some();

@@ -46,6 +46,13 @@ const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
+/// The maximum number of consecutive saturated trials after the first trial near the load line.
+const SATURATED_IN_A_ROW_MAX: usize = SATURATED_FIRST;
+/// After this number of failed trials near the load line, of which none met the SLO, the search
+/// descends.
+const FAILS_BEFORE_DESCENT: usize = 2;
+/// Each descent lowers the rate to this share of the lowest rate that failed.
+const DESCENT_FACTOR: f64 = 0.8;
 /// The minimum rate of a trial near the load line, as a share of the peak goodput.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 
@@ -245,11 +252,15 @@ impl<'a> LoadChoice<'a> {
             }
         }
         let disputed_rate = line.belief.decisive_rate_rps.map(|rate| rate.min(line.rate_max));
-        // Until a trial near the load line meets the SLO, saturated trials and trials near the load
-        // line alternate. The capacity of some servers never becomes certain, because the capacity
-        // itself changes from trial to trial.
-        let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
-            || self.history.last().is_none_or(|last| last.purpose != Purpose::Saturate);
+        if let Some(rate) = self.descended_rate(dispersion).filter(|rate| *rate >= floor) {
+            return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
+        }
+        // The capacity of some servers never becomes certain, because the capacity itself changes
+        // from trial to trial. So trials near the load line interrupt the saturated trials, at the
+        // latest after six of them, and after each one until a trial meets the SLO.
+        let has_passed = tried().any(|trial| trial.verdict == Verdict::Pass);
+        let in_a_row = self.history.iter().rev().take_while(|trial| trial.purpose == Purpose::Saturate).count();
+        let alternates = in_a_row < if has_passed { SATURATED_IN_A_ROW_MAX } else { 1 };
         let saturate = disputed_rate.is_none()
             && alternates
             && line.belief.capacity_variance_share > 0.5
@@ -278,6 +289,17 @@ impl<'a> LoadChoice<'a> {
             return Ok(next);
         }
         confirm.ok_or(StopReason::Budget)
+    }
+
+    /// Returns a rate well below all rates that failed, 1/s, if at least two trials near the load
+    /// line failed and none met the SLO. Then neither model of the server predicts its load line.
+    fn descended_rate(&self, dispersion: f64) -> Option<f64> {
+        let tried = || self.history.iter().filter(|trial| near_line(trial));
+        let fails = || tried().filter(|t| t.verdict == Verdict::Fail && !is_within_chance(t, dispersion));
+        if fails().count() < FAILS_BEFORE_DESCENT || tried().any(|trial| trial.verdict == Verdict::Pass) {
+            return None;
+        }
+        fails().filter_map(TrialOutcome::offered_rps).reduce(f64::min).map(|lowest| lowest * DESCENT_FACTOR)
     }
 
     fn line_trial(&self, rate: f64, length_ns: u64) -> Measure {

@@ -46,8 +46,6 @@ const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
-/// The maximum number of consecutive saturated trials after the first trial near the load line.
-const SATURATED_IN_A_ROW_MAX: usize = SATURATED_FIRST;
 /// After this number of failed trials near the load line, of which none met the SLO, the search
 /// descends.
 const FAILS_BEFORE_DESCENT: usize = 2;
@@ -255,12 +253,11 @@ impl<'a> LoadChoice<'a> {
         if let Some(rate) = self.descended_rate(dispersion).filter(|rate| *rate >= floor) {
             return self.limit_to_budget(self.line_trial(rate, self.known.pace.line_ns));
         }
-        // The capacity of some servers never becomes certain, because the capacity itself changes
-        // from trial to trial. So trials near the load line interrupt the saturated trials, at the
-        // latest after six of them, and after each one until a trial meets the SLO.
-        let has_passed = tried().any(|trial| trial.verdict == Verdict::Pass);
-        let in_a_row = self.history.iter().rev().take_while(|trial| trial.purpose == Purpose::Saturate).count();
-        let alternates = in_a_row < if has_passed { SATURATED_IN_A_ROW_MAX } else { 1 };
+        // Until a trial near the load line meets the SLO, saturated trials and trials near the load
+        // line alternate. The capacity of some servers never becomes certain, because the capacity
+        // itself changes from trial to trial.
+        let alternates = tried().any(|trial| trial.verdict == Verdict::Pass)
+            || self.history.last().is_none_or(|last| last.purpose != Purpose::Saturate);
         let saturate = disputed_rate.is_none()
             && alternates
             && line.belief.capacity_variance_share > 0.5

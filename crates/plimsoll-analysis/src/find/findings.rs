@@ -215,6 +215,9 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
     let mut load_line = LoadLine::new(line.quantile(LOW), line.quantile(0.5), line.quantile(HIGH));
+    if let Some(proven_rps) = contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()) {
+        load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
+    }
     load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line knows no rate.
     let tried = history.iter().any(near_line);
@@ -306,6 +309,26 @@ impl Findings {
     fn trials_before_server_loss(&self) -> &[TrialOutcome] {
         &self.trials[..self.target_loss.map_or(self.trials.len(), |gone| gone.before)]
     }
+}
+
+/// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`: a trial
+/// at this rate or below failed beyond chance, and no trial at the failed rate or above met the SLO.
+/// The new lower end is the highest rate that met the SLO, or 0. A model of the server may call such
+/// a trial disturbed, but a rate that was never met is not proven.
+fn contradicted_lower_end(
+    history: &[TrialOutcome],
+    lower: f64,
+    known: &SearchState,
+    capacity: Option<&Capacity>,
+) -> Option<f64> {
+    let dispersion = backlog_dispersion(known, capacity);
+    let rates = |verdict: Verdict| {
+        let near = history.iter().filter(move |trial| near_line(trial) && trial.verdict == verdict);
+        near.filter(move |trial| verdict == Verdict::Pass || !is_within_chance(trial, dispersion))
+            .filter_map(TrialOutcome::offered_rps)
+    };
+    let met_rps = rates(Verdict::Pass).fold(0.0, f64::max);
+    rates(Verdict::Fail).any(|rate| rate <= lower && rate > met_rps).then_some(met_rps)
 }
 
 /// Returns the largest share of failed requests in a trial whose backlog did not grow. Also returns

@@ -311,10 +311,10 @@ impl Findings {
     }
 }
 
-/// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`: a trial
-/// at this rate or below failed beyond chance, and no trial at the failed rate or above met the SLO.
-/// The new lower end is the highest rate that met the SLO, or 0. A model of the server may call such
-/// a trial disturbed, but a rate that was never met is not proven.
+/// Returns a new lower end of the interval, 1/s, if trials contradict the lower end `lower`: a
+/// trial at this rate or below failed beyond chance, and no trial at the failed rate or above met
+/// the SLO. The new lower end is the highest rate that met the SLO, or 0. A model of the server may
+/// call such a trial disturbed, but a rate that was never met is not proven.
 fn contradicted_lower_end(
     history: &[TrialOutcome],
     lower: f64,

@@ -107,8 +107,10 @@ fn two_runs_cannot_write_the_same_file() {
     while std::fs::metadata(&file).map_or(0, |metadata| metadata.len()) < 100 {
         std::thread::sleep(Duration::from_millis(10));
     }
-    for command in ["run", "find"] {
-        let second = plimsoll(&[command, &url, "-q", "-o", &file]);
+    for verb in ["run", "find"] {
+        // Without a turn: a search that waits for its turn would start after the first run.
+        let mut second = command(&[verb, &url, "-q", "-o", &file]);
+        let second = finish(second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"));
         assert_eq!(second.code, 2, "{}", second.stderr);
         assert!(second.stderr.contains("is being written by another run"), "{}", second.stderr);
         assert_eq!(second.stderr.lines().count(), 1, "{}", second.stderr);

@@ -482,7 +482,7 @@ fn a_usage_error_is_one_sentence() {
         (&["--measure", "p99", "--rate", "0", one, two], "--rate"),
         (&["--fail-if", "better", one, two], "better"),
         (&["--start-timeout", "x", one, two], "--start-timeout"),
-        (&[one, two], "cannot be connected"),
+        (&[one, two], "accepts no connection"),
     ] {
         refused(arguments, said);
     }

@@ -68,7 +68,7 @@ def series(settings):
     """the history of 20 commits names the commit with the regression, give or take one commit, and no other"""
     if tool("go") is None or tool("git") is None:
         raise Failure("git and go are needed")
-    count, budget = (3 if settings.smoke else COMMITS), settings.seconds(30)
+    count, budget = (3 if settings.smoke else COMMITS), max(3, settings.seconds(30))
     regression = random.Random(SEED).randint(count // 4 + 1, count - count // 4)
     folder = os.path.join(report.OUTPUT, "series")
     shutil.rmtree(folder, ignore_errors=True)

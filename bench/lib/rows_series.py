@@ -2,7 +2,7 @@
 expensive. `find` measures each commit, and the history must name this commit.
 
 The commits are in a repository of their own, below the output folder. Not here: simulated series
-(crates/plimsoll-analysis/src/change_points.rs).
+(crates/plimsoll-analysis/src/history/change_points.rs).
 """
 
 import json

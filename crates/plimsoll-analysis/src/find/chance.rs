@@ -38,6 +38,12 @@ pub(super) fn is_at_most(trial: &TrialOutcome, low: f64) -> bool {
     trial.offered_rps().is_some_and(|rate| rate * CONFIRMING_RATE_SHARE_MIN <= low)
 }
 
+/// Returns whether a trial broke the SLO by more than chance explains. `dispersion` is that of
+/// [`backlog_dispersion`].
+pub(super) fn fails_beyond_chance(trial: &TrialOutcome, dispersion: f64) -> bool {
+    trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion)
+}
+
 /// Returns the sum of the dispersions of arrivals and completions, with which a backlog varies.
 pub(super) fn backlog_dispersion(known: &SearchState, capacity: Option<&Capacity>) -> f64 {
     known.settings.arrivals.dispersion() + capacity.map_or(1.0, |capacity| capacity.dispersion)

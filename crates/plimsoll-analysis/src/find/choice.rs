@@ -4,7 +4,7 @@
 
 use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
-use super::chance::{backlog_dispersion, confirmed, is_at_most, is_within_chance};
+use super::chance::{backlog_dispersion, confirmed, fails_beyond_chance, is_at_most};
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
 use super::peak;
@@ -228,8 +228,7 @@ impl<'a> LoadChoice<'a> {
         // more trials at that rate decide.
         let dispersion = backlog_dispersion(self.known, line.capacity.as_ref());
         let contradicts = |trial: &&TrialOutcome| {
-            let fails = trial.verdict == Verdict::Fail && !is_within_chance(trial, dispersion);
-            fails && trial.offered_rps().is_some_and(|rate| rate <= high)
+            fails_beyond_chance(trial, dispersion) && trial.offered_rps().is_some_and(|rate| rate <= high)
         };
         let disputed = tried().any(|trial| contradicts(&trial));
         if (narrow || topped) && is_confirmed {
@@ -292,7 +291,7 @@ impl<'a> LoadChoice<'a> {
     /// line failed and none met the SLO. Then neither model of the server predicts its load line.
     fn descended_rate(&self, dispersion: f64) -> Option<f64> {
         let tried = || self.history.iter().filter(|trial| near_line(trial));
-        let fails = || tried().filter(|t| t.verdict == Verdict::Fail && !is_within_chance(t, dispersion));
+        let fails = || tried().filter(|trial| fails_beyond_chance(trial, dispersion));
         if fails().count() < FAILS_BEFORE_DESCENT || tried().any(|trial| trial.verdict == Verdict::Pass) {
             return None;
         }

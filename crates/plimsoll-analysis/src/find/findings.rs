@@ -3,7 +3,7 @@
 
 use super::budget_division::Pace;
 use super::capacity::Capacity;
-use super::chance::{backlog_dispersion, confirmed, is_within_chance};
+use super::chance::{backlog_dispersion, confirmed, fails_beyond_chance, is_within_chance};
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
@@ -322,13 +322,12 @@ fn contradicted_lower_end(
     capacity: Option<&Capacity>,
 ) -> Option<f64> {
     let dispersion = backlog_dispersion(known, capacity);
-    let rates = |verdict: Verdict| {
-        let near = history.iter().filter(move |trial| near_line(trial) && trial.verdict == verdict);
-        near.filter(move |trial| verdict == Verdict::Pass || !is_within_chance(trial, dispersion))
-            .filter_map(TrialOutcome::offered_rps)
-    };
-    let met_rps = rates(Verdict::Pass).fold(0.0, f64::max);
-    rates(Verdict::Fail).any(|rate| rate <= lower && rate > met_rps).then_some(met_rps)
+    let near = || history.iter().filter(|trial| near_line(trial));
+    let met = near().filter(|trial| trial.verdict == Verdict::Pass).filter_map(TrialOutcome::offered_rps);
+    let met_rps = met.fold(0.0, f64::max);
+    let mut failed =
+        near().filter(|trial| fails_beyond_chance(trial, dispersion)).filter_map(TrialOutcome::offered_rps);
+    failed.any(|rate| rate <= lower && rate > met_rps).then_some(met_rps)
 }
 
 /// Returns the largest share of failed requests in a trial whose backlog did not grow. Also returns

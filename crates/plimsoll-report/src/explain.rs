@@ -58,14 +58,29 @@ fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>;
     found
 }
 
-/// Formats the rows of the table of places, with a bar of one character for each 10 %.
-pub(crate) fn place_rows(explanation: &Explanation) -> Vec<Vec<String>> {
+/// The name of the row for all places that have no row of their own.
+const OTHER_PLACES: &str = "other places";
+/// The minimum share of the requests in flight at other places for their row to be shown.
+const OTHER_PLACES_SHARE_MIN: f64 = 0.005;
+
+/// Formats the rows of the table of places, with a bar of one character for each 10 %. Only the
+/// first `rows_max` places have a row of their own. The last row sums up the others, so that each
+/// column adds up to 100 %.
+pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<String>> {
     let bar = |share: f64| format!("{} {}", "\u{2588}".repeat((share * 10.0).round() as usize), percent(share));
     let cell = |share: Option<f64>| share.map_or_else(|| "-".to_owned(), |share| bar(share).trim_start().to_owned());
-    let row = |(place, shares): (RequestPlace, [Option<f64>; 3])| {
-        std::iter::once(place.text().to_owned()).chain(shares.map(cell)).collect()
-    };
-    request_places(explanation).into_iter().map(row).collect()
+    let row = |name: &str, shares: [Option<f64>; 3]| std::iter::once(name.to_owned()).chain(shares.map(cell)).collect();
+    let mut places = request_places(explanation);
+    places.truncate(rows_max);
+    let others = [0, 1, 2].map(|load: usize| {
+        let shown: Option<f64> = places.iter().map(|(_, shares)| shares[load]).sum();
+        shown.filter(|_| !places.is_empty()).map(|shown| (1.0 - shown).max(0.0))
+    });
+    let mut rows: Vec<Vec<String>> = places.iter().map(|(place, shares)| row(place.text(), *shares)).collect();
+    if others.iter().flatten().any(|share| *share >= OTHER_PLACES_SHARE_MIN) {
+        rows.push(row(OTHER_PLACES, others));
+    }
+    rows
 }
 
 /// The minimum share of requests at no observed place from which the report explains "not
@@ -251,8 +266,12 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     report.facts(facts);
     if explanation.request_places.iter().any(Option::is_some) {
         let headings = place_headings(findings);
-        report.responsive_chart(|theme| places_svg(explanation, theme), &headings, place_rows(explanation));
-        report.table(&headings, place_rows(explanation));
+        report.responsive_chart(
+            |theme| places_svg(explanation, theme),
+            &headings,
+            place_rows(explanation, RequestPlace::ALL.len()),
+        );
+        report.table(&headings, place_rows(explanation, RequestPlace::ALL.len()));
         if let Some(note) = unobserved_note(found) {
             report.text(Tone::Plain, note);
         }

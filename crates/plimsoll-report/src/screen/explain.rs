@@ -20,7 +20,7 @@ use plimsoll_analysis::{DoubtKind, Doubts};
 
 /// The maximum number of signals, and of functions, on a screen.
 const SHOWN: usize = 3;
-/// The maximum number of places of requests in flight on a screen.
+/// The maximum number of places of requests in flight that have a row of their own on a screen.
 const PLACES_SHOWN: usize = 3;
 
 /// Formats the certainty of the cause: the next likely cause, and experiments for or against the
@@ -186,10 +186,10 @@ pub(crate) fn explain_screen(
             screen.fact(2, "ruled out", format!("{many} causes: --verbose"));
         }
     }
-    let mut places = place_rows(explanation);
-    places.truncate(PLACES_SHOWN);
+    let places = place_rows(explanation, PLACES_SHOWN);
     if !places.is_empty() {
-        screen.table(0, &place_headings(findings), places, PLACES_SHOWN);
+        // The last row sums up the other places.
+        screen.table(0, &place_headings(findings), places, PLACES_SHOWN + 1);
         if let Some(note) = unobserved_note(found) {
             screen.note(1, note);
         }

@@ -167,6 +167,7 @@ pub struct Evidence {
     /// The counts of each bound of the SLO, in the order of [`Slo::allowances`], for an open trial.
     pub bounds: Vec<BoundEvidence>,
     /// Growth of the backlog from the second to the last quarter of the judged window, in requests.
+    /// The backlog contains unsent requests.
     pub growth_requests: f64,
     /// The completions of the server while its queue was never empty; only for a closed trial.
     pub saturation: Option<Saturation>,
@@ -445,7 +446,11 @@ fn open_verdict(
     let guard = 1.0 + 2.0 * (4.0 * second * (stay_s / quarter_s.max(1e-9)).min(1.0)).sqrt();
     // Requests that wait only for a delayed acknowledgement are not part of the backlog.
     let [_, second_held, _, last_held] = evidence.held_back;
-    let growth = (last - last_held) - (second - second_held);
+    // The number in flight is limited by the connections. A request that finds all connections
+    // waiting for the server is unsent, and belongs to the backlog that an unlimited client sees.
+    let from_second_to_last = series.len() * 3 / 8..series.len() * 7 / 8;
+    let unsent: u64 = series[from_second_to_last].iter().map(|tick| tick.unsent).sum();
+    let growth = (last - last_held) - (second - second_held) + unsent as f64;
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
     evidence.growth_requests = growth;
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;
@@ -718,6 +723,21 @@ mod tests {
         assert_eq!(outcome.evidence.saturated_rps, Some(970.0));
         // A growth of the backlog by two requests may be chance.
         assert_eq!(judged(&run(&[(10.0, 10)], |at| tick(100, 2, at / 5))).verdict, Verdict::Pass);
+    }
+
+    #[test]
+    fn unsent_requests_belong_to_the_backlog() {
+        // The server completes 600/s of 1 000/s. After four ticks, all 160 connections wait for it.
+        let mut run = run(&[(1000.0, 12)], |at| {
+            let mut interval = tick(60, 200, (40 * (at + 1)).min(160));
+            interval.routes.of_mut(0).ledger.unsent = if at < 4 { 0 } else { 40 };
+            interval
+        });
+        run.plan.carriage.connections_max = 160;
+        let outcome = judged(&run);
+        assert_eq!(outcome.verdict, Verdict::Fail, "{:?}", outcome.reason);
+        assert!((outcome.evidence.growth - 0.4).abs() < 0.05, "{}", outcome.evidence.growth);
+        assert_eq!(outcome.evidence.saturated_rps, Some(600.0));
     }
 
     /// Kernels acknowledge the first responses of a connection immediately, and later responses

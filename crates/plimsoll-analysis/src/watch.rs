@@ -79,6 +79,7 @@ pub(crate) struct TickFigures {
     pub scheduled: u64,
     pub succeeded: u64,
     pub failed: u64,
+    pub unsent: u64,
     pub in_flight_end: u64,
     /// Mean number of requests that wait only for the rest of their response, because an
     /// acknowledgement is delayed ([`crate::delayed_acks`]).
@@ -101,6 +102,7 @@ impl TickFigures {
             scheduled: whole.ledger.scheduled,
             succeeded: whole.ledger.succeeded,
             failed: whole.ledger.failed_total(),
+            unsent: whole.ledger.unsent,
             in_flight_end: whole.in_flight_end,
             held_back: delayed_acks::ack_wait_sum_ns(tick) / tick_ns as f64,
             slowest_ns: whole.response.max_ns(),

@@ -252,16 +252,28 @@ fn line_count(text: &str, indent: usize) -> usize {
     wrap(text, Some(COLUMNS_MAX - indent), 0).lines().count()
 }
 
-/// Returns `text`, shortened to the words that fit into `lines_max` lines of the usual width.
-/// `indent`: the columns that are not available.
+/// Returns `text`, shortened to the clauses that fit into `lines_max` lines of the usual width. If
+/// these are less than half of the words that fit, the text is shortened to the words. `indent`:
+/// the columns that are not available.
 pub(crate) fn clip(text: &str, indent: usize, lines_max: usize) -> String {
     if line_count(text, indent) <= lines_max {
         return text.to_owned();
     }
     let words: Vec<&str> = unbreakable_parts(text).collect();
-    let clipped = |count: usize| format!("{} {CLIPPED}", words[..count].join(" "));
+    let clipped = |count: usize| format!("{} {CLIPPED}", words[..count].join(" ").trim_end_matches([',', ';', ':']));
     let fits = |count: &usize| line_count(&clipped(*count), indent) <= lines_max;
-    (0..words.len()).rev().find(fits).map_or_else(|| CLIPPED.to_owned(), clipped)
+    let Some(fitting) = (0..words.len()).rev().find(fits) else { return CLIPPED.to_owned() };
+    let at_clause = (fitting / 2..=fitting).rev().find(|count| ends_with_clause(&words, *count));
+    clipped(at_clause.unwrap_or(fitting))
+}
+
+/// Returns whether a clause ends with the first `count` words, outside of parentheses.
+fn ends_with_clause(words: &[&str], count: usize) -> bool {
+    let first = &words[..count];
+    let number = |bracket: char| first.iter().map(|word| word.matches(bracket).count()).sum::<usize>();
+    let ends = first.last().is_some_and(|word| word.ends_with(['.', ',', ';', ':', ')']));
+    let aside_follows = words.get(count).is_some_and(|word| word.starts_with('('));
+    number('(') == number(')') && count > 0 && (ends || aside_follows)
 }
 
 #[cfg(test)]
@@ -292,5 +304,25 @@ mod tests {
     #[test]
     fn a_short_text_is_not_clipped() {
         assert_eq!(clip("a few  words", 0, 1), "a few  words");
+    }
+
+    #[test]
+    fn a_text_is_clipped_at_the_end_of_a_clause() {
+        let long = "word ".repeat(30);
+        for (text, expect) in [
+            (
+                format!("nothing else is likely; the experiment supports it ({long})"),
+                "nothing else is likely; the experiment supports it",
+            ),
+            (
+                format!("one two three four five six seven eight nine, ten; {long}"),
+                "one two three four five six seven eight nine, ten",
+            ),
+            (format!("1. {long}"), "1. word word word word word word word word word word word word word word word"),
+        ] {
+            let clipped = clip(&text, 0, 1);
+            let kept = clipped.strip_suffix(CLIPPED).expect("clipped").trim_end();
+            assert_eq!(kept, expect);
+        }
     }
 }

@@ -14,13 +14,14 @@
 //! no information about the server. Therefore a disturbed open trial is void unless it passes, and
 //! a disturbed closed trial is void.
 //!
-//! The backlog is the number of requests in flight. Its growth is the mean of the last quarter
-//! minus the mean of the second quarter. The backlog grows if this growth exceeds two limits. The
+//! The backlog consists of the requests in flight, and of the requests that were not sent because
+//! all connections waited for the server. Its growth is the mean of the last quarter minus the mean
+//! of the second quarter. The backlog grows if this growth exceeds two limits. The
 //! first limit is 1 % of the arrivals between the middles of the two quarters. The second limit is
 //! what chance explains: one request, plus two standard deviations of the difference of two such
 //! means. For independent requests that deviation is sqrt(4 n W / T). Here n is the number in
-//! flight, W the mean time in flight, and T the length of a quarter. From 100/s on the second limit
-//! is below the first and changes nothing.
+//! flight, W the mean time in flight, and T the length of a quarter. At high rates with short
+//! response times the first limit is larger.
 //!
 //! A request does not count as backlog while the rest of its response waits for a delayed
 //! acknowledgement ([`crate::delayed_acks`]).
@@ -43,6 +44,8 @@ use plimsoll_model::{
 use std::fmt;
 use std::ops::ControlFlow;
 
+/// A single failed request does not show that the server rejects surplus requests.
+const REJECTIONS_MIN: u64 = 2;
 /// Largest growth of the backlog in a trial that passes, as a share of the arrivals.
 pub const GROWTH_MAX: f64 = 0.01;
 
@@ -148,7 +151,7 @@ pub struct Evidence {
     pub saturated_rps: Option<f64>,
     /// Relative standard error of `saturated_rps`, the measured capacity.
     pub saturated_error: f64,
-    /// Whether the server rejects surplus requests, and its backlog does not grow.
+    /// Whether the server rejects more requests than the SLO allows, and its backlog does not grow.
     pub rejecting: bool,
     /// Whether requests were rejected before the judged window began. If so, the tokens that a rate
     /// limiter had saved up were used up.
@@ -328,14 +331,14 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 outcome.verdict = Verdict::Void;
                 outcome.reason = summary.generator.reason.clone().unwrap_or_default();
             }
-            let failures: u64 = ledger.failed_total();
-            outcome.evidence.rejecting = failures > 0;
             let (series, inside) = window_series(run, &window);
+            let rejecting = rejections(&ledger) >= REJECTIONS_MIN && rejects_surplus(&series[..inside], slo);
+            outcome.evidence.rejecting = rejecting;
             // The last responses arrive after the window, so a stall at the end of the window lasts
             // until then.
             outcome.evidence.stalls = stalls::detect(complete_ticks(&series), window.tick_ns);
             outcome.evidence.saturated_rps =
-                saturated(&series[..inside], window.tick_ns, failures > 0).map(|s| s.0 / summary.requests_each);
+                saturated(&series[..inside], window.tick_ns, rejecting).map(|s| s.0 / summary.requests_each);
             if purpose == Purpose::Saturate {
                 let piece_ns = slo.bound_min_ns().unwrap_or(SECOND);
                 outcome.evidence.saturation = saturation(
@@ -352,6 +355,20 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         void_if_disturbed(&mut outcome);
     }
     outcome
+}
+
+/// Returns the number of requests that the server rejected: failures other than timeouts.
+fn rejections(ledger: &Ledger) -> u64 {
+    ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize]
+}
+
+/// Returns whether more requests fail than the SLO allows, from the first failure on. A limiter
+/// first accepts as many requests as it has tokens.
+fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
+    let from_first = series.iter().skip_while(|tick| tick.failed == 0);
+    let (failed, ended) =
+        from_first.fold((0, 0), |sum, tick| (sum.0 + tick.failed, sum.1 + tick.failed + tick.succeeded));
+    failed as f64 > (1.0 - slo.success_min) * ended as f64
 }
 
 /// Returns the success rate of a run. Requests that were in flight when the verdict was certain and
@@ -455,9 +472,8 @@ fn open_verdict(
     evidence.growth_requests = growth;
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;
 
-    let rejections = ledger.failed_total() - ledger.failed[RequestFailure::Timeout as usize];
     let falling_behind = evidence.growth > GROWTH_MAX;
-    evidence.rejecting = rejections > 0 && !bounds_hold && !falling_behind;
+    evidence.rejecting = rejections(ledger) > 0 && !bounds_hold && !falling_behind;
     if (grows || certain.is_some() || !bounds_hold)
         && (falling_behind || evidence.rejecting)
         && let Some((rps, error)) = saturated(series, window.tick_ns, evidence.rejecting)

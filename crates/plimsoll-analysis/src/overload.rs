@@ -71,7 +71,7 @@ pub struct RefusalCounts {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverloadVerdict {
     /// The goodput is at least nine tenths of the load line at every step above the load line. The
-    /// server refuses the requests above its capacity.
+    /// server refuses the surplus, or has more capacity than the load line suggests.
     Sheds,
     /// The goodput is at least half of the load line at every step above the load line.
     Degrades,
@@ -106,7 +106,10 @@ pub struct OverloadSecond {
 impl OverloadSecond {
     fn is_recovered(&self) -> bool {
         let offered = self.offered as f64;
-        self.in_time as f64 + (FEW * offered).min(2.0) >= RECOVERED_SHARE_MIN * offered
+        // Responses belong to arrivals up to a response time earlier, so their numbers differ by
+        // chance.
+        let by_chance = CHANCE_DEVIATIONS * offered.sqrt();
+        self.in_time as f64 + by_chance >= RECOVERED_SHARE_MIN * offered
     }
 }
 
@@ -138,9 +141,10 @@ pub struct OverloadResult {
 const TOO_MUCH: [u16; 2] = [429, 503];
 /// The server has recovered in a second if at least this share of the requests succeeds in time.
 const RECOVERED_SHARE_MIN: f64 = 0.95;
-/// In a second with few requests, the server also counts as recovered if up to two more requests
-/// are late or fail. These requests are at most this share of all requests.
-const FEW: f64 = 0.1;
+/// The number of responses in a second may be below the number of arrivals by this number of
+/// standard deviations (one-sided 1 % of Poisson arrivals). For a response time of half a second,
+/// the variance of the difference equals the number of arrivals.
+const CHANCE_DEVIATIONS: f64 = 2.33;
 /// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load
 /// line.
 const SHEDS_SHARE_MIN: f64 = 0.9;
@@ -157,7 +161,7 @@ impl OverloadResult {
     /// separate route.
     pub fn from_run(run: &Run, line_rps: f64, bound_ns: Option<u64>, retried: bool) -> OverloadResult {
         let parts = RunTimeline { run, bound_ns, retried };
-        let requests_each = requests_each(run);
+        let requests_each = requests_each(parts);
         // The throughput of responses counts requests, not sessions.
         let requests_line_rps = line_rps * requests_each;
         let mut steps = Vec::new();
@@ -205,13 +209,12 @@ impl OverloadResult {
 
 /// Returns the mean number of requests of a session, from the first step, because sessions complete
 /// below the load line.
-fn requests_each(run: &Run) -> f64 {
-    let load = &run.plan.load;
+fn requests_each(parts: RunTimeline) -> f64 {
+    let load = &parts.run.plan.load;
     let first_ns = load.shape.curve().stages.first().and_then(|stage| stage.duration_ns).unwrap_or(u64::MAX);
-    let parts = RunTimeline { run, bound_ns: None, retried: false };
     let stretch = load.warmup_ns..load.warmup_ns.saturating_add(first_ns);
     let (requests, sessions) = parts.ticks_in(stretch).fold((0, 0), |sum, (_, interval, _)| {
-        (sum.0 + interval.whole().ledger.scheduled, sum.1 + interval.load.sessions_started)
+        (sum.0 + parts.scheduled_and_retried(interval).0, sum.1 + interval.load.sessions_started)
     });
     if sessions > 0 { (requests as f64 / sessions as f64).max(1.0) } else { 1.0 }
 }

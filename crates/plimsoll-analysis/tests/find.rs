@@ -580,6 +580,25 @@ fn made_up(measure: &Measure, start_ns: u64, rng: &mut Rng) -> TrialOutcome {
     }
 }
 
+#[test]
+fn no_load_exceeds_the_highest_allowed_rate() {
+    let kinds = [(Kind::Mdc(1), 12_000.0), (Kind::Mm1, 900.0), (Kind::Slots(32), 640.0), (Kind::Slots(4), 200.0)];
+    for (kind, capacity) in kinds {
+        let model = Model { name: "limited", kind, capacity, noise: QUIET, client_rps: f64::INFINITY };
+        for max_rate in [50.0, 500.0, 5_000.0] {
+            let findings = simulator::search(model, seed(), 30 * SECOND, Some(max_rate));
+            let tell = || format!("{kind:?} {max_rate}\n{}", simulator::format_search(&findings, capacity));
+            // The first load has a single user, and is short.
+            let loads = findings.trials.iter().filter(|trial| trial.concurrency() != Some(1));
+            let fastest = loads.map(|trial| trial.achieved_rps).fold(0.0, f64::max);
+            assert!(fastest <= 1.1 * max_rate, "{fastest}\n{}", tell());
+            assert!(findings.trials.iter().all(|t| t.concurrency() != Some(1) || t.duration_ns <= 2 * SECOND));
+            let line = findings.load_line_rps;
+            assert!(line.upper.is_none_or(|upper| upper >= 0.8 * max_rate.min(capacity)), "{line:?}\n{}", tell());
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 150, ..ProptestConfig::default() })]
     /// Trials with a capacity of 0 made searches panic: on a server of four sleeping threads, and

@@ -46,11 +46,19 @@ const SATURATED_COMPLETIONS_MIN: f64 = 20.0;
 const SATURATED_SHARE: f64 = 1.0 / 12.0;
 /// The maximum number of trials that try to confirm the load line.
 const CONFIRMS_MAX: usize = 4;
-/// After this number of failed trials near the load line, of which none met the SLO, the search
-/// descends.
+/// The interval counts as wide if its lower end is below this share of its median. A confirming
+/// trial then tries the lower quartile ([`LOWER_QUARTILE`]) instead of the lower end.
+const WIDE_INTERVAL_SHARE: f64 = 0.7;
+/// The probability that the load line is below the lower quartile.
+const LOWER_QUARTILE: f64 = 0.25;
+/// The search descends after this number of failed trials near the load line, if no such trial met
+/// the SLO.
 const FAILS_BEFORE_DESCENT: usize = 2;
 /// Each descent lowers the rate to this share of the lowest rate that failed.
 const DESCENT_FACTOR: f64 = 0.8;
+/// A server under load responds faster than to a single user, because its threads need not be
+/// woken: a response takes at least this share of the time. A Go server took 0.77 of the time.
+const BUSY_RESPONSE_SHARE_MIN: f64 = 0.7;
 /// The minimum rate of a trial near the load line, as a share of the peak goodput.
 const FLOOR_SHARE: f64 = 1.0 / 2000.0;
 
@@ -126,8 +134,20 @@ impl<'a> LoadChoice<'a> {
         Some(self.limit_to_budget(self.plans.closed(Purpose::Peak, users, length_ns)))
     }
 
+    /// Returns the largest number of users of a closed-loop trial. If the rate is limited, these
+    /// users complete at most that rate, as each of them waits for its responses. Returns 0 if
+    /// already a single user may exceed the limit.
     fn users_max(&self) -> u64 {
-        u64::from(self.known.settings.base.carriage.connections_max).min(16_384)
+        let connections = u64::from(self.known.settings.base.carriage.connections_max).min(16_384);
+        let Some(rate_max) = self.known.settings.max_rate else { return connections };
+        // If more users did not increase the goodput, even more users will not.
+        let is_flat = peak::is_flat(self.history)
+            && peak::highest(self.history).is_some_and(|peak| peak.rps <= BUSY_RESPONSE_SHARE_MIN * rate_max);
+        if is_flat {
+            return connections;
+        }
+        let answer_s = peak::single_user_response_ns(self.history).unwrap_or(0) as f64 / 1e9;
+        connections.min((rate_max * answer_s * BUSY_RESPONSE_SHARE_MIN) as u64)
     }
 
     /// Returns the first load: a single user, for a few response times. The load stops after enough
@@ -140,7 +160,10 @@ impl<'a> LoadChoice<'a> {
         }
         let wanted_ns =
             self.known.pace.peak_ns.saturating_mul(2).saturating_mul(FIRST_LOAD_FACTOR.saturating_pow(silent));
-        let shown_ns = Pace::for_budget(self.known.settings.budget_ns, 0).peak_ns;
+        // A single user may exceed the highest allowed rate, so this load is then as short as
+        // possible.
+        let usual_ns = Pace::for_budget(self.known.settings.budget_ns, 0).peak_ns;
+        let shown_ns = if self.known.settings.max_rate.is_some() { 0 } else { usual_ns };
         let no_room = if silent > 0 { StopReason::NothingAnswered } else { StopReason::Budget };
         let measure = self.plans.first(wanted_ns, shown_ns).ok_or(no_room)?;
         let longer = self.history.last().is_none_or(|t| measure.plan.load.duration_ns > Some(t.planned_ns));
@@ -161,7 +184,10 @@ impl<'a> LoadChoice<'a> {
     /// peak, a higher rate limit, a generator with spare capacity and enough completions.
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
-        let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps);
+        // If the highest allowed rate ended the climb, more users may exceed this rate.
+        let users = self.history.iter().filter(|trial| trial.purpose == Purpose::Peak);
+        let users = users.filter_map(TrialOutcome::concurrency).max().unwrap_or(0);
+        let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && users < self.users_max());
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let own_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
             || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_generator_limited(trial));
@@ -187,10 +213,10 @@ impl<'a> LoadChoice<'a> {
         // If the goodput still grew with the number of users, the trial needs more users than the
         // best closed trial so far.
         let best = peak.filter(|_| peak::is_still_growing(self.history)).map_or(1, |peak| peak.concurrency);
-        let users = (at_peak.max(best) * SATURATING_FACTOR).max(SATURATING_USERS_MIN);
+        let users = at_peak.max(best).saturating_mul(SATURATING_FACTOR).max(SATURATING_USERS_MIN);
         // A failed request waits for its timeout at most, and for half of the timeout on average.
         let timeout_s = self.known.settings.base.traffic.timeout_ns_max() as f64 / 1e9;
-        let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak * 2);
+        let patient = ((timeout_s / 2.0 * rps) as u64).max(at_peak.saturating_mul(2));
         let wanted_ns = (SATURATED_COMPLETIONS / rps.max(1e-3) * 1e9) as u64;
         let pace = &self.known.pace;
         let length_ns = wanted_ns
@@ -236,9 +262,15 @@ impl<'a> LoadChoice<'a> {
             return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-        let confirms = confirms.filter(|trial| is_at_most(trial, low)).count();
-        let confirm =
-            (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX).then(|| self.confirming_trial(low)).flatten();
+        // A trial at the lower end of a wide interval would show little: nearly any rate passes. The
+        // interval of a limiter is wide because its number of tokens is unknown.
+        let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
+        let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
+        let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };
+        let confirms = confirms.filter(|trial| is_at_most(trial, confirming_rate)).count();
+        let confirm = (!is_confirmed && low > 0.0 && confirms < CONFIRMS_MAX)
+            .then(|| self.confirming_trial(confirming_rate))
+            .flatten();
         if (narrow || topped) && tried().next().is_some() && confirms < CONFIRMS_MAX {
             return confirm.ok_or(ended_by);
         }
@@ -302,15 +334,15 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// Returns a trial that confirms the lower end of the interval. Its length is the usual length,
-    /// or up to twice this length if the budget allows. For a server that stalls, the trial is long
-    /// compared with the time between stalls. Returns `None` if the budget is too small.
+    /// Returns a trial that confirms the rate `low`. Its length is the usual length, or up to twice
+    /// this length if the budget allows. For a server that stalls, the trial is long compared with
+    /// the time between stalls. Returns `None` if the budget is too small.
     fn confirming_trial(&self, low: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // The rate is rounded down: the reported load line must not exceed the confirmed rate.
+        // The rate is slightly below the lower end, so that rounding does not exceed this end.
         let rate = round_rate(low * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {

@@ -1,11 +1,12 @@
 //! The estimate of the load line from all measurements ([`LoadLineDistribution`]): a distribution
 //! of the highest rate that meets the SLO in steady state.
 //!
-//! Two models of the server, called accounts in the code, explain the same trials. Each model is
-//! weighted by its likelihood.
+//! Three models of the server, called accounts in the code, explain the same trials. Each model is
+//! weighted by its likelihood. Two of them are capacity models: one with the capacity from saturated
+//! trials, and one with the capacity from open trials with a growing backlog.
 //!
-//! *Capacity model.* A queue whose arrival rate is below its capacity C has waiting times with an
-//! exponential tail. A request waits longer than t with probability exp(-theta t), where theta = 2
+//! *Capacity model.* A queue whose arrival rate is below its capacity C has response times with an
+//! exponential tail. A request takes longer than t with probability exp(-theta t), where theta = 2
 //! (C - rate) / (I_a + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
 //! evenly spaced arrivals. I_s is the dispersion of the completions. So a share a of the requests
 //! is later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). This formula of Kingman (1962) is
@@ -59,6 +60,8 @@ const GRID: (usize, usize) = (64, 24);
 /// How often the grid of the direct model of the server is refined to the region with most of the
 /// likelihood.
 const ZOOMS: usize = 4;
+/// The minimum capacity that the capacity model assumes, as a share of the measured capacity.
+const CAPACITY_SHARE_MIN: f64 = 0.01;
 /// The range of powers in the direct model of the server: the share of bad requests grows as this
 /// power of the rate. At the lowest power, latency hardly depends on the rate. At the highest
 /// power, latency jumps at one rate.
@@ -244,7 +247,8 @@ impl Capacity {
         rps: 0.0,
         error_rps: 0.0,
         dispersion: 1.0,
-        pieces: 2.0,
+        // Then the dispersion is between 0.4 and 7 with a probability of 95 %.
+        pieces: 6.0,
         trials: 0,
         set_aside: 0,
         seconds: 0.0,
@@ -470,7 +474,9 @@ impl AccountTerms<'_> {
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
-            let capacity = rps + error_rps * normal_quantile(quasirandom_coordinate(at, 0));
+            // A capacity with a large error has draws below zero, which no server has.
+            let capacity =
+                (rps + error_rps * normal_quantile(quasirandom_coordinate(at, 0))).max(CAPACITY_SHARE_MIN * rps);
             // The variance of a sample has a chi-squared distribution (approximation: Wilson and
             // Hilferty's cube).
             let cube = 1.0 - 2.0 / (9.0 * freedom)
@@ -589,11 +595,8 @@ impl AccountTerms<'_> {
         let known = capacity.map(|it| it.rps);
         // The load line is not above the measured capacity, unless the server kept up in trials
         // above this capacity.
-        let met = self
-            .sights
-            .iter()
-            .filter(|sight| sight.growth <= BACKLOG_GROWTH_SHARE_MIN * sight.rate * sight.seconds / 2.0);
-        let met = met.map(|sight| sight.rate).fold(0.0, f64::max);
+        let keeps_up = |sight: &&OpenTrial| sight.growth <= BACKLOG_GROWTH_SHARE_MIN * sight.rate * sight.seconds / 2.0;
+        let met = self.sights.iter().filter(keeps_up).map(|sight| sight.rate).fold(0.0, f64::max);
         let high = match capacity {
             Some(it) => (it.rps + 3.0 * it.error_rps).max(met * 1.05),
             None => rates().fold(0.0, f64::max) * 1.6,
@@ -604,8 +607,10 @@ impl AccountTerms<'_> {
         }
         let at = self.most_violated_bound();
         // The size of bunches is a property of the server, so the size from one trial also holds
-        // for trials without late requests.
-        let bunch = self.sights.iter().filter_map(|s| Some(s.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
+        // for trials without late requests. A trial above the capacity has a single bunch, which
+        // says nothing about other trials.
+        let steady = self.sights.iter().filter(keeps_up);
+        let bunch = steady.filter_map(|sight| Some(sight.bounds.get(at)?.bunch_size)).fold(1.0, f64::max);
         let dispersion = capacity.map_or(1.0, |it| it.dispersion);
         let ln_likelihood = |line: f64, power: f64| {
             let mut ln = 0.0;
@@ -619,7 +624,7 @@ impl AccountTerms<'_> {
                 };
                 let q = (bound.share.max(SHARE_MIN) * (sight.rate / line).powf(power)).min(0.999);
                 let scheduled = bound.scheduled as f64;
-                let bunch = bunch.clamp(1.0, scheduled.max(1.0));
+                let bunch = bunch.max(bound.bunch_size).clamp(1.0, scheduled.max(1.0));
                 ln += with_disturbance_probability(growth + ln_share(q, scheduled, bound.bad as f64, bunch));
             }
             ln

@@ -162,3 +162,12 @@ pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
         _ => false,
     }
 }
+
+/// Returns whether the last step of the climb added at least a fifth of the users, and goodput grew
+/// by at most 10 %.
+pub fn is_flat(history: &[TrialOutcome]) -> bool {
+    match points(history).as_slice() {
+        [.., before, last] => last.0 as f64 >= 1.2 * before.0 as f64 && last.1 <= before.1 * 1.1,
+        _ => false,
+    }
+}

@@ -102,13 +102,19 @@ impl HistoryRun {
     }
 
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
-    /// Returns `None` for a void run.
+    /// If the load line's interval is too wide for an estimate, the value is the geometric mean of
+    /// its ends: the lower end alone depends on what the search could not prove. Returns `None` for
+    /// a void run.
     pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
             summary.goodput_rps.map(|goodput| goodput.value).filter(|rps| *rps > 0.0)
         };
-        self.line().map(|line| line.rps).or_else(goodput)
+        let value = |line: LineSummary| match line.upper {
+            Some(upper) if line.rps <= line.lower && line.lower > 0.0 => (line.lower * upper).sqrt(),
+            _ => line.rps,
+        };
+        self.line().map(value).or_else(goodput)
     }
 
     /// Returns the reason why the run is void; `None` for a valid run.

@@ -318,7 +318,10 @@ mod tests {
                 format!("one two three four five six seven eight nine, ten; {long}"),
                 "one two three four five six seven eight nine, ten",
             ),
-            (format!("1. {long}"), "1. word word word word word word word word word word word word word word word"),
+            (
+                format!("1. {long}"),
+                "1. word word word word word word word word word word word word word word word word",
+            ),
         ] {
             let clipped = clip(&text, 0, 1);
             let kept = clipped.strip_suffix(CLIPPED).expect("clipped").trim_end();

@@ -1011,6 +1011,22 @@ mod tests {
     }
 
     #[test]
+    fn only_several_failures_of_a_closed_load_are_rejections() {
+        // Each row has the failed requests of the sixth and of each later tick.
+        for (sixth, later, expect) in [(0, 0, false), (1, 0, false), (2, 0, true), (0, 40, true)] {
+            let mut run = run(&[(1000.0, 10)], |at| {
+                let failed = [0, sixth, later][usize::from(at >= 5) + usize::from(at > 5)];
+                let mut interval = tick(100 - failed, 2, 8);
+                interval.routes.of_mut(0).ledger.failed[0] = failed;
+                interval
+            });
+            run.plan.load.shape = LoadShape::Closed { users: Curve::constant_for_duration(8.0, 10 * TICK) };
+            let outcome = judge(Purpose::Saturate, 0, &run, &Slo::default());
+            assert_eq!(outcome.evidence.rejecting, expect, "{sixth} {later}");
+        }
+    }
+
+    #[test]
     fn only_certain_verdicts_stop_a_trial_early() {
         // The server falls behind by 40 %. The trial is stopped early, and the verdict from its
         // record alone is fail.

@@ -108,7 +108,7 @@ impl OverloadSecond {
         let offered = self.offered as f64;
         // Responses belong to arrivals up to a response time earlier, so their numbers differ by
         // chance.
-        let by_chance = CHANCE_DEVIATIONS * offered.sqrt();
+        let by_chance = (CHANCE_DEVIATIONS * offered.sqrt()).min(CHANCE_SHARE_MAX * offered);
         self.in_time as f64 + by_chance >= RECOVERED_SHARE_MIN * offered
     }
 }
@@ -145,6 +145,8 @@ const RECOVERED_SHARE_MIN: f64 = 0.95;
 /// standard deviations (one-sided 1 % of Poisson arrivals). For a response time of half a second,
 /// the variance of the difference equals the number of arrivals.
 const CHANCE_DEVIATIONS: f64 = 2.33;
+/// With few arrivals in a second, at most this share of their responses is missing by chance.
+const CHANCE_SHARE_MAX: f64 = 0.5;
 /// The verdict is [`OverloadVerdict::Sheds`] if the goodput is at least this share of the load
 /// line.
 const SHEDS_SHARE_MIN: f64 = 0.9;
@@ -454,6 +456,20 @@ mod tests {
         assert_eq!((third.refused.too_much, third.refused.status, third.refused.unsent), (400, 0, 0));
         assert!(third.refused.after_p50_ns.is_some_and(|ns| ns < 3 * MS), "{third:?}");
         assert_eq!(shed.seconds[9], OverloadSecond { offered: 300, in_time: 100 });
+    }
+
+    #[test]
+    fn a_recovered_second_has_as_many_responses_as_arrivals_but_for_chance() {
+        for (offered, in_time, expect) in [
+            (50, 44, true),
+            (50, 25, false),
+            (10_000, 9_500, true),
+            (10_000, 9_000, false),
+            (0, 0, true),
+            (4, 0, false),
+        ] {
+            assert_eq!(OverloadSecond { offered, in_time }.is_recovered(), expect, "{in_time} of {offered}");
+        }
     }
 
     #[test]

@@ -262,8 +262,8 @@ impl<'a> LoadChoice<'a> {
             return if disputed && self.plans.fits_in_budget(&again) { Ok(again) } else { Err(ended_by) };
         }
         let confirms = self.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);
-        // A trial at the lower end of a wide interval would show little: nearly any rate passes. The
-        // interval of a limiter is wide because its number of tokens is unknown.
+        // A trial at the lower end of a wide interval would show little: nearly any rate passes.
+        // The interval of a limiter is wide because its number of tokens is unknown.
         let rejects = line.capacity.is_some_and(|capacity| capacity.rejects);
         let is_wide = low < WIDE_INTERVAL_SHARE * middle && !rejects;
         let confirming_rate = if is_wide { line.quantile(LOWER_QUARTILE) } else { low };

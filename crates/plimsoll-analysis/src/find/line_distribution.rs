@@ -2,8 +2,8 @@
 //! of the highest rate that meets the SLO in steady state.
 //!
 //! Three models of the server, called accounts in the code, explain the same trials. Each model is
-//! weighted by its likelihood. Two of them are capacity models: one with the capacity from saturated
-//! trials, and one with the capacity from open trials with a growing backlog.
+//! weighted by its likelihood. Two of them are capacity models: one with the capacity from
+//! saturated trials, and one with the capacity from open trials with a growing backlog.
 //!
 //! *Capacity model.* A queue whose arrival rate is below its capacity C has response times with an
 //! exponential tail. A request takes longer than t with probability exp(-theta t), where theta = 2

@@ -22,6 +22,11 @@ use plimsoll_model::Purpose;
 const CHANGE_MIN: f64 = 0.1;
 /// A change must exceed this number of standard errors of the difference of two medians.
 const CHANGE_ERRORS: f64 = 5.0;
+/// A change must also exceed this number of standard errors that follow from the scatter of the
+/// trials before and after (one-sided 0.1 %). Some servers vary by 5 % from trial to trial.
+const CHANGE_SCATTER_ERRORS: f64 = 3.1;
+/// Standard deviation of a normal distribution, divided by its median absolute deviation.
+const DEVIATIONS: f64 = 1.4826;
 /// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices, because a single trial is
@@ -206,7 +211,9 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
         let (from, to) = (median(before, |it| it.rps), median(after, |it| it.rps));
         let change = (to / from).ln();
         let error = |side: &[TrialCapacity]| MEDIAN_ERROR * median(side, |it| it.error) / (side.len() as f64).sqrt();
-        let is_beyond = change.abs() > CHANGE_MIN.max(CHANGE_ERRORS * error(before).hypot(error(after)));
+        let by_chance = CHANGE_ERRORS * error(before).hypot(error(after));
+        let by_scatter = CHANGE_SCATTER_ERRORS * scatter(before).hypot(scatter(after));
+        let is_beyond = change.abs() > CHANGE_MIN.max(by_chance).max(by_scatter);
         let middle = (from * to).sqrt();
         let on_side = |side: &[TrialCapacity], high: bool| {
             side.iter().filter(|it| (it.rps > middle) == high).count() as f64 >= SIDE_SHARE_MIN * side.len() as f64
@@ -220,6 +227,13 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
         }
     }
     best.map(|it| it.1)
+}
+
+/// Returns the relative standard error of the median of these trials, from their scatter.
+fn scatter(side: &[TrialCapacity]) -> f64 {
+    let middle = median(side, |it| it.rps);
+    let deviation = DEVIATIONS * median(side, |it| (it.rps / middle).ln().abs());
+    MEDIAN_ERROR * deviation / (side.len() as f64).sqrt()
 }
 
 fn median(shown: &[TrialCapacity], of: impl Fn(&TrialCapacity) -> f64) -> f64 {
@@ -250,6 +264,9 @@ mod tests {
         // The difference is within the error of few completions.
         check(&[10.0, 11.0, 8.0, 8.0, 8.0], 0.2, None);
         check(&[1000.0, 400.0, 400.0, 400.0], 0.02, Some((1, 1000.0, 400.0)));
+        // A Go server that a heavy load slowed down a little: it scatters as much as it changed.
+        check(&[456.0, 446.0, 445.0, 431.0, 401.0, 353.0, 395.0, 304.0, 422.0], 0.001, None);
+        check(&[510.0, 500.0, 490.0, 420.0, 410.0, 430.0], 0.001, Some((3, 500.0, 420.0)));
         // The capacity alternates between two values.
         check(&[1000.0, 1250.0, 1000.0, 1250.0, 1250.0, 1000.0, 1250.0], 0.02, None);
         check(&[], 0.02, None);

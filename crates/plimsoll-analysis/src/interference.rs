@@ -281,7 +281,7 @@ impl Interference {
     /// Returns the doubt about disturbed loads; `None` for undisturbed loads.
     pub fn doubt(&self) -> Option<Doubt> {
         let reason = self.reason.as_deref().filter(|_| self.disturbed)?;
-        let text = format!("the machine was disturbed: {reason}; the server's real capacity is higher");
+        let text = format!("the machine was disturbed: {reason}; the server's real capacity may be higher");
         Some(Doubt { kind: DoubtKind::Others, text: text.into() })
     }
 }

@@ -54,11 +54,11 @@ pub struct OverloadStep {
 pub struct RefusalCounts {
     /// Responses with status 429 or 503; for gRPC calls, with RESOURCE_EXHAUSTED or UNAVAILABLE.
     pub too_much: u64,
-    /// Responses with another status that is no success.
+    /// Other responses that are no success: by their status, or by an expectation that they miss.
     pub status: u64,
     /// Requests that timed out.
     pub timeout: u64,
-    /// Connections that were refused, reset or closed.
+    /// Connections that were refused, reset, closed, or broke the protocol.
     pub connection: u64,
     /// Unsent requests: plimsoll could not send them.
     pub unsent: u64,
@@ -281,9 +281,12 @@ impl<'a> RunTimeline<'a> {
             for (is_too_much, times) in unwanted.filter(|_| !of_calls).chain(ends) {
                 *(if is_too_much { &mut refused.too_much } else { &mut refused.status }) += times;
             }
-            let timeouts = whole.ledger.failed[RequestFailure::Timeout as usize];
+            let of = |kind: RequestFailure| whole.ledger.failed[kind as usize];
+            let timeouts = of(RequestFailure::Timeout);
             refused.timeout += timeouts;
-            let answered = whole.ledger.failed[RequestFailure::Status as usize];
+            let unexpected = of(RequestFailure::Expectation) + of(RequestFailure::Capture);
+            refused.status += unexpected;
+            let answered = of(RequestFailure::Status) + unexpected;
             refused.connection += whole.ledger.failed_total().saturating_sub(timeouts + answered);
             refused.unsent += whole.ledger.unsent;
             failed.merge_sparse(&whole.failed);

@@ -140,7 +140,7 @@ fn intervals_contain_the_load_line_of_limiters() {
 }
 
 /// Other processes use the machine all the time. The search states the rate that met the SLO in
-/// spite of them, and says that the real capacity is higher.
+/// spite of them, and says that the real capacity may be higher.
 #[test]
 fn constant_interference_gives_a_correct_load_line() {
     for (name, budget_s) in [("deep queue", 60), ("N slots", 60), ("deep queue", 20)] {

@@ -60,8 +60,6 @@ fn request_places(explanation: &Explanation) -> Vec<(RequestPlace, [Option<f64>;
 
 /// The name of the row for all places that have no row of their own.
 const OTHER_PLACES: &str = "other places";
-/// The minimum share of the requests in flight at other places for their row to be shown.
-const OTHER_PLACES_SHARE_MIN: f64 = 0.005;
 
 /// Formats the rows of the table of places, with a bar of one character for each 10 %. Only the
 /// first `rows_max` places have a row of their own. The last row sums up the others, so that each
@@ -77,7 +75,7 @@ pub(crate) fn place_rows(explanation: &Explanation, rows_max: usize) -> Vec<Vec<
         shown.filter(|_| !places.is_empty()).map(|shown| (1.0 - shown).max(0.0))
     });
     let mut rows: Vec<Vec<String>> = places.iter().map(|(place, shares)| row(place.text(), *shares)).collect();
-    if others.iter().flatten().any(|share| *share >= OTHER_PLACES_SHARE_MIN) {
+    if others.iter().flatten().any(|share| *share >= PLACE_SHARE_MIN) {
         rows.push(row(OTHER_PLACES, others));
     }
     rows

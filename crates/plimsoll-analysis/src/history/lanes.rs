@@ -291,6 +291,18 @@ mod tests {
     }
 
     #[test]
+    fn wide_intervals_give_their_middle_or_nothing() {
+        let with = |rps: f64, lower: f64, upper: f64| {
+            let line = LineSummary { rps, lower, upper: Some(upper), confirmed: true };
+            let summary = Some(StudySummary { line: Some(line), ..StudySummary::default() });
+            HistoryRun { summary, ..run(1, 1.0, 1) }.series_value_rps()
+        };
+        assert_eq!(with(1000.0, 980.0, 1020.0), Some(1000.0));
+        assert_eq!(with(900.0, 900.0, 1225.0), Some(1050.0));
+        assert_eq!(with(900.0, 900.0, 9000.0), None);
+    }
+
+    #[test]
     fn commits_appear_once_in_commit_order() {
         // The later commits were measured first, each commit twice.
         let mut runs: Vec<HistoryRun> = (0..8).map(|number| run(number, 2000.0 + number as f64, number % 4)).collect();

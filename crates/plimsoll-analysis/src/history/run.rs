@@ -7,6 +7,10 @@ use plimsoll_model::codec::{FileEnd, Header};
 use plimsoll_model::{LineSummary, SourceRevision, StudySummary};
 use serde::{Deserialize, Serialize};
 
+/// A load line counts in a series if the upper end of its 90 % interval is at most this multiple of
+/// the lower end. A wider interval does not show a change of a few percent.
+const LINE_INTERVAL_FACTOR_MAX: f64 = 1.5;
+
 /// Whether a run is complete.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -104,17 +108,19 @@ impl HistoryRun {
     /// Returns the run's value in a series, 1/s: the load line, or the throughput of a single load.
     /// If the load line's interval is too wide for an estimate, the value is the geometric mean of
     /// its ends: the lower end alone depends on what the search could not prove. Returns `None` for
-    /// a void run.
+    /// a void run, and for a load line whose interval is far too wide
+    /// ([`LINE_INTERVAL_FACTOR_MAX`]).
     pub fn series_value_rps(&self) -> Option<f64> {
         let goodput = || {
             let summary = self.summary.as_ref().filter(|summary| summary.void.is_none())?;
             summary.goodput_rps.map(|goodput| goodput.value).filter(|rps| *rps > 0.0)
         };
-        let value = |line: LineSummary| match line.upper {
-            Some(upper) if line.rps <= line.lower && line.lower > 0.0 => (line.lower * upper).sqrt(),
-            _ => line.rps,
-        };
-        self.line().map(value).or_else(goodput)
+        match self.line() {
+            Some(line) if is_too_wide(line) => None,
+            Some(LineSummary { rps, lower, upper: Some(upper), .. }) if rps <= lower => Some((lower * upper).sqrt()),
+            Some(line) => Some(line.rps),
+            None => goodput(),
+        }
     }
 
     /// Returns the reason why the run is void; `None` for a valid run.
@@ -141,7 +147,11 @@ impl HistoryRun {
 
     /// Returns why the run has no value in a series.
     pub fn reason_without_value(&self) -> &str {
-        let nothing = if self.slo.is_some() { "no load met the SLO" } else { "no request succeeded" };
+        let nothing = match (self.line(), self.slo.is_some()) {
+            (Some(_), _) => "the interval of the load line is too wide",
+            (None, true) => "no load met the SLO",
+            (None, false) => "no request succeeded",
+        };
         self.void_reason().unwrap_or(nothing)
     }
 
@@ -154,6 +164,11 @@ impl HistoryRun {
             _ => "levels",
         }
     }
+}
+
+/// Returns whether the interval of a load line is too wide for a series.
+fn is_too_wide(line: LineSummary) -> bool {
+    line.upper.is_some_and(|upper| upper > LINE_INTERVAL_FACTOR_MAX * line.lower)
 }
 
 /// Describes the machine of a run. Runs with different descriptions are in different lanes.

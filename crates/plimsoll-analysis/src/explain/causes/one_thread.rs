@@ -48,7 +48,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).plural(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
-        let thread = thread.map_or_else(String::new, |name| format!(", {name}"));
+        let thread = thread.map_or_else(String::new, |name| format!(" ({name})"));
         let how = format!("this thread uses {:.2} of a core{}", top(case, Signal::FullestThread), idle(case));
         CauseText::limit(format!("one thread of {server}{thread}"), how)
     },

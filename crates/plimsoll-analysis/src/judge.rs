@@ -322,9 +322,6 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
                 _ => (Verdict::Fail, "the server's backlog did not drain in this time".to_owned()),
             };
             (outcome.verdict, outcome.reason) = (verdict, reason.into());
-            // The backlog of the load before may delay the first responses of this load.
-            outcome.evidence.stalls = stalls::detect(complete_ticks(watch.ticks()), window.tick_ns);
-            outcome.evidence.stalls.retain(|stall| stall.at_ns > 0);
         }
         OfferedLoad::Users(_) => {
             if summary.generator.limited {

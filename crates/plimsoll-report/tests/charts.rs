@@ -163,6 +163,7 @@ fn chart_titles_state_the_load_line_in_words() {
     let found = |lower: f64, upper: Option<f64>, slo: &str| {
         let mut found = findings(1.0);
         (found.load_line_rps.rps, found.load_line_rps.lower, found.load_line_rps.upper) = (lower, lower, upper);
+        found.load_line_rps.provable = upper.is_some_and(|upper| upper < 1.03 * lower);
         found.slo = Slo::parse(slo).expect("an SLO");
         heading::line_title(&found)
     };
@@ -172,7 +173,7 @@ fn chart_titles_state_the_load_line_in_words() {
             1886.0,
             Some(1905.0),
             usual,
-            "The service sustains about 1 880 requests a second while 99 % of responses arrive within 500 ms and 99.9 % succeed",
+            "The service sustains about 1 886 requests a second while 99 % of responses arrive within 500 ms and 99.9 % succeed",
         ),
         (
             60_420.0,
@@ -182,6 +183,12 @@ fn chart_titles_state_the_load_line_in_words() {
              within 2 ms, every response arrives within 1 s and 99.9 % succeed",
         ),
         (0.0, Some(12.0), "success>=100%", "Even 12.0 requests a second break the SLO: all requests succeed"),
+        (
+            1886.0,
+            Some(2905.0),
+            "success>=99%",
+            "The service sustains between 1 880 and 2 905 requests a second while 99 % of requests succeed",
+        ),
         (0.0, None, "success>=99%", "No rate was found at which 99 % of requests succeed"),
         (
             9.87,

@@ -234,7 +234,8 @@ impl<'a> LoadChoice<'a> {
         let line = LineEstimate::new(self.known);
         let [low, middle, high] = [LOW, 0.5, HIGH].map(|p| line.quantile(p));
         let peak_rps = peak::highest(self.history).map_or(1.0, |peak| peak.rps);
-        let floor = (peak_rps * FLOOR_SHARE).max(0.05);
+        // The highest allowed rate may be far below the peak.
+        let floor = (peak_rps * FLOOR_SHARE).max(0.05).min(line.rate_max / 2.0);
         let tried = || self.history.iter().filter(|trial| near_line(trial));
         if middle < floor || tried().next().is_none() && line.capacity.is_none() {
             let lowest = tried().filter_map(TrialOutcome::offered_rps).fold(f64::INFINITY, f64::min);

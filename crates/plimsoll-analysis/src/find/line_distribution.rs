@@ -184,14 +184,14 @@ impl LoadLineDistribution {
         let mut accounts: Vec<(f64, Vec<(f64, f64)>)> = Vec::new();
         let mut from_capacity = 0.0;
         if let Some(capacity) = capacity {
-            let (evidence, draws) = terms.capacity_account(capacity.rps, capacity.error_rps, capacity);
+            let (evidence, draws) = terms.capacity_account(capacity);
             from_capacity = variance_share(&draws, capacity.error_rps);
             accounts.push((PRIOR_CAPACITY.ln() + evidence, draws));
         }
         if let Some((rps, error_rps)) = open_capacity(&sights, capacity, arrivals_dispersion) {
             // Only the mean comes from these trials; the dispersion of the completions does not.
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
-            let (evidence, draws) = terms.capacity_account(rps, error_rps, &own);
+            let (evidence, draws) = terms.capacity_account(&own);
             // The centre of this prior comes from the same trials that the model explains. The
             // penalty for that choice is the ratio of the error to 10 % of the rate.
             let occam = (error_rps / (0.1 * rps)).ln().min(0.0);
@@ -470,7 +470,8 @@ impl AccountTerms<'_> {
 
     /// Evaluates the capacity model of the server: the log of its mean likelihood, and the load
     /// lines of its draws with their weights.
-    fn capacity_account(&self, rps: f64, error_rps: f64, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
+    fn capacity_account(&self, of: &Capacity) -> (f64, Vec<(f64, f64)>) {
+        let Capacity { rps, error_rps, .. } = *of;
         let freedom = (of.pieces - 1.0).max(1.0);
         let mut logs: Vec<(f64, f64)> = Vec::with_capacity(DRAWS);
         for at in 0..DRAWS {
@@ -617,7 +618,7 @@ impl AccountTerms<'_> {
             for sight in self.sights {
                 // If the assumed load line is above the measured capacity, this load line also
                 // counts as the capacity.
-                let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)).max(line), dispersion);
+                let growth = self.ln_growth(sight, known.map_or(line, |rps| rps.max(line)), dispersion);
                 let Some(bound) = sight.bounds.get(at) else {
                     ln += with_disturbance_probability(growth);
                     continue;
@@ -662,7 +663,8 @@ impl AccountTerms<'_> {
             area = next;
         }
         let share = (area.0.1 - area.0.0) * (area.1.1 - area.1.0) / whole;
-        let (evidence, draws) = normalise_weights(logs.clone(), logs.len() as f64);
+        let count = logs.len() as f64;
+        let (evidence, draws) = normalise_weights(logs, count);
         (evidence + share.ln(), draws)
     }
 }

@@ -58,11 +58,12 @@ pub fn line_title(findings: &Findings) -> String {
         _ => String::new(),
     };
     match (line.rps > 0.0, upper) {
-        (true, Some(_)) => {
-            format!(
-                "The service {carries} {over}about {} {counted} a second while {promise}",
-                round_down_text(line.lower)
-            )
+        (true, Some(_)) if line.provable => {
+            format!("The service {carries} {over}about {} {counted} a second while {promise}", rate(line.rps))
+        }
+        (true, Some(upper)) => {
+            let (lower, upper) = (round_down_text(line.lower), rate(upper));
+            format!("The service {carries} {over}between {lower} and {upper} {counted} a second while {promise}")
         }
         (true, None) => {
             let rate = round_down_text(line.lower);

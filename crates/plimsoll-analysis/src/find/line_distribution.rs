@@ -51,8 +51,7 @@ const DISTURBED_PRIOR: f64 = 0.1;
 /// The likelihood of a disturbed trial, relative to the likelihood under the model of the server
 /// that explains the trial best.
 const DISTURBED_LIKELIHOOD: f64 = 0.02;
-/// Number of random draws of the parameters of the capacity model (one of two models of the
-/// server).
+/// Number of random draws of the parameters of a capacity model.
 const DRAWS: usize = 1024;
 /// The grid of the direct model of the server: number of candidate load lines, and number of
 /// candidate powers (see [`POWER_RANGE`]).

@@ -50,15 +50,16 @@ fn sparkline(values: &[f64]) -> String {
 }
 
 /// Formats the load line of a run with its interval, such as `2 010/s (1 980 to 2 040)`, or its
-/// goodput.
-fn rate_text(run: &HistoryRun) -> String {
-    match (run.line(), run.series_value_rps()) {
-        (Some(line), _) => {
-            let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
-            format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
-        }
-        (None, Some(rps)) => format!("{}/s", rate(rps)),
-        (None, None) => "-".to_owned(),
+/// goodput. A load line without an estimate is an interval, such as `1 700 to 2 040/s`.
+pub fn run_rate_text(run: &HistoryRun) -> String {
+    let Some(line) = run.line() else {
+        return run.series_value_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps)));
+    };
+    let lower = rate(line.lower);
+    match line.upper.map(rate) {
+        Some(upper) if line.rps <= line.lower => format!("{lower} to {upper}/s"),
+        Some(upper) => format!("{}/s ({lower} to {upper})", rate(line.rps)),
+        None => format!("at least {lower}/s"),
     }
 }
 
@@ -164,7 +165,7 @@ fn lane_rows(lane: &HistoryLane, last: usize) -> Vec<Vec<String>> {
         vec![
             run.commit_short().unwrap_or_else(|| "-".to_owned()),
             date(run.started_unix_ms).trim_end_matches(" UTC").to_owned(),
-            rate_text(run),
+            run_rate_text(run),
             step,
             summary.and_then(|it| it.cause.clone()).unwrap_or_else(|| "-".to_owned()),
             summary.and_then(|it| it.p99_ns).map_or_else(|| "-".to_owned(), duration),

@@ -13,7 +13,7 @@ use crate::state::WebState;
 use plimsoll_analysis::history::{HistoryLane, HistoryRun, LaneOrder, RunState, incomparability, lanes};
 use plimsoll_history::{RunFilter, RunMarks};
 use plimsoll_report::format::{change, date, duration, rate, share};
-use plimsoll_report::history::lane_page;
+use plimsoll_report::history::{lane_page, run_rate_text};
 use plimsoll_report::page::render_body;
 use plimsoll_report::{Report, ReportBlock, Tone};
 use std::fmt::Write;
@@ -225,15 +225,12 @@ fn compare_form(runs: &[&HistoryRun], lane: Option<&HistoryLane>) -> String {
             let tags = run.tags.iter().map(|(key, value)| format!("{key}={value}"));
             let tags: Vec<String> = pinned.into_iter().chain(tags).collect();
             let verdict = summary.and_then(|it| it.verdict.clone());
-            let found = match (run.line(), run.series_value_rps(), verdict) {
-                (Some(line), ..) => {
-                    let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
-                    format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
-                }
-                (None, Some(rps), _) => format!("{}/s", rate(rps)),
-                (None, None, Some(verdict)) => format!("B is {verdict}"),
-                (None, None, None) if note.is_empty() => "-".to_owned(),
-                (None, None, None) => String::new(),
+            let has_rate = run.line().is_some() || run.series_value_rps().is_some();
+            let found = match verdict {
+                _ if has_rate => run_rate_text(run),
+                Some(verdict) => format!("B is {verdict}"),
+                None if note.is_empty() => "-".to_owned(),
+                None => String::new(),
             };
             let note = match note.is_empty() {
                 true => note,
@@ -444,14 +441,8 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         of(run).zip(of(first)).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before)
     };
     let rows = ('A'..).zip(runs).map(|(letter, run)| {
-        let rps = |run: &HistoryRun| run.line().map(|line| line.rps).or_else(|| run.series_value_rps());
-        let found = match run.line() {
-            Some(line) => {
-                let upper = line.upper.map_or_else(|| "no upper end".to_owned(), rate);
-                format!("{}/s ({} to {upper})", rate(line.rps), rate(line.lower))
-            }
-            None => run.series_value_rps().map_or_else(|| "-".to_owned(), |rps| format!("{}/s", rate(rps))),
-        };
+        let rps = |run: &HistoryRun| run.series_value_rps();
+        let found = run_rate_text(run);
         let is_first = letter == 'A';
         let may = !is_first && incomparability(first, run).is_empty();
         let p99 = |run: &HistoryRun| run.summary.as_ref().and_then(|it| it.p99_ns);

@@ -462,9 +462,14 @@ fn open_verdict(
     let [_, second_held, _, last_held] = evidence.held_back;
     // The number in flight is limited by the connections. A request that finds all connections
     // waiting for the server is unsent, and belongs to the backlog that an unlimited client sees.
-    let from_second_to_last = series.len() * 3 / 8..series.len() * 7 / 8;
-    let unsent: u64 = series[from_second_to_last].iter().map(|tick| tick.unsent).sum();
-    let growth = (last - last_held) - (second - second_held) + unsent as f64;
+    // Of all unsent requests until then, the mean in the last quarter minus the mean in the second
+    // quarter counts.
+    let weight = |tick: usize| {
+        let place = (tick as f64 + 0.5) / series.len() as f64;
+        (4.0 * place - 1.0).min(4.0 - 4.0 * place).clamp(0.0, 1.0)
+    };
+    let unsent: f64 = series.iter().enumerate().map(|(at, tick)| weight(at) * tick.unsent as f64).sum();
+    let growth = (last - last_held) - (second - second_held) + unsent;
     evidence.growth = if arrivals > 0.0 { growth / arrivals } else { 0.0 };
     evidence.growth_requests = growth;
     let grows = growth > GROWTH_MAX * arrivals && growth > guard;

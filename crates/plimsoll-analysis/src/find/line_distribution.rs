@@ -84,6 +84,8 @@ const NO_FLOOR_PRIOR: f64 = 0.8;
 /// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
 /// share that the SLO allows.
 const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
+/// The largest share of requests that may fail at any rate without a floor.
+const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
 /// The largest burst that a server with a rate limiter may accept at once: its capacity multiplied
 /// by this time, s. The smallest burst is one request. The logarithm of the burst is the square of
 /// a uniform variable, so that half of the prior probability lies at small bursts. A search at a
@@ -424,6 +426,13 @@ fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
     ln(q) - ln(b / n.max(1e-12))
 }
 
+/// Returns the expected share of bad requests for a constant share `floor`, 0..=1. Rare failures
+/// may come in addition. If there were none, none were expected: 500 000 requests without any
+/// failure do not contradict a server that keeps up.
+fn share_or_rare(bound: &BoundEvidence, floor: f64) -> f64 {
+    (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
+}
+
 /// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
 fn with_disturbance_probability(ln_likelihood: f64) -> f64 {
     ((1.0 - DISTURBED_PRIOR) * ln_likelihood.exp() + DISTURBED_PRIOR * DISTURBED_LIKELIHOOD).ln()
@@ -533,9 +542,9 @@ impl AccountTerms<'_> {
                         // Above the capacity, requests also fail because plimsoll or the server
                         // runs out of connections, or because they time out.
                         None if beyond > 0.0 => continue,
-                        None => (floor.max(1e-5), 1.0),
+                        None => (share_or_rare(bound, floor), 1.0),
                         Some(bound_ns) if !self.bounds.iter().any(|(t, _)| *t == bound_ns as f64 / 1e9) => {
-                            (floor.max(1e-5), 1.0)
+                            (share_or_rare(bound, floor), 1.0)
                         }
                         Some(bound_ns) => {
                             let t = bound_ns as f64 / 1e9;
@@ -676,4 +685,19 @@ fn normalise_weights(logs: Vec<(f64, f64)>, count: f64) -> (f64, Vec<(f64, f64)>
     let sum: f64 = weighed.iter().map(|it| it.1).sum();
     let draws = weighed.into_iter().map(|(value, weight)| (value, weight / sum.max(1e-300))).collect();
     (best + (sum / count.max(1.0)).max(1e-300).ln(), draws)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_requests_without_a_failure_expect_no_failure() {
+        for (scheduled, bad, floor, expect) in
+            [(500_000, 0, 0.0, 0.0), (500_000, 2, 0.0, 4e-6), (1_000, 9, 0.0, 1e-5), (1_000, 0, 0.01, 0.01)]
+        {
+            let bound = BoundEvidence { bound_ns: None, share: 0.001, scheduled, bad, bunch_size: 1.0 };
+            assert_eq!(share_or_rare(&bound, floor), expect, "{scheduled} {bad} {floor}");
+        }
+    }
 }

@@ -69,6 +69,14 @@ pub struct LineSummary {
     pub confirmed: bool,
 }
 
+impl LineSummary {
+    /// Returns whether the search stated an estimate. Otherwise `rps` is the lower end of the
+    /// interval.
+    pub fn has_estimate(&self) -> bool {
+        self.rps > self.lower
+    }
+}
+
 /// A figure with its interval.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]

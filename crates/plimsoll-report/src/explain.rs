@@ -263,13 +263,9 @@ pub(crate) fn explain_report(context: &RunContext, found: &ExplainFinding, doubt
     ));
     report.facts(facts);
     if explanation.request_places.iter().any(Option::is_some) {
-        let headings = place_headings(findings);
-        report.responsive_chart(
-            |theme| places_svg(explanation, theme),
-            &headings,
-            place_rows(explanation, RequestPlace::ALL.len()),
-        );
-        report.table(&headings, place_rows(explanation, RequestPlace::ALL.len()));
+        let (headings, rows) = (place_headings(findings), place_rows(explanation, RequestPlace::ALL.len()));
+        report.responsive_chart(|theme| places_svg(explanation, theme), &headings, rows.clone());
+        report.table(&headings, rows);
         if let Some(note) = unobserved_note(found) {
             report.text(Tone::Plain, note);
         }

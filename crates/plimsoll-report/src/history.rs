@@ -57,7 +57,7 @@ pub fn run_rate_text(run: &HistoryRun) -> String {
     };
     let lower = rate(line.lower);
     match line.upper.map(rate) {
-        Some(upper) if line.rps <= line.lower => format!("{lower} to {upper}/s"),
+        Some(upper) if !line.has_estimate() => format!("{lower} to {upper}/s"),
         Some(upper) => format!("{}/s ({lower} to {upper})", rate(line.rps)),
         None => format!("at least {lower}/s"),
     }

@@ -441,7 +441,6 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
         of(run).zip(of(first)).filter(|(_, before)| *before > 0.0).map(|(after, before)| after / before)
     };
     let rows = ('A'..).zip(runs).map(|(letter, run)| {
-        let rps = |run: &HistoryRun| run.series_value_rps();
         let found = run_rate_text(run);
         let is_first = letter == 'A';
         let may = !is_first && incomparability(first, run).is_empty();
@@ -451,7 +450,7 @@ fn compared_lines(runs: &[HistoryRun]) -> String {
             letter.to_string(),
             run_link(&run.file, &run_name(run)),
             text(&found),
-            if may { cell(ratio(&rps, run), false) } else { String::new() },
+            if may { cell(ratio(&HistoryRun::series_value_rps, run), false) } else { String::new() },
             text(match (is_first, may) {
                 (true, _) => "",
                 (false, true) => interval_overlap_text(first, run),

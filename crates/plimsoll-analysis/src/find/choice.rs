@@ -185,9 +185,8 @@ impl<'a> LoadChoice<'a> {
     fn can_saturate(&self) -> bool {
         let Some(peak) = peak::highest(self.history) else { return false };
         // If the highest allowed rate ended the climb, more users may exceed this rate.
-        let users = self.history.iter().filter(|trial| trial.purpose == Purpose::Peak);
-        let users = users.filter_map(TrialOutcome::concurrency).max().unwrap_or(0);
-        let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && users < self.users_max());
+        let ended = || peak::users_tried(self.history) < self.users_max();
+        let allowed = self.known.settings.max_rate.is_none_or(|most| most > peak.rps && ended());
         let tries = self.history.iter().filter(|trial| trial.purpose == Purpose::Saturate);
         let own_limit = tries.rev().take_while(|trial| is_generator_limited(trial)).count() >= 2
             || self.history.iter().any(|trial| trial.purpose == Purpose::Peak && is_generator_limited(trial));
@@ -335,16 +334,16 @@ impl<'a> LoadChoice<'a> {
         self.plans.open(Purpose::Line, round_rate(rate), length_ns)
     }
 
-    /// Returns a trial that confirms the rate `low`. Its length is the usual length, or up to twice
-    /// this length if the budget allows. For a server that stalls, the trial is long compared with
-    /// the time between stalls. Returns `None` if the budget is too small.
-    fn confirming_trial(&self, low: f64) -> Option<Measure> {
+    /// Returns a trial that confirms `rate`. Its length is the usual length, or up to
+    /// twice this length if the budget allows. For a server that stalls, the trial is long compared
+    /// with the time between stalls. Returns `None` if the budget is too small.
+    fn confirming_trial(&self, rate: f64) -> Option<Measure> {
         let pace = &self.known.pace;
         let stalls = self.known.stalls.as_ref();
         let long_ns = stalls.map_or(0, |stalls| stalls.confirm_ns(self.known.settings.budget_ns));
         let least_ns = pace.line_ns.max(long_ns) / Plan::TICK_NS * Plan::TICK_NS;
-        // The rate is slightly below the lower end, so that rounding does not exceed this end.
-        let rate = round_rate(low * 0.9995);
+        // The trial's rate is slightly lower, so that rounding does not exceed the confirmed rate.
+        let rate = round_rate(rate * 0.9995);
         let least = self.plans.open(Purpose::Confirm, rate, least_ns);
         if least.purpose == Purpose::Settle {
             return self.plans.fits_in_budget(&least).then_some(least);

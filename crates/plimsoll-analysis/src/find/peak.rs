@@ -12,6 +12,11 @@ const KNEE_SHARE: f64 = 0.95;
 /// The search tries more numbers of users around the knee until neighbouring numbers differ by at
 /// most this factor.
 const KNEE_FACTOR: f64 = 1.3;
+/// Goodput still grew in the last step of the climb if it exceeds the previous goodput by this
+/// factor.
+const STILL_GROWING_FACTOR: f64 = 1.1;
+/// A step of the climb shows whether goodput still grows if users increased by this factor.
+const TELLING_STEP_FACTOR: f64 = 1.2;
 /// Maximum number of trials that narrow down the knee.
 const REFINE_MAX: usize = 3;
 
@@ -153,12 +158,16 @@ pub fn knee(history: &[TrialOutcome]) -> Option<Knee> {
     Some(Knee { concurrency: at.0, rps: at.1, p99_ns: at.2 })
 }
 
-/// Returns whether goodput still grew by more than 10 % in the last step of the climb, the
-/// closed-loop trials with more and more users.
+/// Returns the largest number of users of the climb, the closed-loop trials with more and more
+/// users; 0 before its first trial.
+pub fn users_tried(history: &[TrialOutcome]) -> u64 {
+    points(history).last().map_or(0, |point| point.0)
+}
+
+/// Returns whether goodput still grew by more than 10 % in the last step of the climb.
 pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
-    let points = points(history);
-    match points.as_slice() {
-        [.., before, last] => last.1 > before.1 * 1.1,
+    match points(history).as_slice() {
+        [.., before, last] => last.1 > before.1 * STILL_GROWING_FACTOR,
         _ => false,
     }
 }
@@ -167,7 +176,7 @@ pub fn is_still_growing(history: &[TrialOutcome]) -> bool {
 /// by at most 10 %.
 pub fn is_flat(history: &[TrialOutcome]) -> bool {
     match points(history).as_slice() {
-        [.., before, last] => last.0 as f64 >= 1.2 * before.0 as f64 && last.1 <= before.1 * 1.1,
+        [.., before, last] => last.0 as f64 >= TELLING_STEP_FACTOR * before.0 as f64 && !is_still_growing(history),
         _ => false,
     }
 }

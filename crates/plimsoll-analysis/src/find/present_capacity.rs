@@ -25,8 +25,6 @@ const CHANGE_ERRORS: f64 = 5.0;
 /// A change must also exceed this number of standard errors that follow from the scatter of the
 /// trials before and after (one-sided 0.1 %). Some servers vary by 5 % from trial to trial.
 const CHANGE_SCATTER_ERRORS: f64 = 3.1;
-/// Standard deviation of a normal distribution, divided by its median absolute deviation.
-const DEVIATIONS: f64 = 1.4826;
 /// Ratio of the standard error of a median to the standard error of a mean (normal distribution).
 const MEDIAN_ERROR: f64 = 1.25;
 /// The minimum number of trials before a change. One trial suffices, because a single trial is
@@ -232,7 +230,7 @@ fn split(shown: &[TrialCapacity]) -> Option<(usize, f64, f64)> {
 /// Returns the relative standard error of the median of these trials, from their scatter.
 fn scatter(side: &[TrialCapacity]) -> f64 {
     let middle = median(side, |it| it.rps);
-    let deviation = DEVIATIONS * median(side, |it| (it.rps / middle).ln().abs());
+    let deviation = stats::DEVIATION_PER_MAD * median(side, |it| (it.rps / middle).ln().abs());
     MEDIAN_ERROR * deviation / (side.len() as f64).sqrt()
 }
 

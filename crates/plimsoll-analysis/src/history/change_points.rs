@@ -31,7 +31,7 @@
 //!
 //! Not here: which runs belong to one series (`lanes`).
 
-use crate::prove::stats::{ConfidenceInterval, median};
+use crate::prove::stats::{ConfidenceInterval, DEVIATION_PER_MAD, median};
 use plimsoll_model::rng::Rng;
 
 /// Probability that a series of an unchanged build contains a change point.
@@ -45,8 +45,6 @@ pub const RUNS_MIN: usize = 2;
 pub const SERIES_MIN: usize = 8;
 /// A run is an outlier beyond this number of standard deviations of the noise, as in `prove`.
 const OUTLIER_DEVIATIONS: f64 = 4.0;
-/// Standard deviation of a normal distribution, divided by its median absolute deviation.
-const DEVIATIONS: f64 = 1.4826;
 /// Number of neighbours on each side whose median is compared with a run.
 const NEIGHBOURS: usize = 2;
 /// Number of random permutations that the test draws.
@@ -93,7 +91,7 @@ pub fn change_points(values: &[f64], seed: u64) -> Vec<ChangePoint> {
 /// Returns the series with each outlier moved to the limit beyond which a value is an outlier.
 pub fn without_outliers(logs: &[f64]) -> Vec<f64> {
     let steps: Vec<f64> = logs.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
-    let noise = median(&steps).unwrap_or(0.0) * DEVIATIONS / std::f64::consts::SQRT_2;
+    let noise = median(&steps).unwrap_or(0.0) * DEVIATION_PER_MAD / std::f64::consts::SQRT_2;
     if noise <= 0.0 {
         return logs.to_vec();
     }

@@ -117,7 +117,9 @@ impl HistoryRun {
         };
         match self.line() {
             Some(line) if is_too_wide(line) => None,
-            Some(LineSummary { rps, lower, upper: Some(upper), .. }) if rps <= lower => Some((lower * upper).sqrt()),
+            Some(line @ LineSummary { lower, upper: Some(upper), .. }) if !line.has_estimate() => {
+                Some((lower * upper).sqrt())
+            }
             Some(line) => Some(line.rps),
             None => goodput(),
         }

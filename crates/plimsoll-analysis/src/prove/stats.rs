@@ -47,6 +47,9 @@ impl ConfidenceInterval {
     }
 }
 
+/// Standard deviation of a normal distribution, divided by its median absolute deviation.
+pub const DEVIATION_PER_MAD: f64 = 1.4826;
+
 /// Returns the median of ascending values; `None` without values.
 fn median_sorted(values: &[f64]) -> Option<f64> {
     let half = values.len() / 2;

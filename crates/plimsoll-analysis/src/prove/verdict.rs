@@ -57,8 +57,6 @@ const SIGN_ERROR: f64 = 0.01;
 /// A block is an outlier beyond this number of standard deviations from the median of all blocks.
 /// The standard deviation comes from the median absolute deviation.
 const OUTLIER_BLOCK_DEVIATIONS: f64 = 4.0;
-/// Standard deviation of a normal distribution, divided by its median absolute deviation.
-const DEVIATIONS: f64 = 1.4826;
 /// Responses count as different if their mean size differs by more than this share.
 const SIZE_TOLERANCE: f64 = 0.01;
 /// Responses count as different if the share of a status differs by more than this between the
@@ -238,7 +236,7 @@ fn worse_secondary_measure(secondary: &[MeasureComparison]) -> Option<String> {
 fn outlier_side(ratios_by_block: &[f64], more_is_better: bool) -> Option<(char, String)> {
     let middle = stats::median(ratios_by_block)?;
     let sizes: Vec<f64> = ratios_by_block.iter().map(|value| (value - middle).abs()).collect();
-    let far = OUTLIER_BLOCK_DEVIATIONS * DEVIATIONS * stats::median(&sizes)?;
+    let far = OUTLIER_BLOCK_DEVIATIONS * stats::DEVIATION_PER_MAD * stats::median(&sizes)?;
     let count = |low: bool| {
         ratios_by_block.iter().filter(|value| if low { **value < middle - far } else { **value > middle + far }).count()
     };

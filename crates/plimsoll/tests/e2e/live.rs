@@ -1,6 +1,6 @@
 //! Tests the progress display, on a pseudo terminal (from `script`) and without a terminal.
 
-use crate::test_support::{Done, baseline, command, finish, folder, plimsoll, signal};
+use crate::test_support::{Done, baseline, finish, folder, plimsoll, signal};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -129,7 +129,7 @@ fn without_a_terminal_progress_is_occasional_plain_lines() {
     let server = baseline(1);
     let url = format!("{}/healthz", server.url);
     let arguments = ["run", &url, "-c", "1", "-d", "6s"];
-    let done = finish(command(&arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"));
+    let done = plimsoll(&arguments);
     assert_eq!(done.code, 0, "{}", done.stderr);
     assert!(done.stderr.lines().any(|l| l.contains(" of 6 s, 1 user, ") && l.contains("p99 ")), "{}", done.stderr);
     assert!(!done.stderr.contains('\x1b') && !done.stdout.contains('\x1b'));

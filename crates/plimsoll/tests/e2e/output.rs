@@ -1,7 +1,7 @@
 //! Tests outputs that cannot be written: closed standard output, full disks, files of other users.
 //! plimsoll must keep the measurements, report the error, and exit with code 2.
 
-use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll};
+use crate::test_support::{Done, baseline, command, finish, folder, place, plimsoll, plimsoll_without_turn};
 use std::fs::File;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -108,9 +108,8 @@ fn two_runs_cannot_write_the_same_file() {
         std::thread::sleep(Duration::from_millis(10));
     }
     for verb in ["run", "find"] {
-        // Without a turn: a search that waits for its turn would start after the first run.
-        let mut second = command(&[verb, &url, "-q", "-o", &file]);
-        let second = finish(second.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts"));
+        // A search that waits for its turn would start after the first run.
+        let second = plimsoll_without_turn(&[verb, &url, "-q", "-o", &file]);
         assert_eq!(second.code, 2, "{}", second.stderr);
         assert!(second.stderr.contains("is being written by another run"), "{}", second.stderr);
         assert_eq!(second.stderr.lines().count(), 1, "{}", second.stderr);

@@ -57,6 +57,11 @@ pub fn plimsoll(arguments: &[&str]) -> Done {
     let measures = arguments.first().is_some_and(|word| ["find", "prove", "explain", "overload"].contains(word));
     let refused = arguments.contains(&"--help");
     let _turn = (measures && !refused).then(|| MEASURING.lock().unwrap_or_else(PoisonError::into_inner));
+    plimsoll_without_turn(arguments)
+}
+
+/// Runs the binary to its end, also while another command measures.
+pub fn plimsoll_without_turn(arguments: &[&str]) -> Done {
     finish(command(arguments).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts"))
 }
 

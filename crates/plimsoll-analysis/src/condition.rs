@@ -124,8 +124,8 @@ pub enum ConditionError {
     Shape(String),
     /// The metric has an unknown name.
     #[error(
-        "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, \
-         unsent or timeouts; other times are written as service.p99 ({times})", times = time_names()
+        "'{0}' is not measured. Choose p50 to p99.99, max, mean, success, errors, goodput (or rate, rps), cpu, unsent \
+         or timeouts. For another time, write its name first, such as service.p99 ({times})", times = time_names()
     )]
     Metric(String),
     /// The metric exists only for all requests together, but the condition names one request.
@@ -424,7 +424,7 @@ impl Conditions {
 
     /// Returns the conditions that hold for a finished run, and the conditions whose figure was not
     /// measured.
-    pub fn crossed(&self, run: &Run) -> Vec<CrossedCondition> {
+    pub fn conditions_met(&self, run: &Run) -> Vec<CrossedCondition> {
         self.crossed_with_cpu_use(run, &|| ServerUse::from_run(run).ok())
     }
 
@@ -709,7 +709,7 @@ mod tests {
         ] {
             let (succeeded, failed, unsent, in_flight, latency_ns) = ends;
             let run = run(succeeded, failed, unsent, in_flight, latency_ns);
-            let crossed = Conditions::parse(gate).expect("parses").crossed(&run);
+            let crossed = Conditions::parse(gate).expect("parses").conditions_met(&run);
             let said = crossed.first().map(ToString::to_string);
             match (said, expect) {
                 (None, None) => {}
@@ -719,7 +719,7 @@ mod tests {
         }
         let mut unmeasured = run(0, 0, 0, 0, ms);
         unmeasured.window_ns = (0, 0);
-        assert_eq!(Conditions::parse("rps>5").expect("parses").crossed(&unmeasured)[0].figure, None);
+        assert_eq!(Conditions::parse("rps>5").expect("parses").conditions_met(&unmeasured)[0].figure, None);
     }
 
     #[test]
@@ -735,7 +735,7 @@ mod tests {
         figures.ledger.failed[RequestFailure::Timeout as usize] = 3;
         run.push(units::SECOND / 2, late);
         for (gate, crossed) in [("p97>40s", false), ("p98>40s", true), ("p97>2ms", false)] {
-            assert_eq!(!Conditions::parse(gate).expect("parses").crossed(&run).is_empty(), crossed, "{gate}");
+            assert_eq!(!Conditions::parse(gate).expect("parses").conditions_met(&run).is_empty(), crossed, "{gate}");
         }
     }
 
@@ -774,7 +774,7 @@ mod tests {
         order.label = "order".into();
         run.plan.traffic.routes.push(order);
         let mut interval = Interval::default();
-        *interval.routes.of_mut(1) = tick(40, 10, 300 * units::MS).routes.whole().clone();
+        *interval.routes.of_mut(1) = tick(40, 10, 300 * units::MS).routes.all_routes().clone();
         run.push(1, interval);
         for (gate, crossed) in [
             ("order.p50>200ms", true),
@@ -786,7 +786,7 @@ mod tests {
             ("other.p99>1h", true),
         ] {
             let conditions = Conditions::parse(gate).expect("parses");
-            assert_eq!(!conditions.crossed(&run).is_empty(), crossed, "{gate}");
+            assert_eq!(!conditions.conditions_met(&run).is_empty(), crossed, "{gate}");
             let mut watch = ConditionWatch::new(conditions, &run.plan);
             let seen = (run.intervals.values().zip(1..)).find_map(|(it, at)| watch.push(at * 6 * units::SECOND, it));
             assert_eq!(seen.is_some(), crossed && !gate.starts_with("other"), "{gate}");
@@ -794,6 +794,6 @@ mod tests {
         let routes = &run.plan.traffic.routes;
         assert_eq!(Conditions::parse("p99>1s, order.p99>1s").expect("parses").check_routes(routes), Ok(()));
         let error = Conditions::parse("ordr.p99>1s").expect("parses").check_routes(routes).expect_err("is not asked");
-        assert_eq!(error, "no request is called 'ordr': there is 'GET /', order");
+        assert_eq!(error, "no request is called 'ordr': the requests are 'GET /', order");
     }
 }

@@ -54,7 +54,7 @@ impl ConditionTotals {
 
     fn push(&mut self, end_ns: u64, reach_ns: u64, tick: &Interval) {
         let figures = match self.route {
-            None => Some(tick.whole()),
+            None => Some(tick.all_routes()),
             Some(number) => tick.routes.get(number),
         };
         if let Some(figures) = figures {

@@ -44,7 +44,7 @@ fn held_back_ns(behind_ns: [f64; 2], answer_bytes: f64) -> Option<f64> {
 /// responses. Each response counts for at most the delay of one acknowledgement. The sum divided by
 /// a length of time is the mean number of waiting responses (Little's law).
 pub(crate) fn ack_wait_sum_ns(tick: &Interval) -> f64 {
-    let whole = tick.whole();
+    let whole = tick.all_routes();
     let answers = whole.ttfb.count() as f64;
     if whole.answers_bytes as f64 > SHORT_ANSWER_BYTES * answers {
         return 0.0;

@@ -103,7 +103,7 @@ pub struct Doubts(Vec<Doubt>);
 
 impl Doubts {
     /// Creates doubts from warnings that were known before the first load.
-    pub fn noted(sentences: &[String]) -> Doubts {
+    pub fn from_warnings(sentences: &[String]) -> Doubts {
         sentences.iter().map(|text| Doubt { kind: DoubtKind::Noted, text: text.as_str().into() }).collect()
     }
 
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn doubts_keep_their_order_and_their_kind_sets_placement() {
-        let mut doubts = Doubts::noted(&["slow".into()]);
+        let mut doubts = Doubts::from_warnings(&["slow".into()]);
         for kind in DoubtKind::ALL {
             doubts.add(kind, format!("{kind:?}"));
         }
@@ -216,7 +216,7 @@ mod tests {
         assert_eq!(above.len() + beside.len(), DoubtKind::ALL.len() + 1);
         assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));
-        let mut joined = Doubts::noted(&["slow".into()]);
+        let mut joined = Doubts::from_warnings(&["slow".into()]);
         for (kind, text) in [(DoubtKind::Others, "stolen"), (DoubtKind::Others, "again")] {
             joined.join(Doubt { kind, text: text.into() });
         }

@@ -72,15 +72,15 @@ fn requests(run: &Run, answer: &FailedAnswer) -> u64 {
             interval.routes.get(missed.route).map_or(0, |figures| figures.ledger.failed[missed.failure as usize])
         }
         (None, Some(ended), _) => match answer.call_fault {
-            Some(fault) => interval.whole().grpc_faults.get(fault as u16),
+            Some(fault) => interval.all_routes().grpc_faults.get(fault as u16),
             None if ended == CallFault::STATUS as u16 => {
-                let whole = interval.whole();
+                let whole = interval.all_routes();
                 whole.grpc_statuses.get(ended).saturating_sub(whole.grpc_faults.total())
             }
-            None => interval.whole().grpc_statuses.get(ended),
+            None => interval.all_routes().grpc_statuses.get(ended),
         },
-        (None, None, 0) => interval.whole().ledger.failed[RequestFailure::Protocol as usize],
-        (None, None, status) => interval.whole().statuses.get(status),
+        (None, None, 0) => interval.all_routes().ledger.failed[RequestFailure::Protocol as usize],
+        (None, None, status) => interval.all_routes().statuses.get(status),
     };
     run.intervals.values().map(of_kind).sum()
 }

@@ -139,8 +139,12 @@ fn cores(facts: &MachineFacts) -> FitnessCheck {
 fn governor(facts: &MachineFacts) -> FitnessCheck {
     let found = facts.governors.join(", ");
     match &facts.governors[..] {
-        [] if facts.is_virtual => check("governor", Fitness::Fit, "set by the host, not shown here", None),
-        [] => check("governor", Fitness::Fit, "none: the CPU clock is fixed, or the system does not show it", None),
+        [] if facts.is_virtual => {
+            check("governor", Fitness::Fit, "the host of this virtual machine sets the CPU clock", None)
+        }
+        [] => {
+            check("governor", Fitness::Fit, "no governor: the CPU clock is fixed, or the system does not show it", None)
+        }
         [only] if only == "performance" => check("governor", Fitness::Fit, found, None),
         _ => check(
             "governor",

@@ -262,7 +262,7 @@ pub fn judge(purpose: Purpose, start_ns: u64, run: &Run, slo: &Slo) -> TrialOutc
         if let ControlFlow::Break(reason) = watch.push(at_ns, interval) {
             certain.get_or_insert(reason);
         }
-        let whole = interval.whole();
+        let whole = interval.all_routes();
         if at_ns + window.tick_ns <= from_ns {
             rejected_before |= whole.ledger.failed_total() > 0;
             continue;
@@ -500,7 +500,7 @@ fn open_verdict(
     } else if grows {
         (
             Verdict::Fail,
-            format!("the backlog grew by {} of the arrivals", format::short_percent(evidence.growth)).into(),
+            format!("the backlog grew by {} of the scheduled requests", format::short_percent(evidence.growth)).into(),
         )
     } else if ledger.scheduled == 0 {
         (Verdict::Void, "nothing was scheduled".into())
@@ -551,7 +551,7 @@ fn littles_law_gap(run: &Run) -> Option<f64> {
     let (mut in_flight, mut stays, mut ledger) = (0.0, 0.0, Ledger::default());
     for interval in run.intervals.values() {
         in_flight += interval.load.in_flight_ns as f64;
-        let whole = interval.whole();
+        let whole = interval.all_routes();
         stays += whole.response.sum_ns() as f64 + whole.failed.sum_ns() as f64;
         ledger.merge(&whole.ledger);
     }
@@ -1032,11 +1032,11 @@ mod tests {
     fn only_certain_verdicts_stop_a_trial_early() {
         // The server falls behind by 40 %. The trial is stopped early, and the verdict from its
         // record alone is fail.
-        let whole = run(&[(1000.0, 10)], |at| tick(60, 50, 40 * (at + 1)));
-        let mut watch = Watch::new(Purpose::Climb, &whole.plan, &Slo::default());
+        let whole = run(&[(1000.0, 40)], |at| tick(60, 50, 40 * (at + 1)));
+        let mut watch = Watch::new(Purpose::Line, &whole.plan, &Slo::default());
         let stop = whole.intervals.iter().position(|(at, i)| watch.push(u64::from(*at) * TICK, i).is_break());
         let stop = stop.expect("a certain verdict");
-        assert!((5..9).contains(&stop), "stopped after tick {stop}");
+        assert!((14..18).contains(&stop), "stopped after tick {stop}");
         let mut cut = whole.clone();
         cut.intervals.retain(|at, _| *at as usize <= stop);
         cut.window_ns.1 = (stop as u64 + 1) * TICK;

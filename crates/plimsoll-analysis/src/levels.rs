@@ -87,7 +87,7 @@ impl<'a> MeasuredLoad<'a> {
     pub fn from_visits(visits: Vec<&'a Trial>) -> Option<MeasuredLoad<'a>> {
         let run = match visits.as_slice() {
             [only] => Cow::Borrowed(&only.run),
-            several => Cow::Owned(Run::joined(&several.iter().map(|visit| &visit.run).collect::<Vec<_>>())?),
+            several => Cow::Owned(Run::join_loads(&several.iter().map(|visit| &visit.run).collect::<Vec<_>>())?),
         };
         Some(MeasuredLoad { visits, run })
     }
@@ -130,13 +130,13 @@ impl<'a> MeasuredLoad<'a> {
 
 /// Returns the successes a second inside the measured window.
 fn goodput(run: &Run) -> f64 {
-    let succeeded: u64 = run.intervals.values().map(|interval| interval.whole().succeeded_in_window).sum();
+    let succeeded: u64 = run.intervals.values().map(|interval| interval.all_routes().succeeded_in_window).sum();
     if run.duration_ns() > 0 { succeeded as f64 * 1e9 / run.duration_ns() as f64 } else { 0.0 }
 }
 
 /// Returns the loads of an experiment that measured its target, in order. The levels of a sweep
 /// have the order of the command line. Pilot trials and loads for profiles are excluded.
-pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
+pub fn measured_loads(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
     let trials = &experiment.trials;
     match &experiment.spec {
         ExperimentSpec::Sweep(spec) => {
@@ -153,7 +153,7 @@ pub fn measured(experiment: &Experiment) -> Vec<MeasuredLoad<'_>> {
 /// experiment has no comparable levels.
 pub fn recorded_levels(experiment: &Experiment) -> Option<(LoadUnit, Vec<Level>)> {
     let levels: Option<Vec<(LoadUnit, Level)>> =
-        measured(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
+        measured_loads(experiment).iter().map(|load| Level::from_run(&load.run)).collect();
     let levels = levels?;
     let over = levels.first()?.0;
     levels.iter().all(|level| level.0 == over).then(|| (over, levels.into_iter().map(|level| level.1).collect()))
@@ -245,7 +245,9 @@ pub fn parse_dat(text: &str) -> Result<Vec<Level>, DatError> {
         heading_allowed = false;
         if fields.len() < 4 {
             let fields = if fields.len() == 1 { "1 field".to_owned() } else { format!("{} fields", fields.len()) };
-            return Err(bad(format!("{fields} where concurrency, requests/s, mean ms and success % are expected")));
+            return Err(bad(format!(
+                "the line has {fields}, and needs concurrency, requests/s, mean ms and success %"
+            )));
         }
         let names = ["concurrency", "requests/s", "mean ms", "success %"];
         let mut values = [0.0; 4];

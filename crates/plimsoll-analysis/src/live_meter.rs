@@ -51,7 +51,7 @@ impl LiveMeter {
     /// Adds a tick of the measurement. `in_window` says whether the tick belongs to the measured
     /// window, and not to the wait for the last responses.
     pub fn push(&mut self, interval: &Interval, in_window: bool) {
-        let whole = interval.whole();
+        let whole = interval.all_routes();
         self.bad += whole.ledger.failed_total() + whole.ledger.unsent;
         self.recent.push_back(whole.clone());
         if self.recent.len() > LIVE_FIGURE_TICKS {

@@ -65,7 +65,7 @@ pub(crate) fn check_names<'a>(names: impl Iterator<Item = &'a str>, routes: &[Ro
             if routes.len() > SHOWN {
                 known.push("...".to_owned());
             }
-            return Err(format!("no request is called '{name}': there is {}", known.join(", ")));
+            return Err(format!("no request is called '{name}': the requests are {}", known.join(", ")));
         }
     }
     Ok(())

@@ -243,7 +243,7 @@ impl<'a> RunTimeline<'a> {
 
     /// Returns two counts of a tick: first attempts and retries.
     fn scheduled_and_retried(self, interval: &Interval) -> (u64, u64) {
-        let all = interval.whole().ledger.scheduled;
+        let all = interval.all_routes().ledger.scheduled;
         let again = interval.routes.get(AGAIN).filter(|_| self.retried).map_or(0, |again| again.ledger.scheduled);
         (all - again, again)
     }
@@ -264,7 +264,7 @@ impl<'a> RunTimeline<'a> {
         let (mut refused, mut failed, mut accepted) = (RefusalCounts::default(), Histogram::new(), Histogram::new());
         let (mut scheduled, mut came_again, mut in_time, mut succeeded) = (0, 0, 0, 0);
         for (_, interval, _) in self.ticks_in(stretch) {
-            let (whole, (first, again)) = (interval.whole(), self.scheduled_and_retried(interval));
+            let (whole, (first, again)) = (interval.all_routes(), self.scheduled_and_retried(interval));
             scheduled += first;
             came_again += again;
             in_time += self.in_time(whole);
@@ -313,7 +313,7 @@ impl<'a> RunTimeline<'a> {
         let mut seconds = vec![OverloadSecond::default(); whole];
         for (middle_ns, interval, _) in self.ticks_in(stretch.clone()) {
             if let Some(second) = seconds.get_mut(((middle_ns - stretch.start) / SECOND) as usize) {
-                second.in_time += self.in_time(interval.whole());
+                second.in_time += self.in_time(interval.all_routes());
                 second.offered += self.scheduled_and_retried(interval).0;
             }
         }
@@ -503,7 +503,7 @@ mod tests {
     fn retries_are_counted_separately() {
         let mut retried = run(sheds);
         for interval in retried.intervals.values_mut() {
-            let refused = interval.whole().ledger.failed_total();
+            let refused = interval.all_routes().ledger.failed_total();
             let again = interval.routes.of_mut(AGAIN);
             again.ledger.scheduled = refused;
             again.ledger.failed[RequestFailure::Status as usize] = refused;

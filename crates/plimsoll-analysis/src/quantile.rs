@@ -103,7 +103,7 @@ impl Quantiles {
     }
 
     /// Returns the names of the quantiles with too few requests beyond them, the lowest first.
-    pub fn few(&self) -> impl Iterator<Item = &'static str> {
+    pub fn unreliable_quantiles(&self) -> impl Iterator<Item = &'static str> {
         let Quantiles { p50, p75, p90, p95, p99, p999 } = *self;
         let all = [("p50", p50), ("p75", p75), ("p90", p90), ("p95", p95), ("p99", p99), ("p99.9", p999)];
         all.into_iter().filter(|(_, quantile)| *quantile == Quantile::Few).map(|(name, _)| name)
@@ -154,7 +154,7 @@ mod tests {
     #[test]
     fn unstated_quantiles_are_named() {
         for (count, expect) in [(10_000, vec![]), (1_000, vec!["p99.9"]), (100, vec!["p95", "p99", "p99.9"])] {
-            assert_eq!(Quantiles::from_histogram(&times(count, 0)).few().collect::<Vec<_>>(), expect);
+            assert_eq!(Quantiles::from_histogram(&times(count, 0)).unreliable_quantiles().collect::<Vec<_>>(), expect);
         }
     }
 }

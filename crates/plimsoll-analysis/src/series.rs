@@ -56,7 +56,7 @@ fn stretches(run: &Run, columns_max: usize) -> Vec<(f64, f64, Interval)> {
 /// each. Intervals without any tick are left out.
 pub fn over_time(run: &Run, columns_max: usize) -> Vec<IntervalFigures> {
     let of = |(start_s, length_s, interval): (f64, f64, Interval)| {
-        let whole = interval.whole();
+        let whole = interval.all_routes();
         let response = whole.response.to_histogram();
         let quantile = |h: &Histogram, q| (h.count() > 0).then(|| h.quantile_ns(q) as f64);
         let rate = |count: u64| count as f64 / length_s;
@@ -115,10 +115,12 @@ pub struct Heat {
 }
 
 /// Computes the heat map of a run with at most `columns_max` columns and about `rows` rows.
-pub fn heat(run: &Run, columns_max: usize, rows: usize) -> Heat {
+pub fn heat_map(run: &Run, columns_max: usize, rows: usize) -> Heat {
     let columns = stretches(run, columns_max);
-    let columns: Vec<(f64, f64, SparseHistogram)> =
-        columns.into_iter().map(|(from_s, to_s, interval)| (from_s, to_s, interval.whole().response.clone())).collect();
+    let columns: Vec<(f64, f64, SparseHistogram)> = columns
+        .into_iter()
+        .map(|(from_s, to_s, interval)| (from_s, to_s, interval.all_routes().response.clone()))
+        .collect();
     let some = columns.iter().filter(|(.., response)| response.count() > 0);
     let range = some.fold(None, |range: Option<(u64, u64)>, (.., response)| {
         let (lo, hi) = (response.min_ns().max(1), response.max_ns().max(1));
@@ -173,7 +175,7 @@ pub fn spread(run: &Run) -> Option<Spread> {
     for (index, interval) in &run.intervals {
         let stretch = u64::from(*index) * interval_ns / stretch_ns;
         if let Some(count) = stretch.checked_sub(first).and_then(|at| counts.get_mut(at as usize)) {
-            *count += interval.whole().succeeded_in_window;
+            *count += interval.all_routes().succeeded_in_window;
         }
     }
     let stretches = counts.len();
@@ -204,7 +206,7 @@ pub fn goodput_error(run: &Run) -> Option<f64> {
     let mut counts = vec![0u64; batches];
     for (index, interval) in run.intervals.range(first as u32..end as u32) {
         if let Some(count) = counts.get_mut((u64::from(*index) - first) as usize / each) {
-            *count += interval.whole().succeeded_in_window;
+            *count += interval.all_routes().succeeded_in_window;
         }
     }
     let mean = counts.iter().sum::<u64>() as f64 / batches as f64;
@@ -279,12 +281,12 @@ mod tests {
     fn the_heatmap_counts_every_response() {
         let run = run(&[10, 20, 0, 40, 50]);
         for (columns, rows) in [(100, 20), (2, 3), (1, 1)] {
-            let heat = heat(&run, columns, rows);
+            let heat = heat_map(&run, columns, rows);
             assert_eq!(heat.cells.iter().map(|c| c.2).sum::<u64>(), 120);
             assert!(heat.columns <= columns.max(1) && heat.edges_ns.len() == rows + 1, "{heat:?}");
             assert!(heat.cells.iter().all(|c| c.0 < heat.columns && c.1 < rows));
         }
-        assert_eq!(heat(&Run::new(run.plan.clone()), 10, 10), Heat::default());
+        assert_eq!(heat_map(&Run::new(run.plan.clone()), 10, 10), Heat::default());
     }
 
     #[test]

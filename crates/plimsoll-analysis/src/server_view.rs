@@ -82,7 +82,7 @@ impl<'a> ServerView<'a> {
             readings.samples += series.samples.len();
             readings.gaps += series.gaps.len();
             readings.reasons.extend(series.gaps.iter().map(|gap| gap.reason.as_str()));
-            readings.values.extend(series.drawn().iter().map(|sample| sample.value));
+            readings.values.extend(series.chart_samples().iter().map(|sample| sample.value));
         }
         all
     }

@@ -60,7 +60,7 @@ pub fn stages(run: &Run) -> Vec<StageFigures> {
             if middle_ns < from_ns || middle_ns >= to_ns && !open_end {
                 continue;
             }
-            let whole = interval.whole();
+            let whole = interval.all_routes();
             ledger.merge(&whole.ledger);
             response.merge_sparse(&whole.response);
             in_window += whole.succeeded_in_window;

@@ -329,7 +329,7 @@ pub fn lag_allowed_ns(bound_ns: u64) -> u64 {
 /// any interval. Each exchange has a connection, or waits for the server to accept one. A stalled
 /// server accepts no connection, which is not caused by the generator.
 fn under_way_max(run: &Run) -> u64 {
-    run.intervals.values().map(|interval| interval.whole().in_flight_end).max().unwrap_or(0)
+    run.intervals.values().map(|interval| interval.all_routes().in_flight_end).max().unwrap_or(0)
 }
 
 /// Applies the rules for a generator that is too slow, the strongest evidence first. Returns
@@ -386,7 +386,8 @@ fn own_wait(generator: &Generator, response: &Latency) -> Option<Sentence> {
     let waits = much(wait.p50_ns, response.p50_ns) || much(wait.p99_ns, response.p99_ns);
     (waits || generator.work_share >= WORK_SHARE_SAID).then(|| {
         let text = format!(
-            "{}, with its busiest worker busy {:.0} % of the time: response times include plimsoll's share",
+            "{}, and plimsoll's busiest worker was busy {:.0} % of the time: the response times include plimsoll's \
+             share",
             read_wait_text(generator),
             generator.work_share * 100.0
         );
@@ -485,7 +486,7 @@ mod tests {
                 49 * US,
                 0.94,
                 false,
-                Some("p50 49.0 us, p99 49.0 us, with its busiest worker busy 94 %"),
+                Some("p50 49.0 us, p99 49.0 us, and plimsoll's busiest worker was busy 94 %"),
             ),
             (true, 5_000 * US, 49 * US, 0.97, true, Some("a worker thread of plimsoll was busy 97 %")),
             // An open load reports its lag instead.

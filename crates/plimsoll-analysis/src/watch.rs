@@ -16,21 +16,16 @@ use plimsoll_model::{
 };
 use std::ops::ControlFlow;
 
-/// A trial of the climb (loads that rise towards the load line) is not stopped within this time of
-/// its window, in ns. So the throughput of the trial is known.
-const CLIMB_DECISION_NS_MIN: u64 = 600 * MS;
-/// A trial near the load line is not stopped within this time of its window, in ns.
-const LINE_DECISION_NS_MIN: u64 = 1_500 * MS;
+/// A trial is not stopped within this time of its window, in ns. So the throughput of the trial is
+/// known.
+const DECISION_NS_MIN: u64 = 1_500 * MS;
 /// After the first bad request, a trial continues for this number of ticks of 100 ms.
 const TICKS_AFTER_FIRST_BAD: usize = 5;
 /// A server is clearly overloaded if the backlog grew by at least this share of the arrivals in
 /// each of the last ticks.
 const OVERLOAD_SHARE: f64 = 0.05;
-/// In a trial of the climb (loads that rise towards the load line), overload is clear after this
-/// number of consecutive ticks with growth.
-const OVERLOAD_TICKS_CLIMB: usize = 5;
-/// Near the load line, overload is clear after this number of consecutive ticks with growth.
-const OVERLOAD_TICKS_LINE: usize = 10;
+/// Overload is clear after this number of consecutive ticks with growth.
+const OVERLOAD_TICKS: usize = 10;
 /// Growth of the backlog is ignored until this number of response times has passed.
 const FILLING_RESPONSE_TIMES: f64 = 3.0;
 /// Number of consecutive ticks that show that a backlog has drained, or that the server rejects
@@ -97,7 +92,7 @@ pub(crate) struct TickFigures {
 impl TickFigures {
     pub fn from_interval(tick: &Interval, tick_ns: u64) -> TickFigures {
         let without_core = |worker: &WorkerTime| worker.work_ns.saturating_sub(worker.cpu_ns);
-        let whole = tick.whole();
+        let whole = tick.all_routes();
         TickFigures {
             scheduled: whole.ledger.scheduled,
             succeeded: whole.ledger.succeeded,
@@ -177,7 +172,6 @@ impl BadRequestDispersion {
 #[derive(Debug, Clone)]
 pub struct Watch {
     until: EarlyStop,
-    climbing: bool,
     from_ns: u64,
     to_ns: u64,
     tick_ns: u64,
@@ -233,7 +227,6 @@ impl Watch {
         let open = plan.load.shape.is_open();
         Watch {
             until: if judged && open { EarlyStop::Certain } else { EarlyStop::End },
-            climbing: purpose == Purpose::Climb,
             from_ns,
             to_ns,
             tick_ns: plan.load.interval_ns.max(1),
@@ -277,14 +270,14 @@ impl Watch {
         match self.until {
             EarlyStop::End => return ControlFlow::Continue(()),
             EarlyStop::Served => {
-                return match tick.whole().ledger.succeeded > 0 {
+                return match tick.all_routes().ledger.succeeded > 0 {
                     true => ControlFlow::Break("the server accepts requests again".to_owned()),
                     false => ControlFlow::Continue(()),
                 };
             }
             EarlyStop::Calm(_) | EarlyStop::Rejecting => return self.settle(tick),
             EarlyStop::Answered(shown_ns) => {
-                self.ended += tick.whole().ledger.requests();
+                self.ended += tick.all_routes().ledger.requests();
                 let shown = (start_ns + self.tick_ns).saturating_sub(self.from_ns) >= shown_ns;
                 return match shown && self.ended >= ANSWERS_SHOWN {
                     true => ControlFlow::Break("enough requests completed".to_owned()),
@@ -296,7 +289,7 @@ impl Watch {
         if start_ns + self.tick_ns <= self.from_ns {
             return ControlFlow::Continue(());
         }
-        let whole = tick.whole();
+        let whole = tick.all_routes();
         let ledger = &whole.ledger;
         let mut any_bad = false;
         for bound in &mut self.bounds {
@@ -335,19 +328,18 @@ impl Watch {
         }
         let end_ns = start_ns + self.tick_ns;
         let shown_ns = end_ns.min(self.to_ns).saturating_sub(self.from_ns);
-        let shown_min_ns = if self.climbing { CLIMB_DECISION_NS_MIN } else { LINE_DECISION_NS_MIN };
-        if end_ns < self.to_ns && shown_ns < shown_min_ns.min(self.to_ns - self.from_ns) {
+        if end_ns < self.to_ns && shown_ns < DECISION_NS_MIN.min(self.to_ns - self.from_ns) {
             return ControlFlow::Continue(());
         }
         let shown_after = self.first_bad.is_none_or(|first| self.ticks.len() >= first + TICKS_AFTER_FIRST_BAD);
-        match self.certain() {
+        match self.certain_failure() {
             Some(reason) if shown_after || end_ns >= self.to_ns => ControlFlow::Break(reason),
             _ => ControlFlow::Continue(()),
         }
     }
 
     /// Returns the reason why the trial has certainly failed; `None` if the verdict is not certain.
-    pub fn certain(&self) -> Option<String> {
+    pub fn certain_failure(&self) -> Option<String> {
         for (at, bound) in self.bounds.iter().enumerate() {
             let bad = self.bad(at);
             // One named request can have at most all of the scheduled requests.
@@ -418,18 +410,17 @@ impl Watch {
     /// `None`. So a single stall, however long, is no overload. Slight growth near the load line
     /// needs the whole window.
     fn overload(&self) -> Option<String> {
-        let ticks = if self.climbing { OVERLOAD_TICKS_CLIMB } else { OVERLOAD_TICKS_LINE };
         let inside = self.ticks.len().min((self.to_ns.saturating_sub(self.from_ns) / self.tick_ns) as usize);
         // On any server the number of requests in flight takes some response times to reach its
         // level.
         let filling = (FILLING_RESPONSE_TIMES * self.quickest_ns / self.tick_ns as f64) as usize;
-        if inside <= ticks.saturating_add(filling) || self.ticks.len() > inside {
+        if inside <= OVERLOAD_TICKS.saturating_add(filling) || self.ticks.len() > inside {
             return None;
         }
-        let last = &self.ticks[inside - ticks - 1..inside];
+        let last = &self.ticks[inside - OVERLOAD_TICKS - 1..inside];
         // A time without responses counts as a stall, and not as overload, until it has broken a
         // bound. So its length becomes known.
-        if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < ticks {
+        if last[1..].iter().filter(|seen| seen.succeeded + seen.failed > 0).count() * 2 < OVERLOAD_TICKS {
             return None;
         }
         let backlog = |seen: &TickFigures| seen.in_flight_end as f64 - seen.held_back;
@@ -440,12 +431,15 @@ impl Watch {
         grows.then(|| {
             let growth = backlog(&last[ticks]) - backlog(&last[0]);
             let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
-            format!("the server fell behind by {} of the arrivals", format::short_percent(growth / arrivals as f64))
+            format!(
+                "the server fell behind by {} of the scheduled requests",
+                format::short_percent(growth / arrivals as f64)
+            )
         })
     }
 
     fn settle(&mut self, tick: &Interval) -> ControlFlow<String> {
-        let whole = tick.whole();
+        let whole = tick.all_routes();
         let ledger = &whole.ledger;
         let (good, done) = match self.until {
             EarlyStop::Calm(calm_ns) => {

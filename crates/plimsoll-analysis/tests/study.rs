@@ -2,7 +2,7 @@
 //! of a sweep, and that a study depends only on its record.
 
 use crate::simulator::{self, Burners, Kind, Model, NO_BURNERS, Noise, Recorded, StallPattern};
-use plimsoll_analysis::levels::measured;
+use plimsoll_analysis::levels::measured_loads;
 use plimsoll_analysis::series::visits_error;
 use plimsoll_analysis::study::{History, Step, Study, StudyFailure};
 use plimsoll_analysis::{Finding, NoFinding, conclude};
@@ -173,7 +173,7 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
         assert!(round(2)[0] > 0 && turns.windows(2).all(|pair| pair[0] != pair[1]), "{turns:?}");
         assert!((0..4).all(|number| round(number).iter().sum::<u32>() == 10), "{turns:?}");
         let experiment = experiment(&asked, &recorded);
-        let loads = measured(&experiment);
+        let loads = measured_loads(&experiment);
         assert_eq!(loads.len(), 5);
         assert!(loads.iter().all(|load| load.visits.len() >= 4), "{turns:?}");
         let Ok(finding) = conclude(&experiment) else { panic!("no finding") };
@@ -197,7 +197,7 @@ fn levels_are_visited_in_turn_and_count_despite_interference() {
         let recorded = simulator::run_study(&asked, &models, 1, NO_BURNERS);
         let experiment = experiment(&asked, &recorded);
         let lengths: Vec<(usize, u64)> =
-            measured(&experiment).iter().map(|load| (load.visits.len(), load.run.duration_ns())).collect();
+            measured_loads(&experiment).iter().map(|load| (load.visits.len(), load.run.duration_ns())).collect();
         assert_eq!(lengths, [(visits, length_ns); 2]);
     }
 }
@@ -211,7 +211,7 @@ fn level_intervals_cover_capacity_changes() {
     for seed in 0..40 {
         let asked = sweep(&[8, 16], 12);
         let recorded = simulator::run_study(&asked, &models, seed, NO_BURNERS);
-        for load in measured(&experiment(&asked, &recorded)) {
+        for load in measured_loads(&experiment(&asked, &recorded)) {
             let error = visits_error(&load.rates()).expect("visits");
             let rate = load.rates().iter().sum::<f64>() / load.visits.len() as f64;
             levels += 1;
@@ -334,7 +334,7 @@ fn interventions_run_between_two_control_loads() {
             6,
             vec![
                 "several client identities was not tried: the budget left no time for the change",
-                "the setting at 4 was not tried: the budget left no time for the change",
+                "the setting was not tried with 4: the budget left no time for the change",
             ],
         ),
     ] {

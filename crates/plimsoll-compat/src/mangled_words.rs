@@ -4,7 +4,7 @@
 
 /// Returns a random command line made of the words `of` and of odd words that are no flags. The
 /// same `seed` always gives the same result.
-pub fn mangled(seed: u64, of: &[&str]) -> Vec<String> {
+pub fn random_command_line(seed: u64, of: &[&str]) -> Vec<String> {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut draw = |below: usize| {
         state ^= state << 13;

@@ -127,7 +127,7 @@ impl ResponseTally {
     }
 
     /// Returns the number of requests that have ended, with or without a response.
-    pub fn ended(&self) -> u64 {
+    pub fn ended_count(&self) -> u64 {
         self.answered() + self.redirects_beyond_limit.0 + self.lost.iter().map(|(_, count)| count).sum::<u64>()
     }
 
@@ -248,7 +248,7 @@ impl ResponseLog {
     }
 
     /// Returns the TLS parameters of the first connection; `None` without TLS.
-    pub fn agreed(&self) -> Option<&TlsParameters> {
+    pub fn tls_parameters(&self) -> Option<&TlsParameters> {
         self.0.agreed.get()
     }
 
@@ -285,7 +285,7 @@ impl AuthorFactory for ResponseLog {
 
     fn may_continue(&self) -> ControlFlow<Stop> {
         if let Some(passing) = &self.0.hearing.passing {
-            passing(locked(&self.0.tallies).iter().map(|tally| locked(tally).ended()).sum());
+            passing(locked(&self.0.tallies).iter().map(|tally| locked(tally).ended_count()).sum());
         }
         match self.0.failed.get() {
             Some(failure) => ControlFlow::Break(Stop::Died(format!("a request failed ({failure:?})"))),
@@ -445,7 +445,7 @@ mod tests {
         authors[1].author.miss(&LostResponse { mark: 0, failure: RequestFailure::Reset, times });
         assert!(heard.may_continue().is_break());
         let tally = heard.tally();
-        assert_eq!((tally.answered(), tally.ended(), tally.not_2xx()), (2, 3, 1));
+        assert_eq!((tally.answered(), tally.ended_count(), tally.not_2xx()), (2, 3, 1));
         assert_eq!((tally.different_lengths, tally.kept_alive, tally.content_bytes), (1, 1, 5));
         assert_eq!(tally.head_bytes, head.len() as u64 + 30);
         assert_eq!((tally.failure_count(RequestFailure::Reset), heard.failed()), (1, Some(RequestFailure::Reset)));

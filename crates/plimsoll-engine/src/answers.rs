@@ -58,7 +58,7 @@ struct BufferReservation(usize);
 
 impl BufferReservation {
     fn release_clean_pages(&mut self) {
-        CONTENT_BUDGET.give(std::mem::take(&mut self.0));
+        CONTENT_BUDGET.return_bytes(std::mem::take(&mut self.0));
     }
 }
 
@@ -292,9 +292,13 @@ impl AnswerChecks {
         }));
         reasons.extend(expect.body.iter().map(|_| "the content is not as expected".to_owned()));
         reasons.extend(captures.iter().map(|capture| match &capture.from {
-            CaptureSource::Json(path) => format!("there is no {} to capture '{}' from", path.text(), capture.name),
+            CaptureSource::Json(path) => {
+                format!("the response has no {} to capture '{}' from", path.text(), capture.name)
+            }
             CaptureSource::Regex(_) => format!("the regular expression of '{}' matches nothing", capture.name),
-            CaptureSource::Header(name) => format!("there is no header {name} to capture '{}' from", capture.name),
+            CaptureSource::Header(name) => {
+                format!("the response has no header {name} to capture '{}' from", capture.name)
+            }
             CaptureSource::HeaderRegex(name, _) => {
                 format!("the regular expression of '{}' matches nothing in the header {name}", capture.name)
             }
@@ -526,7 +530,7 @@ mod tests {
         assert!(error.contains("responses in flight take more than 128 MiB together"), "{error}");
         // A response returns its memory to the shared budget when it ends; this test returns its
         // own memory by hand.
-        room.give(std::mem::take(&mut answers[0].taken.0));
+        room.return_bytes(std::mem::take(&mut answers[0].taken.0));
         assert!(fits(&mut AnswerText { taken: BufferReservation(0), ..AnswerText::default() }));
         answers.iter_mut().for_each(|answer| answer.taken.0 = 0);
     }
@@ -580,9 +584,9 @@ mod tests {
             let missing = ["$.none or NF", "regex:none or ", "header:none or a", "cookie:none or b", "$.id or c"];
             assert_eq!(taken(&missing), Ok(["NF", "", "a", "b", "7"].map(String::from).to_vec()));
             for (from, part) in [
-                ("$.none", "capture: there is no $.none to capture 'it' from"),
+                ("$.none", "capture: the response has no $.none to capture 'it' from"),
                 ("regex:none", "capture: the regular expression of 'it' matches nothing"),
-                ("header:none", "capture: there is no header none to capture 'it' from"),
+                ("header:none", "capture: the response has no header none to capture 'it' from"),
                 ("header:location regex:none", "capture: the regular expression of 'it' matches nothing in the header"),
                 ("cookie:none", "capture: the response sets no cookie none to capture 'it' from"),
             ] {

@@ -68,7 +68,7 @@ impl AuthorSource {
 
     /// Makes the author write the next batch, unless one is ready. Returns false if the author has
     /// halted.
-    pub(crate) fn ready(&mut self) -> bool {
+    pub(crate) fn is_request_ready(&mut self) -> bool {
         if self.halted.is_some() {
             return false;
         }
@@ -119,7 +119,7 @@ impl AuthorSource {
     /// Reports a complete response to the author, or follows the redirect in the response. Returns
     /// whether the exchange sends another request. `is_last`: the exchange receives no further
     /// response. `may_ask_on`: the remaining time allows a redirect.
-    pub(crate) fn hear(
+    pub(crate) fn report_response(
         &mut self,
         exchange: u32,
         status: u16,
@@ -152,13 +152,13 @@ impl AuthorSource {
     }
 
     /// Reports the TLS parameters of a newly opened connection to the author.
-    pub(crate) fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
+    pub(crate) fn report_tls_parameters(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         self.author.stands(agreed);
     }
 
     /// Reports to the author that an exchange ended without a response. An author that has halted
     /// also gets this report.
-    pub(crate) fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
+    pub(crate) fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Some(mark) = self.marks.get_mut(exchange as usize).and_then(Option::take) {
             self.author.miss(&LostResponse { mark, failure, times });
         }

@@ -269,7 +269,7 @@ mod tests {
             let mut collector = Collector::new(plan.record(), injectors.clone(), 2, &Schedule::compile(&plan.load));
             let mut shown = Vec::new();
             let mut on_tick = |tick: &Tick| {
-                shown.push((tick.end_ns / Plan::TICK_NS, tick.interval.whole().ledger.scheduled));
+                shown.push((tick.end_ns / Plan::TICK_NS, tick.interval.all_routes().ledger.scheduled));
                 ControlFlow::Continue(())
             };
             for reported in [tick(0, 0, 10, 9), tick(0, 1, 0, 0), tick(1, 0, 10, 8)] {

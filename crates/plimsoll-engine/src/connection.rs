@@ -121,7 +121,7 @@ impl<S> Connection<S> {
     /// Returns whether the connection is open and can send another request at once.
     #[inline]
     pub fn has_room(&self) -> bool {
-        self.state == State::Standing && self.conn.room() > 0
+        self.state == State::Standing && self.conn.exchanges_available() > 0
     }
 }
 

@@ -32,7 +32,7 @@ impl ContentBudget {
     }
 
     /// Gives `bytes` back to the budget.
-    pub fn give(&self, bytes: usize) {
+    pub fn return_bytes(&self, bytes: usize) {
         self.0.fetch_add(bytes, Ordering::Relaxed);
     }
 }

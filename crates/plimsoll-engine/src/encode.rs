@@ -1,6 +1,6 @@
 //! Prepares what a plan's connections need: encoded requests, and the TLS configuration.
 
-use plimsoll_model::traffic::bracketed;
+use plimsoll_model::traffic::url_host;
 use plimsoll_model::{ConnectionPlan, HttpChoice, Plan, Request};
 use plimsoll_wire::{EncodedRequest, h1, tls};
 
@@ -26,7 +26,7 @@ pub fn encode_request(plan: &Plan, request: &Request) -> Result<EncodedRequest, 
 /// Returns the value of the `Host` field for the plan's requests.
 pub fn host_field(plan: &Plan) -> String {
     let origin = &plan.traffic.origin;
-    let host = bracketed(&origin.host);
+    let host = url_host(&origin.host);
     let default_port = if origin.is_secure() { 443 } else { 80 };
     if origin.port == default_port { host.into_owned() } else { format!("{host}:{}", origin.port) }
 }

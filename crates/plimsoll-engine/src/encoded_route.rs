@@ -283,7 +283,7 @@ impl FilledRoutes {
     }
 
     /// Marks that `exchange` sends the fixed request of its route, not a filled-in one.
-    pub fn leave(&mut self, exchange: u32) {
+    pub fn use_fixed_request(&mut self, exchange: u32) {
         if let Some(filled) = self.filled.get_mut(exchange as usize) {
             (filled.is_filled_in, filled.hops, filled.as_get) = (false, 0, false);
         }

@@ -107,7 +107,7 @@ impl FailedAnswers {
 
     /// Stores the last piece of a failed response.
     #[cold]
-    pub fn ended(&mut self, kind: AnswerKind, piece: AnswerPiece) {
+    pub fn store_last_piece(&mut self, kind: AnswerKind, piece: AnswerPiece) {
         if let Some(at) = self.take(kind, piece) {
             self.kept[at].open = None;
         }
@@ -116,7 +116,7 @@ impl FailedAnswers {
     /// Adds a response with a successful status that failed a check. Only the first such response
     /// for each failed check is kept.
     #[cold]
-    pub fn missed(
+    pub fn add_failed_check(
         &mut self,
         missed: MissedExpectation,
         status: u16,
@@ -222,18 +222,21 @@ mod tests {
         failed.add_unfinished_piece(AnswerKind::Unknown, piece(1, true, b"HTT"));
         failed.add_unfinished_piece(AnswerKind::Unknown, piece(2, true, b"HT"));
         failed.add_unfinished_piece(AnswerKind::Status(503), piece(1, false, b"P/1.1 503 Busy\r\n\r\n"));
-        failed.ended(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
-        failed.ended(AnswerKind::Status(503), piece(1, false, b"try later"));
+        failed.store_last_piece(AnswerKind::Status(503), piece(3, true, b"HTTP/1.1 503 Second\r\n\r\n"));
+        failed.store_last_piece(AnswerKind::Status(503), piece(1, false, b"try later"));
         // Exchange 2 is a new one: its open copy belongs to a response that succeeded.
-        failed.ended(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
+        failed.store_last_piece(AnswerKind::Status(500), piece(2, true, b"HTTP/1.1 500 Oops\r\n\r\n"));
         // Exchange 4 receives the end of a response whose beginning was not stored.
-        failed.ended(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
-        failed.ended(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
-        failed.ended(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
+        failed.store_last_piece(AnswerKind::Status(502), piece(4, false, b"the end of a page"));
+        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadChunk), piece(5, false, b"xyz\r\n"));
+        failed.store_last_piece(AnswerKind::Protocol(ProtocolError::BadStatusLine), piece(6, true, b"SSH"));
         // A response without a gRPC status is known to fail only at its end, so its last piece is
         // shown.
         let page = AnswerPiece { bare: true, ..piece(8, false, b"<h1>a page</h1>") };
-        failed.ended(AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None }, page);
+        failed.store_last_piece(
+            AnswerKind::Call { status: 200, ended: GrpcStatus::Unknown, is_stated: false, fault: None },
+            page,
+        );
         // An unfinished response is not stored.
         failed.add_unfinished_piece(AnswerKind::Status(504), piece(7, true, b"HTTP/1.1 504 "));
         failed.given_up(7);
@@ -255,7 +258,7 @@ mod tests {
         let mut failed = FailedAnswers::default();
         let long = [b"HTTP/1.1 500 Oops\r\n\r\n", &[b'x'; 100_000][..]].concat();
         for status in 400..440 {
-            failed.ended(AnswerKind::Status(status), piece(1, true, &long));
+            failed.store_last_piece(AnswerKind::Status(status), piece(1, true, &long));
         }
         assert_eq!(failed.kept.len(), KINDS_MAX);
         assert!(failed.kept.iter().all(|kept| kept.bytes.len() == KEPT_BYTES));

@@ -163,7 +163,7 @@ mod tests {
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");
         assert!(asked.h1().starts_with(b"GET /a%20b "), "{}", String::from_utf8_lossy(asked.h1()));
         let missed = left(&mut once, b"HTTP/1.1 201 Created\r\nContent-Length: 2\r\n\r\n{}").expect_err("no token");
-        assert_eq!(missed, "there is no $.token to capture 'token' from");
+        assert_eq!(missed, "the response has no $.token to capture 'token' from");
         // Before the setup there are no captured values.
         plan.traffic.setup_teardown.captured_values.clear();
         let asked = crate::first_request(&plan, &MessageTexts::new(), 0).expect("a request");

@@ -114,7 +114,7 @@ pub fn prepare_with_helpers(
     }
     // The traffic is drawn from the log here. The record contains the seed of the draw.
     let recorded = plan.record();
-    let drawn = plan.drawn().ok_or(Error::NotWhole)?;
+    let drawn = plan.with_drawn_arrivals().ok_or(Error::NotWhole)?;
     let plan: &Plan = &drawn;
     let tls = tls_client(plan)?;
     let messages = authors.as_slice().first().map_or(1, |first| first.author.messages());
@@ -149,7 +149,7 @@ pub fn prepare_with_helpers(
         let mut job = Job::new(plan, injector, &schedule, &resources, stripe, index, spare_core);
         if let Some(WorkerAuthor { author, address, given_up }) = authors.next() {
             prepared.workers.given_up.push(given_up);
-            job.source = job.source.authored(author, schedule.is_open());
+            job.source = job.source.with_author(author, schedule.is_open());
             if let Some(address) = address {
                 let carriage = ConnectionPlan { addresses: vec![address], ..plan.carriage.clone() };
                 job.addresses = Addresses::new(&carriage, &injector.sources, u64::from(job.number), None);

@@ -94,7 +94,7 @@ impl Recorder {
     /// Counts the start of a request for `route`, including a request that should start but cannot
     /// be sent.
     #[inline]
-    pub fn started(&mut self, route: RouteNumber, intended_ns: u64, measured: bool) {
+    pub fn count_started_request(&mut self, route: RouteNumber, intended_ns: u64, measured: bool) {
         self.in_flight += 1;
         self.in_flight_starts_ns += u128::from(intended_ns);
         let figures = &mut self.routes[usize::from(route)];
@@ -117,7 +117,7 @@ impl Recorder {
 
     /// Counts bytes of a response for `route` that arrived at `at_ns`.
     #[inline]
-    pub fn received(&mut self, route: RouteNumber, bytes: usize, at_ns: u64, measured: bool) {
+    pub fn count_received_bytes(&mut self, route: RouteNumber, bytes: usize, at_ns: u64, measured: bool) {
         let in_window = self.in_window(at_ns);
         let figures = &mut self.routes[usize::from(route)];
         figures.answers_bytes += if measured { bytes as u64 } else { 0 };
@@ -172,12 +172,12 @@ impl Recorder {
     }
 
     /// Counts a redirect that is followed.
-    pub fn redirected(&mut self, measured: bool) {
+    pub fn count_redirect(&mut self, measured: bool) {
         self.load.redirects += u64::from(measured);
     }
 
     /// Counts a request that is sent again.
-    pub fn resent(&mut self) {
+    pub fn count_resent_request(&mut self) {
         self.load.resent += 1;
     }
 
@@ -194,7 +194,7 @@ impl Recorder {
     /// Counts received bytes that belong to no response. The worker closes the connection of such
     /// bytes.
     #[cold]
-    pub fn surplus(&mut self, bytes: usize) {
+    pub fn count_surplus_bytes(&mut self, bytes: usize) {
         self.load.surplus_bytes += bytes as u64;
         self.load.surplus_connections += 1;
     }
@@ -285,7 +285,7 @@ impl Recorder {
     }
 
     /// Counts a measured request for `route` that is still in flight at the end of the run.
-    pub fn abandoned(&mut self, route: RouteNumber) {
+    pub fn count_in_flight_at_end(&mut self, route: RouteNumber) {
         self.routes[usize::from(route)].ledger.in_flight += 1;
     }
 
@@ -389,15 +389,15 @@ mod tests {
             };
             recorder.finished(&sample, true);
         };
-        recorder.started(0, 110, true);
-        recorder.started(0, 150, true);
+        recorder.count_started_request(0, 110, true);
+        recorder.count_started_request(0, 150, true);
         finish(&mut recorder, 110, 160);
         // 50 by the first request, 50 by the second request up to time 200.
         assert_eq!(recorder.flush(200, 0, 2).load.in_flight_ns, 100);
         assert_eq!(recorder.flush(300, 0, 2).load.in_flight_ns, 100);
         finish(&mut recorder, 150, 350);
         let last = recorder.flush(400, 0, 2);
-        assert_eq!((last.load.in_flight_ns, last.whole().in_flight_end), (50, 0));
+        assert_eq!((last.load.in_flight_ns, last.all_routes().in_flight_end), (50, 0));
     }
 
     #[test]
@@ -405,7 +405,7 @@ mod tests {
         let mut recorder = Recorder::new(0, 1);
         let outcome = Outcome::Failed(RequestFailure::Timeout);
         for (done_ns, expect) in [(900, 1_000), (5_000, 5_000)] {
-            recorder.started(0, 0, true);
+            recorder.count_started_request(0, 0, true);
             let timeout_ns = 1_000;
             let sample = FinishedRequest {
                 route: 0,
@@ -418,7 +418,7 @@ mod tests {
                 timeout_ns,
             };
             recorder.finished(&sample, true);
-            assert_eq!(recorder.flush(10_000, 0, 0).whole().response.max_ns(), expect);
+            assert_eq!(recorder.flush(10_000, 0, 0).all_routes().response.max_ns(), expect);
         }
     }
 
@@ -433,14 +433,14 @@ mod tests {
     fn routes_are_counted_separately_and_in_flight_persists() {
         let mut recorder = Recorder::new(0, 3);
         for route in [2, 0, 2] {
-            recorder.started(route, 0, true);
+            recorder.count_started_request(route, 0, true);
         }
         recorder.finished(&sample(2, 500, Outcome::Success), true);
         recorder.finished(&sample(0, 900, Outcome::Failed(RequestFailure::Status)), true);
         recorder.unsent(0);
-        recorder.received(0, 100, 5, true);
-        recorder.received(2, 20, 5, true);
-        recorder.received(2, 3, 5, true);
+        recorder.count_received_bytes(0, 100, 5, true);
+        recorder.count_received_bytes(2, 20, 5, true);
+        recorder.count_received_bytes(2, 3, 5, true);
         let first = recorder.flush(1_000, 0, 0);
         let seen: Vec<_> = first.routes.iter().map(|(route, f)| (route, f.ledger.scheduled, f.in_flight_end)).collect();
         assert_eq!(seen, [(0, 2, 0), (2, 2, 1)]);
@@ -448,12 +448,12 @@ mod tests {
             first.routes.get(2).map(|f| (f.response.count(), f.ttfb.count(), f.failed.count())),
             Some((1, 1, 0))
         );
-        assert_eq!((first.whole().ledger.requests(), first.whole().answers_bytes), (2, 123));
+        assert_eq!((first.all_routes().ledger.requests(), first.all_routes().answers_bytes), (2, 123));
         assert_eq!(first.routes.iter().map(|(_, f)| f.answers_bytes).collect::<Vec<_>>(), [100, 23]);
         // Nothing happened in the second interval, but one request is still in flight.
         let second = recorder.flush(2_000, 0, 0);
         assert_eq!(second.routes.iter().map(|(route, f)| (route, f.in_flight_end)).collect::<Vec<_>>(), [(2, 1)]);
-        recorder.abandoned(2);
+        recorder.count_in_flight_at_end(2);
         assert_eq!(recorder.flush(3_000, 0, 0).routes.get(2).map(|f| f.ledger.in_flight), Some(1));
     }
 
@@ -475,12 +475,12 @@ mod tests {
             recorder.begin(0, (100, 300), 0);
             recorder.end_window(200);
             let (intended_ns, bytes) = (if measured { 100 } else { 50 }, 7);
-            recorder.started(0, intended_ns, measured);
-            recorder.received(0, bytes, done_ns, measured);
+            recorder.count_started_request(0, intended_ns, measured);
+            recorder.count_received_bytes(0, bytes, done_ns, measured);
             let sample = FinishedRequest { intended_ns, done_ns, ..sample(0, 0, outcome) };
             recorder.finished(&FinishedRequest { sent_ns: intended_ns, first_byte_ns: done_ns, ..sample }, measured);
             let interval = recorder.flush(1_000, 0, 0);
-            let whole = interval.whole();
+            let whole = interval.all_routes();
             let what = format!("{measured}, {done_ns}, {outcome:?}");
             assert_eq!((whole.succeeded_in_window, whole.ledger.requests()), expect, "{what}");
             let in_window = (100..=200).contains(&done_ns);
@@ -503,7 +503,7 @@ mod tests {
             (3, 8, 9, 10),
             (7, 7, 5_007, 5_007),
         ] {
-            recorder.started(0, intended_ns, true);
+            recorder.count_started_request(0, intended_ns, true);
             let took = sample(0, 0, Outcome::Success);
             recorder.finished(&FinishedRequest { intended_ns, sent_ns, first_byte_ns, done_ns, ..took }, true);
             response.push(done_ns - intended_ns);
@@ -516,7 +516,7 @@ mod tests {
             counted.drain()
         };
         let interval = recorder.flush(10_000, 0, 0);
-        let counted = interval.whole();
+        let counted = interval.all_routes();
         assert_eq!((&counted.response, &counted.service, &counted.ttfb), (&of(&response), &of(&service), &of(&ttfb)));
         assert!(recorder.flush(20_000, 0, 0).routes.iter().next().is_none());
     }
@@ -540,7 +540,7 @@ mod tests {
                         1..=10 => (Outcome::Failed(RequestFailure::Status), service_ns / 4),
                         _ => (Outcome::Success, service_ns),
                     };
-                    recorder.started(route, 0, true);
+                    recorder.count_started_request(route, 0, true);
                     recorder.finished(&sample(route, service_ns, outcome), true);
                 }
                 recorder.flush(tick * 100_000_000, 0, 64);

@@ -135,7 +135,7 @@ impl SessionSource {
     }
 
     /// Sets the intended start of the session of `user`, and whether the session is measured.
-    pub fn began(&mut self, user: u64, intended_ns: u64, measured: bool) {
+    pub fn set_session_start(&mut self, user: u64, intended_ns: u64, measured: bool) {
         if let Some(session) = self.sessions.of_mut(user) {
             (session.intended_ns, session.measured) = (intended_ns, measured);
         }
@@ -196,7 +196,7 @@ impl SessionSource {
         session.asked += 1;
         let session = &*session;
         if !form.is_filled() && session.cookies.is_empty() {
-            self.filled.leave(exchange);
+            self.filled.use_fixed_request(exchange);
             return false;
         }
         let (host, https, now_s) = (self.origin.host.as_str(), self.origin.is_secure(), unix_ms / 1_000);

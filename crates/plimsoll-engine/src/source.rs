@@ -124,7 +124,7 @@ impl Source {
 
     /// Returns a source whose requests `author` writes. The requests count as requests of the first
     /// route.
-    pub fn authored(self, author: Box<dyn Author>, is_open: bool) -> Source {
+    pub fn with_author(self, author: Box<dyn Author>, is_open: bool) -> Source {
         let route = EncodedRoute { form: None, ..self.route(0).clone() };
         let authored = AuthorSource::new(route.request.clone(), author, is_open);
         Source::Authored([route], Box::new(authored))
@@ -153,9 +153,9 @@ impl Source {
     /// Returns whether a request is available. An author may write the request during this call,
     /// which takes time.
     #[inline]
-    pub fn ready(&mut self) -> bool {
+    pub fn is_request_ready(&mut self) -> bool {
         match self {
-            Source::Authored(_, authored) => authored.ready(),
+            Source::Authored(_, authored) => authored.is_request_ready(),
             _ => true,
         }
     }
@@ -179,7 +179,7 @@ impl Source {
 
     /// Returns whether an author wants the responses, with head and content.
     #[inline]
-    pub fn hears(&self) -> bool {
+    pub fn wants_responses(&self) -> bool {
         matches!(self, Source::Authored(_, authored) if authored.hears)
     }
 
@@ -193,19 +193,19 @@ impl Source {
 
     /// Reports to the author that `exchange` ended without a response.
     #[cold]
-    pub fn miss(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
+    pub fn report_missing_response(&mut self, exchange: u32, failure: RequestFailure, times: AnswerTimes) {
         if let Source::Authored(_, authored) = self {
-            authored.miss(exchange, failure, times);
+            authored.report_missing_response(exchange, failure, times);
         }
     }
 
     /// Reports the TLS parameters of a newly opened connection to the author.
     #[cold]
-    pub fn stands(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
+    pub fn report_tls_parameters(&mut self, agreed: &dyn Fn() -> Option<TlsParameters>) {
         if let Source::Authored(_, authored) = self
             && authored.hears
         {
-            authored.stands(agreed);
+            authored.report_tls_parameters(agreed);
         }
     }
 
@@ -213,9 +213,16 @@ impl Source {
     /// whether it is the exchange's last response, and whether the remaining time allows a
     /// redirect. Returns whether the exchange sends another request.
     #[inline(never)]
-    pub fn hear(&mut self, exchange: u32, status: u16, piece: Piece, times: AnswerTimes, ends: (bool, bool)) -> bool {
+    pub fn report_response(
+        &mut self,
+        exchange: u32,
+        status: u16,
+        piece: Piece,
+        times: AnswerTimes,
+        ends: (bool, bool),
+    ) -> bool {
         match self {
-            Source::Authored(_, authored) => authored.hear(exchange, status, piece, times, ends),
+            Source::Authored(_, authored) => authored.report_response(exchange, status, piece, times, ends),
             _ => false,
         }
     }
@@ -231,7 +238,7 @@ impl Source {
                     true
                 }
                 Some(_) => {
-                    weighted.filled.leave(exchange);
+                    weighted.filled.use_fixed_request(exchange);
                     false
                 }
                 None => false,

@@ -184,7 +184,8 @@ impl FillContext<'_> {
 
 impl FormValues {
     pub fn new(plan: &Plan) -> FormValues {
-        let table = |data: &Arc<Data>| RankedData { rows: Arc::clone(data), ranks: data.ranks().into() };
+        let table =
+            |data: &Arc<Data>| RankedData { rows: Arc::clone(data), ranks: data.cumulated_zipf_weights().into() };
         FormValues {
             seed: mix(plan.load.seed ^ TEMPLATE_VALUES_SEED),
             data: plan.traffic.data.iter().map(table).collect(),

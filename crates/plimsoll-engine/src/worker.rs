@@ -132,7 +132,7 @@ impl<N: Net> Worker<N> {
     /// Counts all requests in flight as abandoned.
     fn abandon(&mut self) {
         let measured = self.exchanges.under_way().filter(|exchange| exchange.measured);
-        measured.for_each(|exchange| self.recorder.abandoned(exchange.route));
+        measured.for_each(|exchange| self.recorder.count_in_flight_at_end(exchange.route));
         self.recorder.sessions_cut(self.job.source.active_measured_sessions());
     }
 }

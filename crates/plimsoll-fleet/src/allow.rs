@@ -33,12 +33,12 @@ impl AllowList {
     }
 
     /// Returns the list with these addresses excluded.
-    pub fn except(self, excepted: Vec<SocketAddr>) -> AllowList {
+    pub fn without_addresses(self, excepted: Vec<SocketAddr>) -> AllowList {
         AllowList { excepted, ..self }
     }
 
     /// Returns the text of a list that permits exactly these addresses.
-    pub fn only(addresses: &[SocketAddr]) -> String {
+    pub fn list_text(addresses: &[SocketAddr]) -> String {
         addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")
     }
 
@@ -170,7 +170,7 @@ mod tests {
     #[test]
     fn the_message_bus_is_never_a_load_target() {
         let bus = "127.0.0.1:4222".parse().expect("an address");
-        let list = AllowList::parse("127.0.0.1").expect("a list").except(vec![bus]);
+        let list = AllowList::parse("127.0.0.1").expect("a list").without_addresses(vec![bus]);
         for (address, is_refused) in
             [("127.0.0.1:4222", true), ("[::ffff:127.0.0.1]:4222", true), ("127.0.0.1:4223", false)]
         {
@@ -197,7 +197,7 @@ mod tests {
             assert!(AllowList::parse(text).is_err_and(|said| said.contains(text)), "{text}");
         }
         let addresses: Vec<SocketAddr> = ["127.0.0.1:80", "[::1]:81"].iter().map(|it| it.parse().expect(it)).collect();
-        assert_eq!(AllowList::parse(&AllowList::only(&addresses)).expect("a list").entries.len(), 2);
+        assert_eq!(AllowList::parse(&AllowList::list_text(&addresses)).expect("a list").entries.len(), 2);
         assert!(AllowList::parse(" ").expect("a list").is_empty());
     }
 }

@@ -56,7 +56,7 @@ impl ClockOffset {
     }
 
     /// Converts a time of our clock to the other clock, ns.
-    pub fn there(&self, ours_ns: u64) -> u64 {
+    pub fn to_other_clock(&self, ours_ns: u64) -> u64 {
         ours_ns.saturating_add_signed(self.offset_ns())
     }
 
@@ -88,19 +88,19 @@ mod tests {
         // Each pair has the latencies in the two directions, ns.
         for ways in [vec![(50, 50)], vec![(900, 100), (40, 60), (10, 500)], vec![(0, 80)], vec![(80, 0), (500, 500)]] {
             let mut clock = ClockOffset::default();
-            assert_eq!((clock.error_ns_max(), clock.there(7)), (None, 7));
+            assert_eq!((clock.error_ns_max(), clock.to_other_clock(7)), (None, 7));
             for (number, (there, back)) in ways.iter().enumerate() {
                 let sent_ns = 1_000 * number as u64;
                 clock.add(sent_ns, sent_ns + there + OFFSET_NS, sent_ns + there + back);
             }
-            let error_ns = clock.there(5_000).abs_diff(5_000 + OFFSET_NS);
+            let error_ns = clock.to_other_clock(5_000).abs_diff(5_000 + OFFSET_NS);
             assert!(error_ns <= clock.error_ns_max().expect("asked"), "{ways:?}: {error_ns}");
             assert_eq!(clock.round_trip_ns_min(), ways.iter().map(|(there, back)| there + back).min().expect("ways"));
         }
         // The other clock is behind ours.
         let mut behind = ClockOffset::default();
         behind.add(1_000_000, 200, 1_000_100);
-        assert_eq!(behind.there(1_000_050), 200);
+        assert_eq!(behind.to_other_clock(1_000_050), 200);
     }
 
     #[test]
@@ -113,7 +113,7 @@ mod tests {
             let sent_ns = second * 1_000_000_000;
             let way_ns = if second == 0 { 10_000 } else { 100_000 };
             clock.add(sent_ns, there(sent_ns + way_ns), sent_ns + 2 * way_ns);
-            let error_ns = clock.there(sent_ns).abs_diff(there(sent_ns));
+            let error_ns = clock.to_other_clock(sent_ns).abs_diff(there(sent_ns));
             let said_ns = clock.error_ns_max().expect("asked");
             assert!(error_ns <= said_ns && said_ns <= 210_000, "{second} s: {error_ns} of {said_ns}");
         }

@@ -94,7 +94,7 @@ fn choose_agent_shares<B: Bus>(load: &mut FleetLoad<B>, fleet: &FleetTerms) -> R
         }
         None => match calibration_store::read(&calibration_store::path()) {
             Ok(known) => calibrated_weights(&known, &agents),
-            Err(why) => (Vec::new(), Some(format!("shares are equal: {why}"))),
+            Err(why) => (Vec::new(), Some(format!("all agents get equal shares of the load: {why}"))),
         },
     };
     load.set_weights(shares, note);
@@ -119,10 +119,12 @@ pub fn connect_fleet(plans: &[&Plan], terms: &Terms<String>) -> Result<Option<Bo
         key,
     };
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => {
-            checked_load(ssh::meet(&hosts, fleet.copied, &AllowList::only(&targets), wishes)?, fleet, &targets)
-                .map(Some)
-        }
+        Place::Ssh(hosts) => checked_load(
+            ssh::start_agents(&hosts, fleet.copied, &AllowList::list_text(&targets), wishes)?,
+            fleet,
+            &targets,
+        )
+        .map(Some),
         Place::Bus(address) => {
             checked_load(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?, fleet, &targets)
                 .map(Some)
@@ -146,14 +148,14 @@ fn connect_on_bus(access: &BusAccess, fleet: &FleetTerms, wishes: FleetOptions) 
     let choice = fleet.agents.as_deref().map_or(Ok(AgentChoice::All), AgentChoice::parse);
     let choice = choice.map_err(|why| Failure::usage(format!("--agents: {why}")))?;
     let (bus, names) = NatsBus::open(access, &choice, fleet.wait_ns.map(Duration::from_nanos))?;
-    FleetLoad::meet(bus, &names, wishes)
+    FleetLoad::wait_for_agents(bus, &names, wishes)
 }
 
 /// Returns the status of the agents of a fleet, without running a load.
 pub fn status(fleet: &FleetTerms) -> Result<Vec<AgentStatus>, Failure> {
     let wishes = without_load(None);
     match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => Ok(ssh::meet(&hosts, fleet.copied, "", wishes)?.status()),
+        Place::Ssh(hosts) => Ok(ssh::start_agents(&hosts, fleet.copied, "", wishes)?.status()),
         Place::Bus(address) => Ok(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?.status()),
     }
 }
@@ -173,7 +175,7 @@ pub type AgentCalibrations = Vec<Result<AgentCalibration, (String, String)>>;
 pub fn calibrate(fleet: &FleetTerms) -> Result<AgentCalibrations, Failure> {
     let wishes = without_load(TaskKey::key_from_environment()?.map(Arc::new));
     let found = match Place::parse(&fleet.place).map_err(|why| Failure::usage(format!("fleet: {why}")))? {
-        Place::Ssh(hosts) => calibrate_agents(ssh::meet(&hosts, fleet.copied, "", wishes)?),
+        Place::Ssh(hosts) => calibrate_agents(ssh::start_agents(&hosts, fleet.copied, "", wishes)?),
         Place::Bus(address) => calibrate_agents(connect_on_bus(&BusAccess::from_environment(address), fleet, wishes)?),
     }?;
     let new: Vec<AgentCalibration> = found.iter().flatten().cloned().collect();

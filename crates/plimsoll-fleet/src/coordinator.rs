@@ -261,7 +261,7 @@ impl Coordinator {
         let epoch = self.epoch;
         for (agent, known) in self.agents.iter_mut().enumerate() {
             if matches!(known.part, PartState::Ready) {
-                let start = ToAgent::Start { epoch, origin_ns: known.clock.there(origin_ns), length_ns_max };
+                let start = ToAgent::Start { epoch, origin_ns: known.clock.to_other_clock(origin_ns), length_ns_max };
                 self.outgoing.push((agent, start.clone()));
                 known.part = PartState::Started { start, said_ns: now_ns, shows: false };
             }
@@ -600,7 +600,7 @@ mod tests {
             coordinator.take(0, at_ns + 1, pong, &mut Vec::new());
         }
         let clock = coordinator.clock(0);
-        assert_eq!((clock.samples(), clock.error_ns_max(), clock.there(0)), (PINGS_FIRST, Some(5), 495));
+        assert_eq!((clock.samples(), clock.error_ns_max(), clock.to_other_clock(0)), (PINGS_FIRST, Some(5), 495));
         assert_eq!(coordinator.clock(1).error_ns_max(), None);
     }
 }

@@ -52,7 +52,8 @@ pub enum FetchedRun {
 pub fn fetch(access: &BusAccess, run: &str, path: &Path) -> Result<FetchedRun, Failure> {
     if !is_run(run) {
         return Err(Failure::usage(format!(
-            "'{run}' is not the name of a run: a name has 32 digits, and the coordinator's output shows the name"
+            "'{run}' is not the name of a run: a name has 32 digits, and the plimsoll that \
+             started the run printed the name"
         )));
     }
     let (sender, fetched) = channel();
@@ -185,7 +186,9 @@ impl StoredLoad {
             started_unix_ms: record.started_unix_ms,
             environment: plimsoll_model::Environment { injectors, ..environment(false) },
             start_notes: StartNotes {
-                warnings: vec!["the coordinator was lost: this is the coordinator's last load".to_owned()],
+                warnings: vec![
+                    "the plimsoll that started the run was lost: the file contains only its last load".to_owned(),
+                ],
                 adjustments: Vec::new(),
             },
             trials: vec![Trial { tag: Tag::for_purpose(Purpose::Run), start_ns: 0, run }],
@@ -218,7 +221,7 @@ impl StoredLoad {
                 },
                 seal => {
                     let why = seal.as_ref().and_then(|seal| seal.died.clone());
-                    let why = why.unwrap_or_else(|| "the end of the agent's load is not stored".to_owned());
+                    let why = why.unwrap_or_else(|| "the bus does not store how the agent's load ended".to_owned());
                     account.loss_reason = Some(why.clone());
                     account.ledger.in_flight += account.ledger.without_outcome();
                     PartReport::Lost { part: number, why: Stop::Died(format!("agent {name} was lost: {why}")) }

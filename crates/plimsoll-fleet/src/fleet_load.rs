@@ -100,7 +100,7 @@ pub struct FleetLoad<B: Bus> {
 impl<B: Bus> FleetLoad<B> {
     /// Waits until the named agents are present and their clocks are known. The names are in the
     /// order of the agents' numbers on the bus.
-    pub fn meet(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
+    pub fn wait_for_agents(bus: B, names: &[String], wishes: FleetOptions) -> Result<FleetLoad<B>, Failure> {
         let mut coordinator = Coordinator::default();
         let begun_ns = bus.now_ns();
         names.iter().for_each(|name| coordinator.add(name, begun_ns));

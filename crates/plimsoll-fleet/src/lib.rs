@@ -59,7 +59,7 @@ pub use allow::AllowList;
 pub use connect_agents::{calibrate, check, connect_fleet, refuse, status};
 pub use fetch::{FetchedRun, fetch};
 pub use fleet_load::{AgentStatus, FleetLoad};
-pub use local_fleet::up;
+pub use local_fleet::run_agents;
 pub use nats_agent::{JoinTerms, join};
 pub use nats_client::BusAccess;
 pub use place::Place;

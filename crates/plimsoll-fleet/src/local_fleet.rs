@@ -21,7 +21,7 @@ const END_TIMEOUT: Duration = Duration::from_secs(2);
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Runs `count` agents until ^C. `say` receives messages for the user, line by line.
-pub fn up(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
+pub fn run_agents(count: u32, allow: Option<&str>, say: &mut dyn FnMut(&str)) -> Result<(), Failure> {
     if !(1..=AGENTS_MAX).contains(&count) {
         return Err(Failure::usage(format!("--local: {count} agents; give a number from 1 to {AGENTS_MAX}")));
     }

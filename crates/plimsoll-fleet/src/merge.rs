@@ -92,7 +92,7 @@ impl Merge {
         let made = &self.parts[part];
         if u64::from(index) < made.ticks || u64::from(index) > INTERVALS_MAX || !matches!(made.state, MergedPart::Made)
         {
-            return Err("the agent sent an interval of an unknown load".to_owned());
+            return Err("the agent sent measurements of an unknown load".to_owned());
         }
         let flow = self.send_to_collector(part, u64::from(index), interval, on_tick);
         let counted = self.count_unsent(self.ticks_complete(), on_tick);
@@ -172,7 +172,7 @@ impl Merge {
             owed.routes.of_mut(*route).ledger.in_flight += ledger.without_outcome();
         }
         let (from_ns, next_ns) = (self.schedule.measured_from_ns(), made.ticks * Plan::TICK_NS);
-        let drawn = self.plan.drawn();
+        let drawn = self.plan.with_drawn_arrivals();
         let plan = drawn.as_deref().unwrap_or(&self.plan);
         let schedule = Arc::new(Schedule::compile(&plan.load));
         let mut routes = ArrivalRoutes::new(plan, made.stripe).ok();

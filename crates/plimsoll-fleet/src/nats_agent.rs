@@ -102,7 +102,7 @@ pub fn join(terms: JoinTerms, joined: &mut dyn FnMut()) -> Result<(), Failure> {
             failed: Box::new(move |why| _ = failed.send(ServiceEvent::Unstored(why))),
         },
     )?;
-    let allow = terms.allow.clone().except(terms.access.addresses());
+    let allow = terms.allow.clone().without_addresses(terms.access.addresses());
     let permissions = Arc::new(Permissions { allow, verifier: terms.verifier.clone() });
     let (orders, queue) = unbounded_channel();
     let (ready, is_ready) = channel();

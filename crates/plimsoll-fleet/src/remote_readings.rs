@@ -76,7 +76,7 @@ impl LinkShared {
     fn lose(&self, now_ns: u64, why: &str) {
         self.live.set(None);
         let seconds = now_ns.saturating_sub(self.begun_ns) / 1_000_000_000;
-        let reason = format!("{} is not observed since {seconds} s after the beginning: {why}", self.host);
+        let reason = format!("the server on {} was observed only for the first {seconds} s: {why}", self.host);
         let mut state = self.lock();
         state.news.push(format!("{reason}; the study continues without these measurements"));
         state.lost = Some((reason, now_ns));
@@ -105,7 +105,7 @@ impl RemoteReadings {
         let shared = Arc::new(LinkShared {
             host: host.to_owned(),
             begun_ns: monotonic_ns(),
-            live: LiveServer::unseen(),
+            live: LiveServer::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
         });
@@ -200,7 +200,7 @@ mod tests {
         let shared = LinkShared {
             host: "server1".to_owned(),
             begun_ns: S,
-            live: LiveServer::unseen(),
+            live: LiveServer::without_value(),
             state: Mutex::default(),
             changed: Condvar::new(),
         };
@@ -212,7 +212,10 @@ mod tests {
         shared.lose(13 * S, "its ssh ended");
         assert_eq!(shared.live.cores(), None);
         let news = std::mem::take(&mut shared.lock().news);
-        assert!(news.len() == 1 && news[0].starts_with("server1 is not observed since 12 s after"), "{news:?}");
+        assert!(
+            news.len() == 1 && news[0].starts_with("the server on server1 was observed only for the first 12 s"),
+            "{news:?}"
+        );
         for (from_s, to_s) in [(13, 14), (14, 15)] {
             let after = shared.take(to_s * S);
             let cpu = &after.series["server.cpu"];

@@ -293,7 +293,7 @@ fn carry_out(
     if task.preflight {
         check_target(&plan)?;
     }
-    let stripe = task.stripe().ok_or("the agent has no part of the load")?;
+    let stripe = task.stripe().ok_or("the agent's share of the load is not valid")?;
     let (injector, fitted) = fit(&mut plan, task, stripe)?;
     let texts = grpc::texts(&plan).map_err(|failure: Failure| failure.to_string())?;
     let load_helpers = LoadHelpers { authors: Vec::new(), texts };

@@ -104,8 +104,8 @@ pub fn calibrated_weights(known: &[AgentCalibration], agents: &[AgentStatus]) ->
         Some(_) if found.iter().all(Option::is_none) => (Vec::new(), None),
         Some((agent, _)) => {
             let why = format!(
-                "shares are equal: agent {} has no calibration for its current state. Run plimsoll fleet calibrate, \
-                 or set --weights",
+                "all agents get equal shares of the load, because agent {} was not calibrated since it changed: run \
+                 plimsoll fleet calibrate, or set --weights",
                 agent.name
             );
             (Vec::new(), Some(why))
@@ -203,9 +203,7 @@ mod tests {
         assert_eq!(weights(&[agent("a", "m1"), agent("b", "m2")]), (vec![2, 1], None));
         assert_eq!(weights(&[agent("b", "m2"), agent("a", "m1")]).0, [1, 2]);
         let (none, why) = weights(&[agent("a", "m1"), agent("b", "m3")]);
-        assert!(
-            none.is_empty() && why.is_some_and(|why| why.contains("agent b has no calibration for its current state"))
-        );
+        assert!(none.is_empty() && why.is_some_and(|why| why.contains("agent b was not calibrated since it changed")));
         assert_eq!(weights(&[agent("c", "m1"), agent("b", "m3")]), (Vec::new(), None), "none was calibrated");
         let newer = AgentStatus { plimsoll: "2".to_owned(), ..agent("a", "m1") };
         assert!(weights(&[newer, agent("b", "m2")]).1.is_some(), "of another version");

@@ -34,7 +34,7 @@ fn plan(seed: u64) -> Plan {
 
 fn fleet(bus: SimBus, on_loss: AgentLossPolicy) -> FleetLoad<SimBus> {
     let names = bus.names();
-    FleetLoad::meet(bus, &names, fleet_options(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
+    FleetLoad::wait_for_agents(bus, &names, fleet_options(on_loss)).unwrap_or_else(|failure| panic!("{failure}"))
 }
 
 fn on_tick(_: &Tick) -> ControlFlow<Stop> {
@@ -293,8 +293,10 @@ fn a_clock_with_an_uncertain_offset_is_refused() {
     );
     let mut silent = SimBus::new(2, MessageFaults::default(), 1);
     silent.agents[1].cut_ns = (0, u64::MAX);
-    let failure =
-        FleetLoad::meet(silent, &names, fleet_options(AgentLossPolicy::Go)).err().expect("nobody").to_string();
+    let failure = FleetLoad::wait_for_agents(silent, &names, fleet_options(AgentLossPolicy::Go))
+        .err()
+        .expect("nobody")
+        .to_string();
     assert!(failure.contains("agent load1 did not respond within 60 s"), "{failure}");
 }
 

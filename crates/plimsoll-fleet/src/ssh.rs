@@ -11,11 +11,16 @@ use plimsoll_model::shell;
 
 /// Starts an agent on each host and waits until all are present. `allow` lists the addresses to
 /// which the agents may send load. With `copied`, this program is copied to the hosts first.
-pub fn meet(hosts: &[SshHost], copied: bool, allow: &str, wishes: FleetOptions) -> Result<FleetLoad<PipeBus>, Failure> {
+pub fn start_agents(
+    hosts: &[SshHost],
+    copied: bool,
+    allow: &str,
+    wishes: FleetOptions,
+) -> Result<FleetLoad<PipeBus>, Failure> {
     let program = if copied { Some(own_program("--fleet-copy")?) } else { None };
     let names: Vec<String> = hosts.iter().map(|host| host.name.clone()).collect();
     let words = format!("--allow {}", shell::quoted(allow));
     let command = |host| pipe_command(host, &words, program.clone(), "--fleet-copy");
     let commands: Vec<PipeCommand> = hosts.iter().map(command).collect();
-    FleetLoad::meet(PipeBus::start(commands)?, &names, wishes)
+    FleetLoad::wait_for_agents(PipeBus::start(commands)?, &names, wishes)
 }

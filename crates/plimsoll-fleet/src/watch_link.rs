@@ -44,7 +44,7 @@ pub struct WatchLink<B: Bus> {
 impl<B: Bus> WatchLink<B> {
     /// Waits until the agent on the bus is present and its clock is known. All errors of a link are
     /// sentences that call the agent "it"; the caller adds the agent's name.
-    pub fn meet(bus: B, name: &str) -> Result<WatchLink<B>, String> {
+    pub fn wait_for_agent(bus: B, name: &str) -> Result<WatchLink<B>, String> {
         let begun_ns = bus.now_ns();
         let mut coordinator = Coordinator::default();
         coordinator.add(name, begun_ns);
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn readings_are_converted_to_the_local_clock() {
-        let mut link = WatchLink::meet(coordinator_bus(), "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         let asked_ns = link.bus.now_ns();
         link.sample(1);
@@ -300,7 +300,7 @@ mod tests {
 
     #[test]
     fn a_silent_watch_agent_is_lost() {
-        let mut link = WatchLink::meet(coordinator_bus(), "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         link.bus.dies_ns = link.bus.now_ns + 1_000 * MS;
         let why = loop {
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn readings_of_a_dead_agent_precede_its_loss() {
-        let mut link = WatchLink::meet(coordinator_bus(), "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(coordinator_bus(), "server1").expect("met");
         link.watch(&task()).expect("watched");
         link.sample(7);
         // The agent had replied when it died, so all messages arrive together and its end arrives
@@ -331,12 +331,12 @@ mod tests {
 
     #[test]
     fn a_watch_agent_reports_why_watching_fails() {
-        let older = WatchLink::meet(bus("0.0.1"), "server1").err().expect("refused");
+        let older = WatchLink::wait_for_agent(bus("0.0.1"), "server1").err().expect("refused");
         assert!(older.contains("plimsoll 0.0.1") && older.contains(env!("CARGO_PKG_VERSION")), "{older}");
         let dead = WatchedBus { dies_ns: 0, ..coordinator_bus() };
-        assert!(WatchLink::meet(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
+        assert!(WatchLink::wait_for_agent(dead, "server1").is_err_and(|why| why.contains("did not answer in time")));
         let blind = WatchedBus { answer: Err("no process listens".to_owned()), ..coordinator_bus() };
-        let mut link = WatchLink::meet(blind, "server1").expect("met");
+        let mut link = WatchLink::wait_for_agent(blind, "server1").expect("met");
         assert_eq!(link.watch(&task()), Err("no process listens".to_owned()));
     }
 }

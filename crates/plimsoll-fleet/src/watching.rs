@@ -77,7 +77,7 @@ fn remote(
     let failed = |why: String| Failure::start(format!("--watch: {}: {why}", host.name));
     let program = if watch.copied { Some(own_program(COPY_FLAG)?) } else { None };
     let bus = PipeBus::start(vec![pipe_command(&host, "--watch-only", program, COPY_FLAG)])?;
-    let mut link = WatchLink::meet(bus, &host.name).map_err(failed)?;
+    let mut link = WatchLink::wait_for_agent(bus, &host.name).map_err(failed)?;
     let task = WatchTask {
         addresses: watched.plan.carriage.addresses.clone(),
         pid: terms.pid,

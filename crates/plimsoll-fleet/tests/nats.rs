@@ -131,7 +131,7 @@ impl Nats {
             system: String::new(),
             key: None,
         };
-        FleetLoad::meet(bus, &names, wishes).map_err(|failure| failure.to_string())
+        FleetLoad::wait_for_agents(bus, &names, wishes).map_err(|failure| failure.to_string())
     }
 }
 

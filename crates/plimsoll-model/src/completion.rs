@@ -149,7 +149,7 @@ pub struct Secrets {
 
 impl PlanRecord {
     /// Lists the redacted inputs, in order.
-    pub fn missing(&self) -> Vec<MissingInput> {
+    pub fn missing_inputs(&self) -> Vec<MissingInput> {
         let mut missing = Vec::new();
         for route in &self.traffic.routes {
             if route.target_withheld {
@@ -285,14 +285,14 @@ pub fn other_body_file(terms: &Terms<RedactedText>) -> Option<&str> {
 }
 
 /// Returns all redacted inputs that a rerun needs, in the order in which the program asks for them.
-pub fn missing(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
+pub fn missing_inputs(asked: &ExperimentSpec, terms: &Terms<RedactedText>) -> Vec<MissingInput> {
     // The demo server has no secrets.
     if terms.demo {
         return Vec::new();
     }
     let mut all = Vec::new();
     for (index, plan) in asked.plans().into_iter().enumerate() {
-        let mut here = plan.missing();
+        let mut here = plan.missing_inputs();
         if terms.mix.is_some() || terms.replay.is_some() {
             // The traffic file provides the other inputs.
             here.retain(|it| it.kind == TextKind::Unix);
@@ -389,7 +389,7 @@ pub fn complete(
     mut given: RerunInputs,
     of_file: &mut dyn FnMut(&Terms<String>) -> Option<Vec<FromFile>>,
 ) -> Result<(ExperimentSpec<Plan>, Terms<String>), Incomplete> {
-    let missing = missing(asked, terms);
+    let missing = missing_inputs(asked, terms);
     let is_missing = |kind: TextKind| missing.iter().any(|it| it.kind == kind);
     let unasked =
         |(kind, texts): (&TextKind, &VecDeque<String>)| (!texts.is_empty() && !is_missing(*kind)).then_some(*kind);

@@ -97,7 +97,7 @@ impl Data {
     }
 
     /// Returns the cumulated weights of the rows for a Zipf choice; otherwise an empty list.
-    pub fn ranks(&self) -> Vec<f64> {
+    pub fn cumulated_zipf_weights(&self) -> Vec<f64> {
         let Pick::Zipf { exponent_milli } = self.pick else { return Vec::new() };
         let exponent = f64::from(exponent_milli) / 1e3;
         let mut sum = 0.0;
@@ -149,7 +149,7 @@ mod tests {
         let data = table(3, Pick::Sequential);
         assert_eq!((0..5).map(|n| data.row(n, rng, &[])).collect::<Vec<_>>(), [0, 1, 2, 0, 1]);
         let data = table(100, Pick::Zipf { exponent_milli: 1_000 });
-        let ranks = data.ranks();
+        let ranks = data.cumulated_zipf_weights();
         let mut counts = [0u32; 100];
         (0..100_000).for_each(|n| counts[data.row(n, rng, &ranks) as usize] += 1);
         // The harmonic number of 100 is 5.187.

@@ -19,8 +19,8 @@ pub struct Interval {
 
 impl Interval {
     /// Returns the figures of all routes together.
-    pub fn whole(&self) -> &RouteFigures {
-        self.routes.whole()
+    pub fn all_routes(&self) -> &RouteFigures {
+        self.routes.all_routes()
     }
 
     /// Adds the same interval of other workers or machines. Gauges (values at the end of an
@@ -98,7 +98,7 @@ impl Routes {
     }
 
     /// Returns the figures of all routes together, summed at first use.
-    pub fn whole(&self) -> &RouteFigures {
+    pub fn all_routes(&self) -> &RouteFigures {
         static NOTHING: LazyLock<RouteFigures> = LazyLock::new(RouteFigures::default);
         match self.by_number.as_slice() {
             [] => &NOTHING,
@@ -138,7 +138,7 @@ mod tests {
     fn the_sum_of_routes_follows_later_changes() {
         let figures = |succeeded_in_window| RouteFigures { succeeded_in_window, ..RouteFigures::default() };
         let mut interval = Interval::default();
-        let whole = |interval: &Interval| interval.whole().succeeded_in_window;
+        let whole = |interval: &Interval| interval.all_routes().succeeded_in_window;
         assert_eq!(whole(&interval), 0);
         for (number, expect) in [(0, 1), (3, 2), (0, 3), (7, 4)] {
             interval.routes.of_mut(number).succeeded_in_window += 1;

@@ -25,7 +25,8 @@ pub enum Purpose {
     /// A closed-loop trial with more users than the server serves concurrently: its queue never
     /// empties.
     Saturate,
-    /// An open-loop trial while the rate rises towards the load line.
+    /// An open-loop trial while the rate rises towards the load line; only in recordings of old
+    /// versions.
     Climb,
     /// An open-loop trial near the load line (the highest sustained rate).
     Line,
@@ -113,7 +114,7 @@ impl Plan {
     pub fn get(host: &str, port: u16, addresses: Vec<SocketAddr>, shape: LoadShape) -> Plan {
         let origin = Origin { scheme: "http".into(), host: host.into(), port };
         Plan {
-            traffic: Traffic::one(origin, Route::new(Request::get())),
+            traffic: Traffic::with_one_route(origin, Route::new(Request::get())),
             load: Load::new(shape),
             carriage: ConnectionPlan::tcp(addresses),
         }
@@ -122,12 +123,12 @@ impl Plan {
     /// Returns the executable plan. If the plan's arrivals are drawn from a log
     /// ([`Arrivals::Replayed`]), the result contains the drawn times and requests. `None` means
     /// that the log has no sessions to draw from.
-    pub fn drawn(&self) -> Option<Cow<'_, Plan>> {
+    pub fn with_drawn_arrivals(&self) -> Option<Cow<'_, Plan>> {
         let LoadShape::Open { arrivals: Arrivals::Replayed, .. } = &self.load.shape else {
             return Some(Cow::Borrowed(self));
         };
         let listed = self.traffic.request_list.as_deref()?;
-        let drawn = listed.sessions.as_ref()?.drawn(&self.load);
+        let drawn = listed.sessions.as_ref()?.draw_requests(&self.load);
         let entry = |(_, entry): &(u64, u32)| listed.entries.get(*entry as usize).copied();
         let entries: Vec<ListedRequest> = drawn.iter().map(entry).collect::<Option<_>>()?;
         let starts_ns = drawn.iter().map(|(start_ns, _)| *start_ns).collect();
@@ -154,7 +155,7 @@ mod tests {
     fn sessions_drawn_from_a_log_are_stored_in_the_plan() {
         let rate = Curve::constant_for_duration(50.0, 2 * SECOND);
         let mut plan = Plan::get("h", 80, vec![], LoadShape::Open { rate, arrivals: Arrivals::Replayed });
-        assert!(plan.drawn().is_none() && !plan.is_bounded());
+        assert!(plan.with_drawn_arrivals().is_none() && !plan.is_bounded());
         let mut targets = ListedTargets::default();
         let entry = |target: &str| ListedRequest { target: targets.push(target).expect("room"), route: 0, status: 200 };
         let entries = ["/a", "/b", "/c"].map(entry).to_vec();
@@ -163,7 +164,7 @@ mod tests {
         plan.traffic.request_list = Some(Arc::new(RequestList { targets, entries, sessions, facts }));
         plan.traffic.choice = Choice::Listed;
         assert!(plan.is_bounded());
-        let drawn = plan.drawn().expect("drawn").into_owned();
+        let drawn = plan.with_drawn_arrivals().expect("drawn").into_owned();
         let LoadShape::Given { arrivals } = &drawn.load.shape else { panic!("no moments") };
         assert_eq!((arrivals.count(), drawn.is_bounded()), (100, true));
         let asked = drawn.traffic.request_list.as_deref().expect("a list");
@@ -171,6 +172,6 @@ mod tests {
         assert!((0..3).all(|target| many(target) > 10), "{:?}", [many(0), many(1), many(2)]);
         // Loads without arrivals from a log stay unchanged.
         let closed = Plan { load: Load::new(LoadShape::Closed { users: Curve::constant(1.0) }), ..plan.clone() };
-        assert!(matches!(closed.drawn(), Some(Cow::Borrowed(_))));
+        assert!(matches!(closed.with_drawn_arrivals(), Some(Cow::Borrowed(_))));
     }
 }

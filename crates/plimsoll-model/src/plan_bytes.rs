@@ -19,7 +19,7 @@ pub(crate) use traffic::{program_bytes, setup_teardown_bytes};
 
 use crate::plan::Plan;
 use crate::tagged_fields::{Reader, field};
-use fields::{number, once, read};
+use fields::{number, read, store_once};
 
 /// The format version that this crate writes. A reader refuses every other version.
 const FORM: u64 = 3;
@@ -54,9 +54,9 @@ impl Plan {
                 1 => form = Some(value.number()?),
                 // The version decides how the rest is read.
                 _ if form != Some(FORM) => return None,
-                2 => once(&mut parts.0, traffic::read_traffic(value)?)?,
-                3 => once(&mut parts.1, load::read_load(value)?)?,
-                4 => once(&mut parts.2, transport::read_carriage(value)?)?,
+                2 => store_once(&mut parts.0, traffic::read_traffic(value)?)?,
+                3 => store_once(&mut parts.1, load::read_load(value)?)?,
+                4 => store_once(&mut parts.2, transport::read_carriage(value)?)?,
                 _ => return None,
             }
             Some(())

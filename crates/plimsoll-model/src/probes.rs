@@ -140,7 +140,7 @@ impl Series {
     /// at the end of each step between readings. CPU time in ns becomes cores, and waiting time
     /// becomes the mean number of waiting threads. A step of less than half the usual length (at
     /// the edges of a load) joins the next step, since its rate is imprecise.
-    pub fn drawn(&self) -> Vec<SeriesSample> {
+    pub fn chart_samples(&self) -> Vec<SeriesSample> {
         match self.kind {
             SeriesKind::Gauge => self.samples.clone(),
             SeriesKind::Counter => {
@@ -348,19 +348,19 @@ mod tests {
     #[test]
     fn counters_are_plotted_as_rates() {
         let cpu = series(SeriesKind::Counter, "ns", &[(0, 0.0), (100, 50.0), (200, 50.0), (300, 20.0)]);
-        let values: Vec<f64> = cpu.drawn().iter().map(|sample| sample.value).collect();
+        let values: Vec<f64> = cpu.chart_samples().iter().map(|sample| sample.value).collect();
         assert_eq!((values, cpu.plotted_unit().as_str()), (vec![0.5, 0.0, 0.0], "cores"));
         // At an edge, readings close together join the next step. At the end there is no next step.
         let edges = [(0, 0.0), (2, 2.0), (100, 50.0), (200, 50.0), (300, 80.0), (301, 81.0)];
-        let edges = series(SeriesKind::Counter, "ns", &edges).drawn();
+        let edges = series(SeriesKind::Counter, "ns", &edges).chart_samples();
         assert_eq!(
             edges.iter().map(|sample| (sample.at_ns, sample.value)).collect::<Vec<_>>(),
             [(100, 0.5), (200, 0.0), (300, 0.3)]
         );
         let faults = series(SeriesKind::Counter, "", &[(0, 0.0), (500_000_000, 5.0)]);
-        assert_eq!((faults.drawn()[0].value, faults.plotted_unit().as_str()), (10.0, "1/s"));
+        assert_eq!((faults.chart_samples()[0].value, faults.plotted_unit().as_str()), (10.0, "1/s"));
         let rss = series(SeriesKind::Gauge, "bytes", &[(0, 7.0)]);
-        assert_eq!((rss.drawn(), rss.plotted_unit().as_str()), (rss.samples.clone(), "bytes"));
+        assert_eq!((rss.chart_samples(), rss.plotted_unit().as_str()), (rss.samples.clone(), "bytes"));
     }
 
     #[test]

@@ -379,7 +379,7 @@ impl TrafficRecord {
     }
 
     /// Returns the word for the arrivals of a load: "requests", or "sessions" of several requests.
-    pub fn counted(&self) -> &'static str {
+    pub fn arrivals_word(&self) -> &'static str {
         match self.choice {
             Choice::Weighted | Choice::Listed => "requests",
             Choice::Scenarios => "sessions",

@@ -20,7 +20,7 @@ pub const AGAIN: RouteNumber = 1;
 
 /// Returns the traffic with up to `times` retries of each failed request. `None` means that the
 /// traffic is more than one fixed request.
-pub fn retried(traffic: &Traffic, times: u32) -> Option<Traffic> {
+pub fn with_retries(traffic: &Traffic, times: u32) -> Option<Traffic> {
     let [route] = traffic.routes.as_slice() else { return None };
     if traffic.choice != Choice::Weighted || route.template_parts.any() {
         return None;
@@ -58,16 +58,16 @@ mod tests {
     fn only_one_fixed_request_gets_retries() {
         let plan = Plan::get("h", 80, vec![], LoadShape::Closed { users: Curve::constant(1.0) });
         for times in [1, 3, RETRIES_MAX] {
-            let traffic = retried(&plan.traffic, times).expect("one request");
+            let traffic = with_retries(&plan.traffic, times).expect("one request");
             assert!(traffic.scenarios[0].is_sound(traffic.routes.len()), "{traffic:?}");
             assert_eq!(traffic.scenarios[0].requests_max(), u64::from(times) + 1);
             assert_eq!(traffic.routes[usize::from(AGAIN)].request, plan.traffic.routes[0].request);
-            assert_eq!(retried(&traffic, 1), None);
+            assert_eq!(with_retries(&traffic, 1), None);
             // The title shows the request, without its retries.
             let again = Plan { traffic, ..plan.clone() }.record().traffic;
             assert_eq!((again.title().as_str(), again.place().as_str()), ("GET http://h:80/", "http://h:80/"));
         }
-        let waits: Vec<u64> = retried(&plan.traffic, 3).expect("one request").scenarios[0]
+        let waits: Vec<u64> = with_retries(&plan.traffic, 3).expect("one request").scenarios[0]
             .ops
             .iter()
             .filter_map(|op| if let SessionOp::Think(Think::Fixed(ns)) = op { Some(ns / MS) } else { None })

@@ -133,7 +133,7 @@ impl Run {
     /// Joins several loads of one plan to one run: all warm-ups, then all measured windows, then
     /// all grace periods. Readings of the target are dropped, because the time of a reading belongs
     /// to a single load. Returns `None` without loads.
-    pub fn joined(visits: &[&Run]) -> Option<Run> {
+    pub fn join_loads(visits: &[&Run]) -> Option<Run> {
         let first = visits.first()?;
         let length_ns = first.plan.load.interval_ns.max(1);
         let ticks = |run: &Run| {
@@ -200,7 +200,7 @@ impl Run {
     /// Such successes count as throughput, and not in the ledger.
     pub fn carried_over_successes(&self) -> u64 {
         let of = |interval: &Interval| {
-            let whole = interval.whole();
+            let whole = interval.all_routes();
             whole.succeeded_in_window.saturating_sub(whole.ledger.succeeded)
         };
         self.intervals.values().map(of).sum()
@@ -211,7 +211,7 @@ impl Run {
         let mut sum = Totals::default();
         for interval in self.intervals.values() {
             sum.load.add_interval_figures(&interval.load);
-            sum.routes_sum.add_interval_figures(interval.whole());
+            sum.routes_sum.add_interval_figures(interval.all_routes());
         }
         sum
     }
@@ -350,7 +350,7 @@ pub enum Remark {
 
 impl Remark {
     /// For [`Remark::Unheld`], the load that was not executed and the reason; otherwise `None`.
-    pub fn unheld(&self) -> Option<(Tag, &LoadSkipReason)> {
+    pub fn skipped_load(&self) -> Option<(Tag, &LoadSkipReason)> {
         match self {
             Remark::Unheld { tag, reason } => Some((*tag, reason)),
             Remark::Broken { .. } | Remark::Profile(_) => None,

@@ -101,7 +101,7 @@ impl SampledFunctions {
     }
 
     /// Merges the samples between these schedule times into one interval, for a run file.
-    pub fn joined(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
+    pub fn merge_between(&self, from_ns: i64, to_ns: i64) -> SampledFunctions {
         let mut counts: BTreeMap<Vec<&str>, u32> = BTreeMap::new();
         for stretch in self.between(from_ns, to_ns) {
             for stack in &stretch.stacks {
@@ -180,7 +180,7 @@ mod tests {
         let mut other = stretch(10);
         (other.names, other.in_kernel) = (vec!["sort".into(), "main".into(), "unused".into()], false);
         let sampled = SampledFunctions { stretches: vec![stretch(0), other, stretch(50)], refused: None };
-        let joined = sampled.joined(0, 20);
+        let joined = sampled.merge_between(0, 20);
         let [kept] = joined.stretches.as_slice() else { panic!("{joined:?}") };
         assert_eq!((kept.from_ns, kept.to_ns, kept.lost, kept.in_kernel, kept.count()), (0, 20, 2, false, 8));
         assert_eq!(kept.names, ["hash", "main", "sort"]);
@@ -188,8 +188,8 @@ mod tests {
             kept.stacks.iter().map(|stack| (stack.count, kept.names_of(stack).collect::<Vec<_>>().join("<"))).collect();
         // In the second interval, `sort` called `main` and also ran by itself.
         assert_eq!(told, [(3, "hash<main".into()), (1, "main".into()), (3, "main<sort".into()), (1, "sort".into())]);
-        assert_eq!(joined.joined(0, 20), joined);
-        assert!(sampled.joined(100, 200).is_empty());
+        assert_eq!(joined.merge_between(0, 20), joined);
+        assert!(sampled.merge_between(100, 200).is_empty());
     }
 
     #[test]

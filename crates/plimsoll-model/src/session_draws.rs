@@ -127,7 +127,7 @@ impl ListedSessions {
     }
 
     /// Draws the requests of an open loop: their starts in order, ns, and their indices.
-    pub fn drawn(&self, load: &Load) -> Vec<(u64, u32)> {
+    pub fn draw_requests(&self, load: &Load) -> Vec<(u64, u32)> {
         let schedule = Schedule::compile(load);
         let total = schedule.arrivals_total().unwrap_or(0);
         let mut drawn = Vec::with_capacity(total as usize);
@@ -202,14 +202,14 @@ mod tests {
             ("0..1000@2s", 0, vec![(0, SECOND, 250), (SECOND, 2 * SECOND, 750)]),
         ] {
             let load = Load { warmup_ns: warmup_ms * MS, ..load(rate, 3) };
-            let drawn = sessions.drawn(&load);
+            let drawn = sessions.draw_requests(&load);
             assert!(drawn.is_sorted() && drawn.iter().all(|(_, entry)| *entry < 400));
             for (from, to, count) in expect {
                 let got = drawn.iter().filter(|(start, _)| (from..to).contains(start)).count();
                 assert_eq!(got, count, "{rate}: {from} to {to}");
             }
-            assert_eq!(sessions.drawn(&load), drawn);
-            assert_ne!(sessions.drawn(&Load { seed: 4, ..load }), drawn);
+            assert_eq!(sessions.draw_requests(&load), drawn);
+            assert_ne!(sessions.draw_requests(&Load { seed: 4, ..load }), drawn);
         }
     }
 
@@ -218,7 +218,7 @@ mod tests {
     #[test]
     fn drawn_sessions_match_the_log() {
         let (sessions, load) = (sessions(), load("40000@2s", 9));
-        let drawn = sessions.drawn(&load);
+        let drawn = sessions.draw_requests(&load);
         let place: Vec<u32> = {
             let mut place = vec![0; 400];
             sessions.by_session.iter().enumerate().for_each(|(at, entry)| place[*entry as usize] = at as u32 % 4);

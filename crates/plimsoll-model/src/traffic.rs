@@ -29,7 +29,7 @@ pub struct Origin {
 
 impl std::fmt::Display for Origin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}://{}:{}", self.scheme, bracketed(&self.host), self.port)
+        write!(f, "{}://{}:{}", self.scheme, url_host(&self.host), self.port)
     }
 }
 
@@ -233,7 +233,7 @@ pub struct Traffic {
 
 impl Traffic {
     /// Creates traffic with a single route.
-    pub fn one(origin: Origin, route: Route) -> Traffic {
+    pub fn with_one_route(origin: Origin, route: Route) -> Traffic {
         Traffic {
             origin,
             routes: vec![route],
@@ -274,7 +274,7 @@ impl Traffic {
 
 /// Returns the host as URLs contain it. An IPv6 address gets brackets, so that its colons do not
 /// look like the colon before a port.
-pub fn bracketed(host: &str) -> Cow<'_, str> {
+pub fn url_host(host: &str) -> Cow<'_, str> {
     if host.contains(':') { format!("[{host}]").into() } else { host.into() }
 }
 

@@ -56,7 +56,7 @@ impl ConnectionPlan {
     }
 
     /// Fixes the HTTP version, so that the client offers no other version.
-    pub fn speak(&mut self, http: HttpChoice) {
+    pub fn fix_http_version(&mut self, http: HttpChoice) {
         self.http = http;
         if let Some(tls) = &mut self.tls {
             tls.alpn = http.alpn();

@@ -1,7 +1,7 @@
 //! Tests of records: an executable experiment becomes a record and is restored. Only secrets are
 //! lost, the user must give these again, and different inputs are refused.
 
-use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing, targets};
+use plimsoll_model::completion::{FromFile, Incomplete, RerunInputs, RerunUrl, complete, missing_inputs, targets};
 use plimsoll_model::terms::{LogReadingTerms, MixTerms, OutputTerms, ProfilesTerms, ReplayTerms};
 use plimsoll_model::traffic::Choice;
 use plimsoll_model::*;
@@ -86,7 +86,7 @@ fn assert_restored(
         serde_json::to_string(&recorded).expect("serialises")
     );
     assert!(!json.contains(CANARY) && !json.contains("s3cret"), "{name}: {json}");
-    let kinds: Vec<TextKind> = missing(&record, &recorded).iter().map(|it| it.kind).collect();
+    let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, expect, "{name}");
     let (again, terms_again) =
         complete(&record, &recorded, given, &mut none).unwrap_or_else(|why| panic!("{name}: {why:?}"));
@@ -326,7 +326,7 @@ fn a_rerun_reads_the_traffic_file_again() {
     let (record, recorded) = (asked.record(), terms.record());
     let json = serde_json::to_string(&recorded).expect("serialises");
     assert!(!json.contains(CANARY) && !json.contains("s3cret") && json.contains("a/b"), "{json}");
-    let kinds: Vec<TextKind> = missing(&record, &recorded).iter().map(|it| it.kind).collect();
+    let kinds: Vec<TextKind> = missing_inputs(&record, &recorded).iter().map(|it| it.kind).collect();
     assert_eq!(kinds, [TextKind::Url, TextKind::Header, TextKind::Traffic]);
     let given = RerunInputs {
         urls: [RerunUrl { text: "http://h/?token=abc".into(), ..url("/?token=abc") }].into(),

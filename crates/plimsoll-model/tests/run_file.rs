@@ -301,10 +301,10 @@ proptest! {
         let beside = |x: &Interval, y: &Interval| { let mut sum = x.clone(); sum.merge_parallel(y); sum };
         prop_assert_eq!(beside(&a, &b), beside(&b, &a));
         // The sum over all routes does not depend on when it is computed.
-        prop_assert_eq!(beside(&a, &b).whole().clone(), {
-            let mut whole = Interval { routes: a.whole().clone().into(), ..a.clone() };
-            whole.merge_parallel(&Interval { routes: b.whole().clone().into(), ..b.clone() });
-            whole.whole().clone()
+        prop_assert_eq!(beside(&a, &b).all_routes().clone(), {
+            let mut whole = Interval { routes: a.all_routes().clone().into(), ..a.clone() };
+            whole.merge_parallel(&Interval { routes: b.all_routes().clone().into(), ..b.clone() });
+            whole.all_routes().clone()
         });
     }
 
@@ -529,7 +529,7 @@ fn ticks_merge_into_longer_intervals() {
         run.push(tick * Plan::TICK_NS, interval);
     }
     let seen: BTreeMap<u32, (u64, u64)> =
-        run.intervals.iter().map(|(k, i)| (*k, (i.whole().ledger.scheduled, i.load.connections_open))).collect();
+        run.intervals.iter().map(|(k, i)| (*k, (i.all_routes().ledger.scheduled, i.load.connections_open))).collect();
     assert_eq!(seen, BTreeMap::from([(0, (20, 9)), (1, (10, 14))]));
 }
 

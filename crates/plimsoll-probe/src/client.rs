@@ -67,7 +67,7 @@ impl NoResponse {
                 "does not speak HTTP/2 on this port, which gRPC needs".into()
             }
             NoResponse::Exchange(ExchangeError::Protocol(ProtocolError::NotHttp2)) => {
-                "does not speak HTTP/2 on this port (leave --http 2 out)".into()
+                "does not speak HTTP/2 on this port (omit --http 2)".into()
             }
             NoResponse::Exchange(ExchangeError::Protocol(error)) => {
                 format!("sent a response that is not HTTP: {error}")
@@ -301,7 +301,7 @@ impl Question<'_> {
     /// Sends as many pending bytes as the socket accepts.
     fn send(&self, line: &BlockingSocket, conn: &mut Conn, scratch: &mut Vec<u8>) -> io::Result<()> {
         loop {
-            let bytes = conn.out(|_| self.request, scratch);
+            let bytes = conn.bytes_to_send(|_| self.request, scratch);
             if bytes.is_empty() {
                 return Ok(());
             }

@@ -99,7 +99,7 @@ impl Downstream {
         let Downstream { look, port, asked, .. } = self;
         let found = look.read(sink, || {
             let asked = asked.lock().unwrap_or_else(PoisonError::into_inner).clone();
-            listener::behind(server, &asked, *port, std::process::id())
+            listener::find_dependencies(server, &asked, *port, std::process::id())
         });
         if let Some(Ok(found)) = found {
             report_dependency_names(&found.takers, sink);

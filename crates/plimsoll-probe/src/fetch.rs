@@ -4,7 +4,7 @@
 //! Not here: the exchange (`client`), redirects, TLS.
 
 use crate::client::{NoResponse, Question};
-use plimsoll_model::traffic::bracketed;
+use plimsoll_model::traffic::url_host;
 use plimsoll_model::{Failure, HttpChoice, Origin, Plan};
 use plimsoll_sys::signal;
 use plimsoll_sys::tcp::Socket;
@@ -45,7 +45,7 @@ impl FetchTarget {
         let origin = plan.traffic.origin.clone();
         if origin.scheme != "http" {
             return Err(Failure::usage(format!(
-                "'{origin}': probes use plain HTTP only: give an http:// address for them"
+                "'{origin}': probes use plain HTTP only: give an http:// address for the probes"
             )));
         }
         if plan.carriage.unix.is_some() || plan.carriage.addresses.is_empty() {
@@ -118,7 +118,7 @@ pub fn fetch(
     if scheme != "http" {
         return Err(FetchError::other("needs plain HTTP: fetch the file with another program and give the file"));
     }
-    let host = bracketed(host);
+    let host = url_host(host);
     let authorization = target.authorization.as_ref().map(|value| ("Authorization".to_owned(), value.clone()));
     let host = format!("{host}:{port}");
     let parts = RequestParts {

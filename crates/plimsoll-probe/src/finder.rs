@@ -183,7 +183,7 @@ impl Finder {
                 "no socket of this network namespace listens on {shown}: for a server in a container, give --pid"
             ));
         }
-        let SocketHolders { mut pids, denied } = listener::holders(&inodes).map_err(blocked)?;
+        let SocketHolders { mut pids, denied } = listener::socket_holders(&inodes).map_err(blocked)?;
         let me = std::process::id();
         if pids == [me] {
             return Err("plimsoll itself serves the target: server and load share one process".into());
@@ -231,7 +231,7 @@ impl Finder {
         let (mut asker, mut found) = (SocketDiagnostics::open()?, Vec::new());
         for port in self.ports() {
             let filter = Filter::LocalPort(port);
-            asker.each(Version::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
+            asker.for_each_socket(Version::BOTH, states::LISTEN, filter, false, &mut |socket| found.push(*socket))?;
         }
         Ok(found)
     }

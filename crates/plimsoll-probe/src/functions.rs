@@ -115,8 +115,8 @@ impl FunctionSampling {
         });
         if all == Some(false) {
             sink.report_unobserved_part(
-                "functions of only some of the server's many threads: run plimsoll as root or with CAP_PERFMON to \
-                 sample all threads",
+                "the functions of only some of the server's many threads were sampled: run plimsoll as root or with \
+                 CAP_PERFMON to sample all threads",
             );
         }
     }

@@ -183,7 +183,7 @@ impl Watcher {
     }
 
     fn start(site: WatchSite, metrics: Option<Metrics>, effort: Effort, together: u32) -> Result<Watcher, Failure> {
-        let live = LiveServer::unseen();
+        let live = LiveServer::without_value();
         let shared =
             Arc::new(WatcherChannel { ours: Arc::default(), state: Mutex::default(), changed: Condvar::new() });
         let mut threads = Vec::new();

@@ -159,7 +159,7 @@ impl MachineRecorder {
 
     /// Takes a sample now. `edge` says whether a load starts or ends now. `server` has the CPU
     /// clocks of the server's processes, if known.
-    pub fn look(&mut self, edge: bool, server: Option<&CpuClocks>) {
+    pub fn take_sample(&mut self, edge: bool, server: Option<&CpuClocks>) {
         self.sink.begin(monotonic_ns(), edge);
         if let Some(clocks) = server {
             self.sink.counter("server.cpu", "ns", clocks.cpu_ns() as f64);

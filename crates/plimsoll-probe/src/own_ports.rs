@@ -22,7 +22,7 @@ const FILES_MAX: usize = 20_000;
 pub fn watched(asker: &mut SocketDiagnostics, tables: &Tables, target: u16) -> (Vec<u16>, bool) {
     let tables = tables.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let mut listening: BTreeMap<u32, u16> = BTreeMap::new();
-    let listed = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+    let listed = asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         listening.insert(socket.inode, socket.local.port());
     });
     let mut own = BTreeSet::new();

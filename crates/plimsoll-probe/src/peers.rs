@@ -9,7 +9,7 @@
 use super::downstream::DependencyAddresses;
 use super::server::Tables;
 use super::sink::{ExpensiveReading, Extent, Sink};
-use plimsoll_sys::probe::listener::{UnixLink, other_networks, plain, socket_inode, unix_links};
+use plimsoll_sys::probe::listener::{UnixLink, ipv4_if_mapped, other_networks, socket_inode, unix_links};
 use plimsoll_sys::probe::process::files_folder;
 use plimsoll_sys::probe::sockets::{Filter, SocketDiagnostics, Version, states};
 use plimsoll_sys::probe::unix_diag::UnixSocket;
@@ -36,8 +36,8 @@ const SEARCH_NS_MAX: u64 = 5_000_000_000;
 /// covers several kernel ticks.
 const RECENT_DATA_MS: u32 = 40;
 
-const DENIED: &str =
-    "the server's own connections: the process belongs to another user (run plimsoll as that user or as root)";
+const DENIED: &str = "the server's own connections cannot be read: the process belongs to another user (run plimsoll \
+    as that user or as root)";
 
 pub struct Peers {
     tables: Tables,
@@ -296,8 +296,8 @@ impl Peers {
         }
         if now_ns.saturating_sub(search.since_ns) > SEARCH_NS_MAX {
             sink.report_unobserved_part(
-                "the server's own connections during a part of the load: the server's many open files take long to \
-                 search",
+                "the server's own connections were not read during a part of the load: the server has too many open \
+                 files to search",
             );
         }
     }
@@ -355,7 +355,7 @@ impl Peers {
             };
             tell("connections", "", count);
             let elsewhere = || match peer {
-                PeerAddress::Address(address) => seen.foreign_accept_queues.get(&plain(*address)),
+                PeerAddress::Address(address) => seen.foreign_accept_queues.get(&ipv4_if_mapped(*address)),
                 PeerAddress::Unix(_) => None,
             };
             if let Some(queued) = seen.queued.get(peer).or_else(elsewhere) {
@@ -404,7 +404,7 @@ fn candidates(
     // lead to a dependency.
     let mut listeners = Vec::new();
     let mut queues = AcceptQueues::default();
-    asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+    asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         if socket.local.port() != port && socket.inode != 0 {
             listeners.push((socket.local.port(), socket.inode));
             queues.add(socket.local, u64::from(socket.receive_queue));
@@ -412,11 +412,14 @@ fn candidates(
     })?;
     let incoming: BTreeSet<u16> = listeners.iter().map(|(port, _)| *port).collect();
     let (mut found, mut taken) = (Vec::new(), BTreeMap::new());
-    asker.each(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
+    asker.for_each_socket(Version::BOTH, states::ESTABLISHED, Filter::NeitherPort(port), true, &mut |socket| {
         if incoming.contains(&socket.local.port()) {
             // Only a connection with unsent bytes is of interest.
             if socket.send_queue > 0 {
-                taken.insert((plain(socket.local), plain(socket.remote)), u64::from(socket.send_queue));
+                taken.insert(
+                    (ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote)),
+                    u64::from(socket.send_queue),
+                );
             }
         } else if socket.inode != 0 {
             let traffic = PeerTraffic {
@@ -436,7 +439,7 @@ fn candidates(
     let (mut queued, mut led_away) = (BTreeMap::new(), OutsidePeers::default());
     for (local, connection) in &mut found {
         if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-            traffic.on_the_way = taken.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
+            traffic.on_the_way = taken.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
             match queues.queue_length(*local, *peer) {
                 Some(count) => {
                     queued.insert(connection.peer.clone(), count);
@@ -445,7 +448,7 @@ fn candidates(
                 // another namespace.
                 None if peer.ip().to_canonical().is_loopback() => {}
                 None => {
-                    led_away.ends.insert((plain(*local), plain(*peer)));
+                    led_away.ends.insert((ipv4_if_mapped(*local), ipv4_if_mapped(*peer)));
                 }
             }
         }
@@ -465,7 +468,8 @@ fn candidates(
         foreign_accept_queues.extend(far.queued);
         for (local, connection) in &mut found {
             if let (PeerAddress::Address(peer), Some(traffic)) = (&connection.peer, &mut connection.traffic) {
-                traffic.on_the_way += far.unsent.get(&(plain(*peer), plain(*local))).copied().unwrap_or(0);
+                traffic.on_the_way +=
+                    far.unsent.get(&(ipv4_if_mapped(*peer), ipv4_if_mapped(*local))).copied().unwrap_or(0);
             }
         }
     }
@@ -511,12 +515,12 @@ fn far_ends(asker: &mut SocketDiagnostics, ends: &BTreeSet<(SocketAddr, SocketAd
         return ForeignPeers::default();
     }
     let mut queues = AcceptQueues::default();
-    let listening = asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+    let listening = asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
         queues.add(socket.local, u64::from(socket.receive_queue));
     });
     let mut found = ForeignPeers::default();
-    let taken = asker.each(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
-        let (local, remote) = (plain(socket.local), plain(socket.remote));
+    let taken = asker.for_each_socket(Version::BOTH, states::ESTABLISHED, Filter::Any, false, &mut |socket| {
+        let (local, remote) = (ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote));
         if ends.contains(&(remote, local)) {
             found.queued.extend(queues.queue_length(local, local).map(|count| (local, count)));
             if socket.send_queue > 0 {
@@ -539,7 +543,7 @@ impl AcceptQueues {
     fn add(&mut self, listener: SocketAddr, count: u64) {
         let queue = match listener.ip().is_unspecified() {
             true => self.anywhere.entry(listener.port()).or_default(),
-            false => self.bound.entry(plain(listener)).or_default(),
+            false => self.bound.entry(ipv4_if_mapped(listener)).or_default(),
         };
         *queue += count;
     }
@@ -547,7 +551,7 @@ impl AcceptQueues {
     /// Returns the length of the accept queue for a connection from `local` to `peer`; `None`:
     /// `peer` listens on another machine.
     fn queue_length(&self, local: SocketAddr, peer: SocketAddr) -> Option<u64> {
-        let (local, peer) = (plain(local), plain(peer));
+        let (local, peer) = (ipv4_if_mapped(local), ipv4_if_mapped(peer));
         let is_here = peer.ip().is_loopback() || peer.ip() == local.ip();
         let anywhere = || self.anywhere.get(&peer.port()).filter(|_| is_here);
         self.bound.get(&peer).or_else(anywhere).copied()

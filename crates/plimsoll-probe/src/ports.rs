@@ -117,7 +117,7 @@ impl Ports {
                 let mut pairs = TimeWaitPorts::default();
                 let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
                 let asker = network.asker.as_mut()?;
-                asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).ok()?;
+                asker.for_each_socket(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).ok()?;
                 Some((pairs.most(targets, ports), number > 0))
             };
             let all: Vec<((u64, u64), bool)> = many.filter_map(of_one).collect();
@@ -194,7 +194,7 @@ mod tests {
         let mut asker = SocketDiagnostics::open().expect("netlink");
         let mut pairs = TimeWaitPorts::default();
         let mut tell = |socket: &SocketRow| pairs.add(socket.local, socket.remote);
-        asker.each(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).expect("told");
+        asker.for_each_socket(Version::BOTH, states::TIME_WAIT, Filter::Any, false, &mut tell).expect("told");
         // Another process may have used the listener's port within the last minute.
         let held = pairs.held.get(&(to.ip(), to)).expect("the address of the peer");
         assert!(own_ports.iter().all(|port| held.contains(port)), "{own_ports:?} in {held:?}");

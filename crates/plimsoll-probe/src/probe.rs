@@ -19,7 +19,7 @@ impl LiveServer {
     const UNSEEN: u64 = u64::MAX;
 
     /// Creates the live reading without a value.
-    pub fn unseen() -> LiveServer {
+    pub fn without_value() -> LiveServer {
         LiveServer(Arc::new(AtomicU64::new(Self::UNSEEN)))
     }
 

@@ -358,7 +358,7 @@ impl ServerProbe {
             sink.server(*root, &found.name, &found.found_by);
         }
         self.lost = None;
-        sink.unseen(None);
+        sink.set_unmeasured_reason(None);
     }
 
     /// Reads the CPU time of all processes, and drops processes that have ended. Returns whether a
@@ -527,7 +527,7 @@ impl Probe for ServerProbe {
         }
         if let Some(reason) = self.lost.clone() {
             if !self.find_successor_server(sink) {
-                sink.unseen(Some(&reason));
+                sink.set_unmeasured_reason(Some(&reason));
                 sink.gaps("server.", &reason);
                 self.live.set(None);
                 return;
@@ -570,7 +570,7 @@ impl Probe for ServerProbe {
             pages += member.last.resident_pages;
             threads += member.last.threads;
             if member.threads.too_many {
-                sink.report_unobserved_part(&format!("{}: too many threads to watch each thread", member.name));
+                sink.report_unobserved_part(&format!("{} has too many threads to watch each thread", member.name));
             }
         }
         let tick_ns = 1e9 / ticks_per_second() as f64;

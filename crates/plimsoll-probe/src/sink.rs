@@ -70,12 +70,12 @@ impl Sink {
     pub fn begin(&mut self, now_ns: u64, edge: bool) {
         if self.extent == Extent::Edge {
             // A sample at the start or end of a load costs no budget, because no load runs then.
-            self.budget.give(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
+            self.budget.add_cpu_ns(thread_cpu_ns().saturating_sub(self.began_cpu_ns));
         }
         self.began_cpu_ns = thread_cpu_ns();
         (self.before_ns, self.now_ns) = (self.now_ns, now_ns);
         self.round += 1;
-        self.budget.pass(now_ns);
+        self.budget.add_elapsed_time(now_ns);
         self.budget.limit(thread_cpu_ns());
         self.extent = match self.budget.left_ns(thread_cpu_ns()) {
             _ if edge => Extent::Edge,
@@ -157,7 +157,7 @@ impl Sink {
     }
 
     /// Sets the reason why no server process is measured; `None` if a process is measured.
-    pub fn unseen(&mut self, reason: Option<&str>) {
+    pub fn set_unmeasured_reason(&mut self, reason: Option<&str>) {
         if self.unseen.as_deref() != reason {
             self.unseen = reason.map(str::to_owned);
         }
@@ -228,13 +228,13 @@ impl CpuBudget {
     }
 
     /// Adds the budget for the time since the last call.
-    pub fn pass(&mut self, now_ns: u64) {
+    pub fn add_elapsed_time(&mut self, now_ns: u64) {
         self.granted_ns += now_ns.saturating_sub(self.passed_ns) * self.effort.factor() / Self::PART;
         self.passed_ns = now_ns;
     }
 
     /// Adds `cpu_ns` to the budget.
-    pub fn give(&mut self, cpu_ns: u64) {
+    pub fn add_cpu_ns(&mut self, cpu_ns: u64) {
         self.granted_ns += cpu_ns;
     }
 

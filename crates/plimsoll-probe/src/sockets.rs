@@ -97,7 +97,7 @@ impl Sockets {
         versions.dedup();
         let asked = accepted_schedule.read(sink, || {
             ports.iter().try_for_each(|port| {
-                asker.each(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
+                asker.for_each_socket(&versions, states::ESTABLISHED, Filter::LocalPort(*port), true, &mut |socket| {
                     count += 1;
                     receive += u64::from(socket.receive_queue);
                     send += u64::from(socket.send_queue);
@@ -150,7 +150,9 @@ fn look(
     let list = |asker: &mut SocketDiagnostics, listeners: &mut Vec<SocketRow>, versions: &[Version]| {
         listeners.clear();
         ports.iter().try_for_each(|port| {
-            asker.each(versions, states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| listeners.push(*socket))
+            asker.for_each_socket(versions, states::LISTEN, Filter::LocalPort(*port), false, &mut |socket| {
+                listeners.push(*socket)
+            })
         })
     };
     let listed = listeners_schedule.read(sink, || list(asker, listeners, Version::BOTH));

@@ -17,7 +17,7 @@ fn a_sink_reports_gaps_of_known_series() {
     sink.gaps("server.", "gone");
     sink.begin(300, false);
     sink.gaps("server.", "gone");
-    sink.unseen(Some("no socket listens"));
+    sink.set_unmeasured_reason(Some("no socket listens"));
     let second = sink.take();
     assert_eq!(second.series.len(), 1, "only what has readings or gaps");
     let gap = &second.series["server.rss"].gaps;
@@ -25,7 +25,7 @@ fn a_sink_reports_gaps_of_known_series() {
     assert_eq!(second.series["server.rss"].kind, SeriesKind::Gauge);
     assert_eq!(second.missing, ["no socket listens"]);
     sink.begin(400, false);
-    sink.unseen(None);
+    sink.set_unmeasured_reason(None);
     sink.server(8, "api", "--pid 7");
     let third = sink.take();
     assert_eq!(third.servers.iter().map(|s| (s.pid, s.from_ns)).collect::<Vec<_>>(), [(7, 100), (8, 400)]);
@@ -58,13 +58,13 @@ fn unused_budget_accumulates_up_to_a_limit() {
         (held - held / 4, 0, 0)
     );
     // Unused budget never exceeds its initial value.
-    budget.pass(100 * second);
+    budget.add_elapsed_time(100 * second);
     budget.limit(700);
     assert_eq!(budget.left_ns(700), held);
     // A reading that uses all of its budget gets less than a hundredth of a core.
     let mut cpu_ns = 700;
     for tenth in 0..600 {
-        budget.pass(100 * second + tenth * second / 10);
+        budget.add_elapsed_time(100 * second + tenth * second / 10);
         budget.limit(cpu_ns);
         cpu_ns += budget.left_ns(cpu_ns);
     }

@@ -76,7 +76,7 @@ fn of_trials(trials: &[Trial]) -> String {
             let start_s = format!("{:.1}", start_ns as f64 / 1e9);
             let begin = [number.to_string(), tag_name(trial.tag).to_string(), start_s];
             let all = by_route.then(String::new);
-            let whole = begin.iter().cloned().chain(all).chain(texts(interval.whole().figure_values()));
+            let whole = begin.iter().cloned().chain(all).chain(texts(interval.all_routes().figure_values()));
             let load = interval.load.figure_values().filter(|(figure, _)| is_shown(figure));
             rows.push(whole.chain(texts(load)).collect());
             for (route, figures) in interval.routes.iter().filter(|_| by_route) {

@@ -48,7 +48,7 @@ pub fn diff_report(over: LoadUnit, sides: &[DiffSide; 2]) -> Report {
     let mut report = Report::default();
     let rows = rows(sides);
     let [a, b] = sides;
-    report.text(Tone::Warning, heading::caveat((a.name, a.levels), (b.name, b.levels)));
+    report.text(Tone::Warning, heading::comparison_caveat((a.name, a.levels), (b.name, b.levels)));
     if let Some(text) = unmatched(sides, rows.len()) {
         report.text(Tone::Warning, text);
     }
@@ -145,7 +145,7 @@ struct LevelChangeFields {
 pub fn diff_document(over: LoadUnit, sides: &[DiffSide; 2], charts: &[String]) -> Value {
     let rows = rows(sides);
     let [a, b] = sides;
-    let caveat = heading::caveat((a.name, a.levels), (b.name, b.levels));
+    let caveat = heading::comparison_caveat((a.name, a.levels), (b.name, b.levels));
     let level = |(change, a, b): &(LevelChange, Level, Level)| LevelDiffFields {
         load: change.load,
         a: DiffLevelFields::from(a),

@@ -141,7 +141,7 @@ pub fn tick(
     interval: &Interval,
     server_cores: Option<f64>,
 ) -> String {
-    let whole = interval.whole();
+    let whole = interval.all_routes();
     let times = &whole.response;
     line(&TickEventFields {
         event: "tick",

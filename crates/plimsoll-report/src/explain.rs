@@ -108,7 +108,7 @@ fn places_svg(explanation: &Explanation, theme: Theme) -> String {
     };
     let bars: Vec<EvidenceBars> = request_places(explanation).into_iter().map(of).collect();
     let heading = Heading {
-        title: "Places of requests in flight, from a low load to past the load line".into(),
+        title: "Requests in flight by place, from a low load to past the load line".into(),
         subtitle: "shares of all requests in flight; each group of three bars is relative to its longest bar".into(),
     };
     evidence_chart(&heading, &bars, theme)
@@ -155,7 +155,9 @@ pub(crate) fn evidence_svg(explanation: &Explanation, theme: Theme) -> String {
 /// the experiment is made.
 pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]) -> String {
     match (intervention, predicted) {
-        (Intervention::Control, _) => "the reference for loads with a change".to_owned(),
+        (Intervention::Control, _) => {
+            "a load without a change, as the reference for the loads with a change".to_owned()
+        }
         (_, []) => "no remaining cause predicts an effect".to_owned(),
         (_, predicted) => {
             let texts: Vec<String> = predicted.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();

@@ -75,7 +75,7 @@ pub(crate) fn answer(findings: &Findings, doubts: &Doubts) -> String {
         (true, Some(upper)) if provable => proven_text(findings, upper, &seen),
         (true, Some(upper)) => {
             let longer = findings.provable_in_s.map_or_else(String::new, |s| {
-                format!("; about {} would suffice (--budget {})", duration(s * 1e9), budget_text(s))
+                format!("; a search of about {} would be long enough (--budget {})", duration(s * 1e9), budget_text(s))
             });
             format!(
                 "load line: not provable in {}; so far {}{} to {} {counted}/s under {slo} (90 %; {arrivals}{seen}){longer}",
@@ -237,7 +237,7 @@ pub fn trial_line(elapsed_ns: u64, trial: &TrialOutcome, columns: Option<usize>)
 /// Returns two texts about the next load of a search: what the search does, and why. `so_far` is
 /// the load line as known so far.
 pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (String, String) {
-    let (load, counted) = (&plan.load.shape, plan.traffic.counted());
+    let (load, counted) = (&plan.load.shape, plan.traffic.arrivals_word());
     let level = load.curve().max();
     let load = match load {
         LoadShape::Closed { .. } if level == 1.0 => "1 user".to_owned(),
@@ -255,13 +255,15 @@ pub fn search_text(purpose: Purpose, plan: &PlanRecord, so_far: LoadLine) -> (St
             (format!("finding the peak: {load}"), "the peak throughput shows where to search for the load line".into())
         }
         Purpose::Saturate => {
-            (format!("saturating: {load}"), "the server's throughput while requests always queue".into())
+            (format!("saturating: {load}"), "measures the server's throughput while requests always queue".into())
         }
         Purpose::Climb => (
             format!("climbing: {load}"),
             format!("rates rise until the SLO is violated, then approach the load line; {line}"),
         ),
-        Purpose::Line => (format!("near the line: {load}"), format!("the share of late requests at this rate; {line}")),
+        Purpose::Line => {
+            (format!("near the line: {load}"), format!("measures the share of late requests at this rate; {line}"))
+        }
         Purpose::Confirm => {
             (format!("confirming: {load}"), format!("a longer trial at the lower end of the interval; {line}"))
         }

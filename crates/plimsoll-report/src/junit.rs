@@ -8,7 +8,7 @@ use crate::remedy::spelled;
 use crate::run::load_text;
 use crate::visible_controls::visible;
 use plimsoll_analysis::find::StopReason;
-use plimsoll_analysis::levels::{MeasuredLoad, measured};
+use plimsoll_analysis::levels::{MeasuredLoad, measured_loads};
 use plimsoll_analysis::prove::{Proof, ProveVerdict};
 use plimsoll_analysis::{Condition, Conditions, Doubts, Findings};
 use plimsoll_model::Experiment;
@@ -71,7 +71,7 @@ pub(crate) fn find_cases(findings: &Findings, doubts: &Doubts) -> Vec<Case> {
 /// Returns a case for each of the conditions `demands` on each load of an experiment. Cases of a
 /// load are skipped if the generator was the limit.
 pub(crate) fn loads_cases(experiment: &Experiment, demands: &Conditions) -> Vec<Case> {
-    let loads = measured(experiment).into_iter();
+    let loads = measured_loads(experiment).into_iter();
     loads.flat_map(|load| load_cases(&load_text(&load.run.plan), &load, demands)).collect()
 }
 

@@ -163,7 +163,7 @@ pub(crate) fn add_functions(report: &mut Report, comparison: &ProfileDiff, [firs
     let text = match (comparison.tested_flat, named.is_empty()) {
         (0, _) => format!("too few samples to tell differences from chance: {longer}"),
         (_, true) => {
-            format!("no function's own cost per request differs significantly from that at the {first} load, {of}")
+            format!("no function's own cost per request differs significantly from its cost at the {first} load, {of}")
         }
         _ => format!("changed beyond chance, {} {of}: {}", changed.len(), named.join(", ")),
     };

@@ -134,7 +134,7 @@ fn quantiles(list: &[(f64, f64, f64)]) -> ObjectByName<String, LogAndModelFields
 }
 
 fn verify_fields(distances: &ModelDistances) -> VerifyFields {
-    let apart = distances.divergent_figures();
+    let apart = distances.figures_over_bounds();
     let dispersion = distances.dispersion.iter().zip(&distances.dispersion_off_max);
     let dispersion = dispersion.map(|((width_ns, both), off_max)| DispersionFields {
         window_s: *width_ns as f64 / 1e9,
@@ -168,7 +168,7 @@ fn verify_fields(distances: &ModelDistances) -> VerifyFields {
 pub fn model_report(shown: &ModelReport) -> Report {
     let (model, facts) = (shown.model, &shown.model.facts);
     let mut report = Report::default();
-    let headline = match shown.distances.map(ModelDistances::divergent_figures) {
+    let headline = match shown.distances.map(ModelDistances::figures_over_bounds) {
         None => format!("{} is a model of {}", shown.file, shown.logs.join(", ")),
         Some(apart) if apart.is_empty() => {
             format!("{} matches {} within all bounds", shown.file, shown.logs.join(", "))
@@ -181,11 +181,11 @@ pub fn model_report(shown: &ModelReport) -> Report {
     report.text(Tone::Plain, headline);
     let what = match facts.scenarios {
         0 => format!(
-            "a mix of {} endpoints without sequences: few visits have several requests",
+            "a mix of {} endpoints without sequences of requests: few visits have more than one request",
             count(facts.endpoints as u64)
         ),
         scenarios => format!(
-            "{} scenarios to {} endpoints, for {} different sequences of the log",
+            "{} scenarios with {} endpoints represent {} different sequences of requests in the log",
             count(scenarios as u64),
             count(facts.endpoints as u64),
             count(facts.sequences as u64)
@@ -208,7 +208,8 @@ pub fn model_report(shown: &ModelReport) -> Report {
         rows.push((
             "split",
             format!(
-                "{} visits exceed {VISIT_REQUESTS_MAX} requests: their {} requests count as single requests",
+                "{} visits have more than {VISIT_REQUESTS_MAX} requests: the model treats their {} requests as single \
+                 requests",
                 count(facts.long.0),
                 count(facts.long.1)
             ),
@@ -225,7 +226,7 @@ pub fn model_report(shown: &ModelReport) -> Report {
         rows.push((
             "withheld",
             format!(
-                "{} parts of paths that look like keys: --keep-keys writes them",
+                "{} parts of paths look like keys and are replaced: --keep-keys writes the original parts",
                 count(facts.keys_withheld as u64)
             ),
         ));

@@ -59,10 +59,10 @@ pub fn one_chart(
         }
         ChartKind::Blocks => view
             .blocks_svg(theme)
-            .ok_or_else(|| format!("--chart blocks: '{file}' contains no comparison (plimsoll prove)")),
+            .ok_or_else(|| format!("--chart blocks: '{file}' contains no comparison, as plimsoll prove writes")),
         ChartKind::Evidence => view
             .evidence_svg(theme)
-            .ok_or_else(|| format!("--chart evidence: '{file}' contains no explanation (plimsoll explain)")),
+            .ok_or_else(|| format!("--chart evidence: '{file}' contains no explanation, as plimsoll explain writes")),
         ChartKind::Throughput | ChartKind::Success => {
             let levels = recorded_levels(experiment).filter(|_| experiment.spec.search().is_none());
             let (over, levels) = levels
@@ -83,7 +83,7 @@ pub fn one_chart(
                 })
             }
             trials => Err(format!(
-                "--chart: '{file}' contains {} loads; this chart needs one load (plimsoll run)",
+                "--chart: '{file}' contains {} loads; this chart needs a file with one load, as plimsoll run writes",
                 trials.len()
             )),
         },

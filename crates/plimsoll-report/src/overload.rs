@@ -116,7 +116,7 @@ pub(crate) fn overload_report(context: &RunContext, found: &OverloadFinding) -> 
 /// Formats the load line. A load line in sessions/s is also stated in requests/s, because the load
 /// steps are in requests/s.
 pub(crate) fn line_text(context: &RunContext, found: &OverloadResult) -> String {
-    let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.counted());
+    let line = format!("{} {}/s", rate(found.line_rps), context.plan.traffic.arrivals_word());
     match context.plan.traffic.scenarios.is_empty() {
         true => line,
         false => format!("{line} ({} requests/s)", rate(found.line_rps * found.requests_each)),

@@ -53,7 +53,12 @@ pub fn heat_svg(run: &Run, summary: &Summary, theme: Theme) -> String {
         Line { name: name.to_owned(), points: moments.iter().map(at).collect() }
     };
     let lines = [of("p50", |m| m.p50_ns), of("p99", |m| m.p99_ns)];
-    chart::heat_chart(&heading::heat(&run.plan, summary), &series::heat(run, COLUMNS, ROWS), &lines, theme)
+    chart::heat_chart(
+        &heading::heat_map_heading(&run.plan, summary),
+        &series::heat_map(run, COLUMNS, ROWS),
+        &lines,
+        theme,
+    )
 }
 
 /// Renders a section with a chart of observed series, for example from probes of the server. The
@@ -97,7 +102,7 @@ const SERVER_PANELS: [(&str, AxisUnit, &[&str]); 5] = [
 /// observed the server.
 fn server_series_section(run: &Run) -> Report {
     let line = |name: &str, shown: String| {
-        let drawn = run.probes.series.get(name)?.drawn().into_iter().filter(|sample| sample.at_ns >= 0);
+        let drawn = run.probes.series.get(name)?.chart_samples().into_iter().filter(|sample| sample.at_ns >= 0);
         let points: Vec<(f64, f64)> = drawn.map(|sample| (sample.at_ns as f64 / 1e9, sample.value)).collect();
         (!points.is_empty()).then_some(Line { name: shown, points })
     };
@@ -249,7 +254,7 @@ pub fn render_two_searches(a: (&str, &Findings), b: (&str, &Findings)) -> Report
     let mut report = Report::default();
     let held = format!("met the SLO, {}/s", common_rate_unit(a.1, b.1));
     let headings = ["search", held.as_str(), "broke the SLO", "SLO"];
-    report.responsive_chart(|theme| chart::find_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
+    report.responsive_chart(|theme| chart::search_chart(&heading, &searched, None, theme), &headings, rows.to_vec());
     report
 }
 
@@ -286,7 +291,7 @@ pub(crate) fn find_page(
     let heading = heading::find(findings, &target).without_title();
     let open = findings.trials.iter().filter(|t| is_measured(t.purpose) && t.offered_rps().is_some());
     let mut charts = Report::default();
-    let picture = |theme| chart::find_chart(&heading, &searched, None, theme);
+    let picture = |theme| chart::search_chart(&heading, &searched, None, theme);
     charts.responsive_chart(picture, &TRIAL_HEADINGS, open.map(trial_row).collect());
     let mut report = find_report(experiment, context, found, doubts, held_by, false);
     report.headline(heading::line_title(findings)).after_answer(charts);

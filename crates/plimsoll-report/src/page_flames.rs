@@ -7,7 +7,7 @@ use crate::block::Report;
 use crate::flame::{Flame, inline_svg};
 use crate::load_profiles::profiles_report;
 use plimsoll_analysis::Assessment;
-use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, diff_tree, top, tree};
+use plimsoll_analysis::profile::{CostDivisor, Sort, View, diff, diff_tree, sum_by_function, tree};
 use plimsoll_analysis::taken_profiles::Profiles;
 use plimsoll_model::profile::Profile;
 
@@ -32,7 +32,7 @@ pub fn profiles_section(profiles: &Assessment<Profiles>, low: Option<&Profile>, 
             subtitle: &format!("{} of {}; {} s", column.kind, profiles.base, profiles.seconds),
             unit: &column.unit,
             per: None,
-            total: top(profile, &view, Sort::Cum).selected_total as f64,
+            total: sum_by_function(profile, &view, Sort::Cum).selected_total as f64,
         };
         report.fragment(inline_svg(&flame));
     }

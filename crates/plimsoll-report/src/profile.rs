@@ -341,7 +341,7 @@ impl From<&Doubts> for DoubtsFields {
 mod tests {
     use super::*;
     use crate::text;
-    use plimsoll_analysis::profile::{View, diff, read, top};
+    use plimsoll_analysis::profile::{View, diff, read, sum_by_function};
     use serde_json::json;
 
     #[test]
@@ -365,7 +365,7 @@ mod tests {
         let long = "x".repeat(100);
         let profile = read(format!("main;a\u{1b}[31m 30\nmain;{long} 10\n").as_bytes()).expect("folded");
         let column = &profile.sample_types[0];
-        let sums = top(&profile, &View::all(0), Sort::Cum);
+        let sums = sum_by_function(&profile, &View::all(0), Sort::Cum);
         let shown = text::render(&top_report(&profile, column, &sums, 2, None), false);
         assert!(shown.starts_with("samples: 40 in all\n"), "{shown}");
         assert!(shown.contains("main         0   0.00 %   40  100.00 %"), "{shown}");

@@ -112,7 +112,7 @@ pub fn abort_reason_text(broken: &StudyFailure) -> String {
 pub fn comparison_progress_text(settings: &Rules, standing: &InterimEstimate, budget_enough_ns: Option<u64>) -> String {
     let enough = budget_enough_ns.map(|ns| format!("; --budget {} would decide", flag_time(ns)));
     format!(
-        "after {} blocks {} of B against A is {} ({}); the margin is {}{}",
+        "after {} blocks, {} of B differs from A by {} ({}); the margin is {}{}",
         standing.blocks,
         measure_text(settings.primary),
         change(standing.ratio),
@@ -339,7 +339,7 @@ pub(crate) fn prove_report(context: &ProveContext, proof: &Proof) -> Report {
     facts.push(("spread", spread_text(proof)));
     if let ExperimentSpec::Prove(asked) = &context.experiment.spec {
         let others = if proof.measures.len() > 1 {
-            "; the other measures are secondary, corrected for their number"
+            "; the other measures are secondary, and corrected for the number of comparisons"
         } else {
             ""
         };
@@ -396,7 +396,7 @@ fn spread_text(proof: &Proof) -> String {
     match proof.spread {
         [Some(a), Some(b)] => {
             let (a, b) = (percent(a), percent(b));
-            format!("{what} by {a} on A and {b} on B (standard deviation), which the intervals include")
+            format!("{what} by {a} on A and {b} on B (standard deviation); the intervals include this variation")
         }
         _ => "too few blocks".into(),
     }
@@ -432,7 +432,7 @@ fn routes_text(routes: &[RouteComparison]) -> String {
     };
     let told: Vec<String> = [ProveVerdict::Worse, ProveVerdict::Better].into_iter().filter_map(of).collect();
     let told = if told.is_empty() { "no request is better or worse".to_owned() } else { told.join("; ") };
-    format!("{told}; corrected for their number (Holm), and secondary")
+    format!("{told}; these results are secondary, and corrected for the number of comparisons (Holm)")
 }
 
 /// Formats the table rows of one route. A row of success is included unless all requests succeeded

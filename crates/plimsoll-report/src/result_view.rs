@@ -246,7 +246,7 @@ impl<'a> ResultView<'a> {
         };
         let searched = [NamedSearch { name: "", findings: &found.findings }];
         let heading = heading::find(&found.findings, &heading::target(&found.settings.base));
-        Some(chart::find_chart(&heading, &searched, None, theme))
+        Some(chart::search_chart(&heading, &searched, None, theme))
     }
 
     /// Draws the evidence for the cause of an explanation; `None` for other kinds of findings.

@@ -82,7 +82,7 @@ pub(crate) fn stop_text(stop: &Stop) -> Cow<'_, str> {
 /// Formats a load in a few words, such as `64 users`, `5 000 requests/s, evenly spaced` or `20
 /// sessions/s, Poisson arrivals`.
 pub fn load_text(plan: &PlanRecord) -> String {
-    let (load, counted) = (&plan.load.shape, plan.traffic.counted());
+    let (load, counted) = (&plan.load.shape, plan.traffic.arrivals_word());
     let level = |value: f64| match value {
         few if few < 10.0 && few.fract() != 0.0 => format::rate(few),
         many => count(many.round() as u64),
@@ -335,7 +335,7 @@ pub(crate) fn run_report(context: &RunContext, summary: &Summary, routes: &[Rout
 /// `None` if no quantile is omitted.
 pub(crate) fn few_fact(summary: &Summary) -> Option<(&'static str, String)> {
     let response = &summary.whole.response;
-    let few: Vec<&str> = response.quantiles.few().collect();
+    let few: Vec<&str> = response.quantiles.unreliable_quantiles().collect();
     (!few.is_empty() && response.count > 0).then(|| {
         let requests = count(summary.whole.ledger.scheduled);
         ("not shown", format!("{}: fewer than {BEYOND_MIN} of {requests} requests are slower", few.join(", ")))
@@ -391,11 +391,11 @@ fn spoken_text(plan: &PlanRecord, summary: &Summary) -> String {
     }
     if summary.load.windows_empty > 0 {
         let times = count(summary.load.windows_empty);
-        text.push_str(&format!(", {times} times the server waited for plimsoll's flow-control window"));
+        text.push_str(&format!(", the server waited {times} times for plimsoll's flow-control window"));
     }
     if summary.load.resent > 0 {
         text.push_str(&format!(
-            ", {} sent again because the server had not accepted these requests",
+            ", {} requests sent again because the server had not accepted them",
             count(summary.load.resent)
         ));
     }

@@ -202,7 +202,7 @@ fn prove_command(sides: &[SearchSide; 2]) -> String {
 fn warnings(sides: &[SearchSide; 2]) -> Vec<String> {
     let [a, b] = sides;
     let mut warnings = vec![format!(
-        "Two searches at different times prove no difference, since their chance variation is not known. Use \
+        "Two searches at different times cannot prove a difference, because their chance variation is not known. Use \
          prove: {}",
         prove_command(sides)
     )];
@@ -277,7 +277,7 @@ pub fn searches_heading(sides: &[SearchSide; 2]) -> Heading {
 /// Draws both searches in one chart as SVG.
 pub fn searches_chart(sides: &[SearchSide; 2], heading: &Heading, theme: Theme) -> String {
     let searched = [0, 1].map(|n| NamedSearch { name: sides[n].name, findings: sides[n].findings });
-    chart::find_chart(heading, &searched, None, theme)
+    chart::search_chart(heading, &searched, None, theme)
 }
 
 /// The document `plimsoll.diff/1` of two searches.

@@ -375,7 +375,7 @@ fn output(words: &mut CommandLine, terms: &Terms<RedactedText>) {
 }
 
 fn bracketed(host: &str) -> std::borrow::Cow<'_, str> {
-    plimsoll_model::traffic::bracketed(host)
+    plimsoll_model::traffic::url_host(host)
 }
 
 /// Formats the URL of a plan's first request, without the default port of its scheme.

@@ -110,7 +110,7 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
     let load = &trial.plan.load;
     let (doing, why) = match trial.tag.arm {
         None => {
-            let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
+            let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.arrivals_word());
             let doing = format!("profiling at {rate} {counted}/s ({})", asked.profile_name(&trial.tag));
             (doing, "after the measurement, so that profiles do not disturb the measurement")
         }
@@ -128,7 +128,7 @@ fn profile_status(trial: &TrialPlan, asked: &ExperimentSpec) -> StudyStatus {
 /// each such load. A comparison has a line only before the first such load, and `None` after that.
 pub fn profile_line(study: &Study, trial: &TrialPlan, asked: &ExperimentSpec, history: &History) -> Option<String> {
     let load = &trial.plan.load;
-    let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.counted());
+    let (rate, counted) = (format::rate(load.shape.curve().max()), trial.plan.traffic.arrivals_word());
     let length_ns = (load.warmup_ns + load.duration_ns.unwrap_or(0)) as f64;
     match trial.tag.arm {
         None => {

@@ -24,7 +24,7 @@ const CURVES_MAX: usize = 5;
 const GROWING: f64 = 1.1;
 
 /// The words with which the remark about a disturbed machine begins in the row of a level.
-pub(crate) const REMARK: &str = "for the machine in its state then: ";
+pub(crate) const REMARK: &str = "measured on a disturbed machine: ";
 
 /// The widths of the table's columns in characters. With gaps the total is 78, so that a terminal
 /// of 80 columns shows a level in one line.
@@ -164,14 +164,14 @@ pub(crate) fn error_text(levels: &[SweepLevel]) -> Option<String> {
     let known = || levels.iter().filter_map(SweepLevel::figures).filter(|figures| figures.error.is_some());
     let visits = || known().filter(|figures| figures.replicated).map(|figures| figures.load.visits.len());
     let once = known().filter(|figures| !figures.replicated).count();
-    const ONCE: &str = "within this run only (one visit each), without variation between runs";
+    const ONCE: &str = "within this run only (one load each), without variation between runs";
     Some(match (visits().min().zip(visits().max()), once) {
         (None, 0) => return None,
         (None, _) => format!("95 %, {ONCE}"),
         (Some((least, most)), once) => {
             let visits = if least == most { least.to_string() } else { format!("{least} to {most}") };
-            let rest = if once > 0 { format!("; of {once} levels {ONCE}") } else { String::new() };
-            format!("95 %, from {visits} visits of each level{rest}")
+            let rest = if once > 0 { format!("; of {once} user counts {ONCE}") } else { String::new() };
+            format!("95 %, from {visits} loads with each user count{rest}")
         }
     })
 }
@@ -242,7 +242,7 @@ pub fn sweep_lengths(levels: &[SweepLevel]) -> String {
 pub(crate) fn sweep_page(experiment: &Experiment, found: &SweepFinding, around: &PageContext) -> Report {
     let mut report = sweep_report(experiment, found);
     let (levels, measured) = (&found.levels, found.measured());
-    let trials = levels::measured(experiment);
+    let trials = levels::measured_loads(experiment);
     let first = trials.first();
     let target = first.map_or_else(String::new, |trial| heading::target(&trial.run.plan));
     let subtitle = format!("{target}{}", sweep_lengths(levels));
@@ -348,7 +348,7 @@ mod tests {
         ] {
             let loads: Vec<Trial> = loads.into_iter().map(|(users, rps)| load(users, rps)).collect();
             let mut levels: Vec<SweepLevel> = loads.iter().filter_map(SweepLevel::measured).collect();
-            levels.push(SweepLevel::unheld(64, &LoadSkipReason::NoTime));
+            levels.push(SweepLevel::skipped(64, &LoadSkipReason::NoTime));
             assert_eq!(sweep_answer(&SweepFinding::from_levels(levels)), expect);
         }
     }
@@ -362,7 +362,7 @@ mod tests {
             figures.error = Some(0.123);
             assert!(!figures.replicated, "one visit");
         }
-        let unheld = SweepLevel::unheld(64, &LoadSkipReason::Machine("no files ".repeat(30)));
+        let unheld = SweepLevel::skipped(64, &LoadSkipReason::Machine("no files ".repeat(30)));
         for text in [sweep_header(Some(80)), sweep_row(&wide, Some(80)), sweep_row(&unheld, Some(80))] {
             assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
         }

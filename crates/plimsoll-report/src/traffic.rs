@@ -360,8 +360,8 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.heading("Burstiness");
         report.text(
             Tone::Plain,
-            "Variance over mean of the arrivals in windows of each width. Independent users give 1 at every \
-             width. A rise shows bursts, or a changing rate.",
+            "The chart shows the variance of the arrivals in a window, divided by the mean, for windows of each width. \
+             Independent users give 1 at every width. A rise shows bursts, or a changing rate.",
         );
         let (x, y) = (
             AxisQuantity { title: "width of the windows, s", unit: AxisUnit::Count },
@@ -378,7 +378,7 @@ pub fn traffic_page(figures: &Figures, context: &TrafficContext, top: usize) -> 
         report.heading("Popularity");
         let text = popularity_text(popularity).unwrap_or_else(|| {
             let endpoint = endpoint_text(&popularity.method, &popularity.template);
-            format!("Ids of {endpoint}: too few requests for each id to fit a distribution")
+            format!("The ids of {endpoint} have too few requests each to fit a distribution")
         });
         report.text(Tone::Plain, text);
         let lines = popularity_lines(popularity);

@@ -98,7 +98,7 @@ fn trials_beyond_the_axis_are_reported_at_the_edge() {
     far.trials.push(trial(40_000.0, 9_000.0, Verdict::Fail, 0.4));
     far.trials.push(trial(80_000.0, 30_000.0, Verdict::Fail, 0.4));
     let draw =
-        |findings: &Findings, theme| find_chart(&heading("far"), &[NamedSearch { name: "", findings }], None, theme);
+        |findings: &Findings, theme| search_chart(&heading("far"), &[NamedSearch { name: "", findings }], None, theme);
     for theme in [Theme::Light, Theme::Dark, Theme::Page, Theme::Phone] {
         let svg = draw(&far, theme);
         well_formed(&svg);
@@ -131,7 +131,7 @@ fn charts_for_narrow_screens_are_narrow() {
         throughput,
         proved,
         success_chart(&heading::success(over, &levels, "a test"), over, &levels, Theme::Phone),
-        find_chart(
+        search_chart(
             &heading("a long title that takes some lines"),
             &[NamedSearch { name: "", findings: &findings }],
             None,
@@ -338,7 +338,7 @@ const SETTINGS: Rules =
     Rules { primary: Criterion::Goodput, margin: 0.02, blocks_max: None, fresh: true, answers_may_differ: false };
 
 fn a_proof(blocks: &[Block]) -> (Proof, Vec<prove::InterimEstimate>) {
-    (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::narrowing(&SETTINGS, blocks))
+    (prove::conclude(&SETTINGS, blocks, prove::ComparisonEnd::Budget), prove::interim_estimates(&SETTINGS, blocks))
 }
 
 fn sides() -> [String; 3] {
@@ -360,9 +360,9 @@ fn charts_match_their_stored_images() {
     let recorded = [NamedLevels { name: "api_v1", levels: &slow }, NamedLevels { name: "api_v2", levels: &fast }];
     let (c, r) = (LoadUnit::Concurrency, LoadUnit::Rate);
     for (theme, name) in THEMES {
-        golden(&format!("find-{name}"), &find_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
+        golden(&format!("find-{name}"), &search_chart(&heading::find(&a, "GET http://h/"), &one, None, theme));
     }
-    golden("find-two-light", &find_chart(&heading("B carries more"), &two, Some("+22.0 %"), Theme::Light));
+    golden("find-two-light", &search_chart(&heading("B carries more"), &two, Some("+22.0 %"), Theme::Light));
     golden("throughput-light", &throughput_chart(&heading::throughput(c, &slow, "a test"), c, &slow, Theme::Light));
     golden("throughput-rate-dark", &throughput_chart(&heading("Over rate"), r, &slow[..3], Theme::Dark));
     golden("success-light", &success_chart(&heading::success(c, &slow, "a test"), c, &slow, Theme::Light));
@@ -405,8 +405,8 @@ fn empty_charts_say_so() {
             Theme::Light,
         ),
         ladder_chart(&heading("x"), LadderBlocks { ladder: &ladder, blocks: &void, sides: &[] }, Theme::Light),
-        find_chart(&heading("x"), &[], None, Theme::Light),
-        find_chart(&heading("x"), &[NamedSearch { name: "A", findings: &nothing }], None, Theme::Light),
+        search_chart(&heading("x"), &[], None, Theme::Light),
+        search_chart(&heading("x"), &[NamedSearch { name: "A", findings: &nothing }], None, Theme::Light),
         throughput_chart(&heading("x"), c, &[], Theme::Light),
         success_chart(&heading("x"), c, &[], Theme::Light),
         throughput_diff_chart(&heading("x"), c, [none, none], Theme::Light),
@@ -467,8 +467,8 @@ proptest! {
     #[test]
     fn no_search_breaks_its_chart(a in any_findings(), b in any_findings()) {
         let (a, b) = (NamedSearch { name: "A", findings: &a }, NamedSearch { name: "B", findings: &b });
-        well_formed(&find_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
-        well_formed(&find_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
+        well_formed(&search_chart(&heading::find(a.findings, "x"), &[a], None, Theme::Light));
+        well_formed(&search_chart(&heading("x"), &[a, b], Some("+1 %"), Theme::Dark));
     }
 
     #[test]

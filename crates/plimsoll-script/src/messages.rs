@@ -59,7 +59,7 @@ const INCOMPLETE: &str = "incomplete request";
 
 /// Parses all of `batch.bytes`, and stores for each message whether it is a HEAD request. Returns
 /// the first error.
-pub fn survey(batch: &mut Batch) -> Result<(), Flaw> {
+pub fn find_messages(batch: &mut Batch) -> Result<(), Flaw> {
     batch.heads_only.clear();
     let Batch { bytes, heads_only, .. } = batch;
     let bytes: &[u8] = bytes;
@@ -87,7 +87,7 @@ pub fn survey(batch: &mut Batch) -> Result<(), Flaw> {
 
 /// Counts the messages in `batch.bytes` that can be parsed; the result is at least 1.
 pub fn count(batch: &mut Batch) {
-    if survey(batch).is_err() && batch.heads_only.is_empty() {
+    if find_messages(batch).is_err() && batch.heads_only.is_empty() {
         // The text is sent unchanged, and one response is expected.
         batch.heads_only.push(batch.bytes.starts_with(b"HEAD "));
     }
@@ -293,7 +293,9 @@ mod tests {
 
     fn read(text: &str) -> Result<Vec<bool>, String> {
         let mut batch = Batch { bytes: text.as_bytes().to_vec(), ..Batch::default() };
-        survey(&mut batch).map(|()| batch.heads_only).map_err(|f| format!("{} at {}:{}", f.reason, f.line, f.column))
+        find_messages(&mut batch)
+            .map(|()| batch.heads_only)
+            .map_err(|f| format!("{} at {}:{}", f.reason, f.line, f.column))
     }
 
     #[test]
@@ -344,7 +346,7 @@ mod tests {
             any::<u8>(), Just(b'\r'), Just(b'\n'), Just(b' '), Just(b':'), Just(b'0')], 0..200), start in 0..4usize) {
             let starts = ["", "GET / HTTP/1.1\r\n", "POST / HTTP/1.1\r\nContent-Length: ", "POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n"];
             let mut batch = Batch { bytes: [starts[start].as_bytes(), &bytes].concat(), ..Batch::default() };
-            let _ = survey(&mut batch);
+            let _ = find_messages(&mut batch);
             count(&mut batch);
             prop_assert!(!batch.heads_only.is_empty());
         }

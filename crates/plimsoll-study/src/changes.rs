@@ -145,7 +145,7 @@ pub fn variants(
                 if longer != (*change == Intervention::LargerBody) {
                     let was = if longer { "shorter" } else { "longer" };
                     return Err(Failure::usage(format!(
-                        "--other-body: the recorded body was {was} than the first body"
+                        "--other-body: give the recorded second body, which was {was} than the first body"
                     )));
                 }
                 Some((plan_with_other_body(plan, &bytes, terms)?, injector.clone()))

@@ -195,7 +195,7 @@ fn reflected_schema_by(
         if Instant::now() >= until {
             let seconds = REFLECTION_TOTAL_TIMEOUT.as_secs();
             return Err(ReflectionFailure::Other(format!(
-                "the server's reflection did not describe it within {seconds} s"
+                "the server's reflection did not describe the messages within {seconds} s"
             )));
         }
         let CallEnd { ended, is_stated, http_status, heard } = answer.map_err(ReflectionFailure::Unreached)?;

@@ -47,7 +47,7 @@ pub fn read(source: &str, may_fetch: bool, allow_public: bool) -> Result<(String
 
 /// Says which inputs a traffic file lacks, as `check` and `run` report them; `None` if the file is
 /// complete.
-pub fn lacks(text: &str, folder: &Path) -> Option<String> {
+pub fn missing_inputs_text(text: &str, folder: &Path) -> Option<String> {
     let (file, lacks) = match traffic_file::missing_inputs(text, folder) {
         Ok(read) => read,
         Err(lacks) => return Some(lacks),

@@ -4,7 +4,9 @@
 
 use crate::profile_capture::{CPU, OTHERS, SUFFIX};
 use plimsoll_analysis::format;
-use plimsoll_analysis::profile::{CostDivisor, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, top};
+use plimsoll_analysis::profile::{
+    CostDivisor, ProfiledTrial, ProfilingSchedule, Sort, View, diff, read, sum_by_function,
+};
 use plimsoll_analysis::study::profiling::level_tag;
 use plimsoll_analysis::taken_profiles::{ProfileTotal, ProfileTotals, Profiles, StoredProfile};
 use plimsoll_analysis::{Assessment, Doubt, DoubtKind, Doubts, Sentence, Summary};
@@ -98,7 +100,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
             for (at, (level, name)) in driven().enumerate() {
                 let Some(profile) = profile(name, kind) else { continue };
                 let view = View::all(profile.sample_type(Some(column_name)).unwrap_or(profile.sample_type_default));
-                let sum = top(&profile, &view, Sort::Cum).selected_total as f64;
+                let sum = sum_by_function(&profile, &view, Sort::Cum).selected_total as f64;
                 let requests = ProfiledTrial::requests(&level.other_kinds, profile.duration_ns);
                 sums[at] = Some(ProfileTotal { sum, requests });
                 column = Some(profile.sample_types[view.sample_type].clone());
@@ -125,7 +127,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
     let missing = missing.into_iter().map(|text| Doubt { kind: DoubtKind::Unmeasured, text: text.into() });
     let doubts = trials().zip(&levels).zip(names).filter_map(|((trial, level), name)| doubt(&trial.run, level, name));
     let doubts: Doubts = missing.chain(doubts).collect();
-    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.counted());
+    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
     let profiles = Profiles { base, seconds, level_name, counted, levels, requests, comparison, kinds, files };
     Some(Assessment::new(doubts, profiles))
 }

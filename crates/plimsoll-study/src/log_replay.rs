@@ -162,7 +162,8 @@ pub fn read_requests(
         prefix: choice.prefix,
     };
     let mut gathering = RequestCollector::new(taken);
-    let counts = logs.each(|entry, _| gathering.add(entry), |read, length| progress.passing(read, length))?;
+    let counts =
+        logs.for_each_request(|entry, _| gathering.add(entry), |read, length| progress.passing(read, length))?;
     progress.clear();
     check_strict(choice.reading, &counts)?;
     refuse_unread(&counts)?;
@@ -216,7 +217,7 @@ fn reading_text(logs: &[LogSource], counts: &Counts, asked: (u64, usize, u64), f
         formats.join(", "),
     );
     if facts.has_whole_seconds {
-        text.push_str("; its timestamps are whole seconds, and the requests are spread within each second");
+        text.push_str("; the log's timestamps are whole seconds, and the requests are spread within each second");
     }
     let mut left_out: Vec<String> =
         facts.skip_counts.iter().map(|(why, count)| format!("{why} {}", format::count(*count))).collect();

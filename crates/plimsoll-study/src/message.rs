@@ -76,13 +76,13 @@ impl SecretReplacements {
     }
 
     /// Returns the message with all secrets replaced.
-    pub fn hide(&self, message: &str) -> String {
+    pub fn replace_secrets(&self, message: &str) -> String {
         self.0.iter().fold(message.to_owned(), |text, (secret, shown)| text.replace(secret, shown))
     }
 
     /// Stores these replacements for the whole process, for [`without_secrets`]. Only the first
     /// call has an effect.
-    pub fn remember(self) {
+    pub fn store_for_process(self) {
         // A process runs one command, so a second call cannot matter.
         let _ = HIDDEN.set(self);
     }
@@ -90,7 +90,7 @@ impl SecretReplacements {
 
 /// Returns a message with the secrets of this process's command line replaced.
 pub fn without_secrets(message: &str) -> String {
-    HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.hide(message))
+    HIDDEN.get().map_or_else(|| message.to_owned(), |hidden| hidden.replace_secrets(message))
 }
 
 #[cfg(test)]

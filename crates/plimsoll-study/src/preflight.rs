@@ -220,7 +220,7 @@ pub fn first_answer(
             carriage.streams_max
         )));
     }
-    carriage.speak(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
+    carriage.fix_http_version(if is_h2 { HttpChoice::H2 } else { HttpChoice::H1 });
     let shared = streams_allowed.filter(|allowed| *allowed < carriage.streams_max).map(|allowed| {
         format!(
             "--streams {}: the server allows {allowed} streams on a connection, and further requests wait in \

@@ -53,7 +53,7 @@ pub fn preflight_responses(targets: &mut [BuildTarget], terms: &Terms<String>) -
         let plan = &mut target.base.plan;
         let (is_open, name) = (plan.carriage.is_open(), arm_name(number as u8));
         if let (true, Some((http, _))) = (is_open, &spoken) {
-            plan.carriage.speak(*http);
+            plan.carriage.fix_http_version(*http);
         }
         let said = preflight(plan, &target.base.injector, terms).map_err(|failure| match &spoken {
             Some((http, first)) if is_open => Failure::start(format!(
@@ -77,7 +77,7 @@ fn process_age(found: &FoundServer) -> Option<ProcessAge> {
     let first_s = found.roots.iter().filter_map(started).min()? as f64 / ticks_per_second() as f64;
     let uptime = std::fs::read_to_string("/proc/uptime").ok()?;
     let uptime_s: f64 = uptime.split_whitespace().next()?.parse().ok()?;
-    let cpu_s = CpuClocks::below(&found.roots).cpu_ns() as f64 / 1e9;
+    let cpu_s = CpuClocks::with_descendants(&found.roots).cpu_ns() as f64 / 1e9;
     Some(ProcessAge { age_s: (uptime_s - first_s).max(0.0), cpu_s })
 }
 
@@ -91,8 +91,8 @@ pub fn age_warnings(targets: &[BuildTarget]) -> (Option<Sentence>, Option<&'stat
         return (None, None);
     }
     let differing = process_age(found_a).zip(process_age(found_b)).and_then(|(a, b)| process_age_warning(&a, &b));
-    let hint = "two URLs compare two running processes, and two starts of one build often differ by 1 to 2 \
-        %. To compare builds, with a fresh start for each load, use --a CMD --b CMD";
+    let hint = "with two URLs, prove compares two running processes, not two builds: one build, started twice, often \
+        differs by 1 to 2 %. To compare builds, use --a CMD --b CMD, which starts the server anew for each load";
     (differing, Some(hint))
 }
 

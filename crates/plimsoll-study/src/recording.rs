@@ -275,7 +275,7 @@ impl Recording {
 /// these are compared; the many trials of a search keep no samples.
 fn samples_to_record(run: &Run, purpose: Purpose) -> SampledFunctions {
     match purpose {
-        Purpose::Hold => run.probes.sampled.joined(run.window_ns.0 as i64, run.window_ns.1 as i64),
+        Purpose::Hold => run.probes.sampled.merge_between(run.window_ns.0 as i64, run.window_ns.1 as i64),
         _ => SampledFunctions::default(),
     }
 }

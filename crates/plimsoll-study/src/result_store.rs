@@ -127,7 +127,7 @@ fn is_tagged(run_file: &Path) -> bool {
 
 /// Returns the removable runs that are older than the `keep` latest runs. `runs` has the latest run
 /// first. A run stays if its process still exists, or if it has a tag or pin.
-pub fn surplus(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
+pub fn removable_runs(runs: Vec<StoredRun>, keep: usize) -> Vec<StoredRun> {
     let under_way = |process: u32| process != std::process::id() && Path::new(&format!("/proc/{process}")).exists();
     let is_marked = |run: &StoredRun| {
         let has_marks = run.files.iter().any(|file| file.to_string_lossy().ends_with(MARKS));
@@ -150,7 +150,7 @@ pub fn remove(run: &StoredRun) -> io::Result<()> {
 /// the number removed. Errors are ignored.
 pub fn tidy(path: &Path) -> Option<String> {
     let folder = path.parent().filter(|folder| *folder == Path::new(FOLDER))?;
-    let surplus = surplus(runs(folder).ok()?, RUNS_KEPT);
+    let surplus = removable_runs(runs(folder).ok()?, RUNS_KEPT);
     let removed = surplus.iter().filter(|run| remove(run).is_ok()).count();
     let runs = if removed == 1 { "run".to_owned() } else { format!("{removed} runs") };
     (removed > 0).then(|| {
@@ -216,7 +216,7 @@ mod tests {
         let began: Vec<(u64, usize)> = found.iter().map(|run| (run.began_unix_s, run.files.len())).collect();
         assert_eq!(began[..3], [(300, 2), (200, 1), (100, 3)]);
         assert_eq!(began[3..], vec![(1, 1); commands.len()]);
-        for run in surplus(found, 1) {
+        for run in removable_runs(found, 1) {
             remove(&run).expect("removed");
         }
         let mut left: Vec<String> = foreign.iter().chain(&other_own[..2]).map(|name| (*name).to_owned()).collect();
@@ -231,7 +231,7 @@ mod tests {
     fn an_unfinished_run_is_not_removed() {
         // Process 1 always exists.
         let folder = folder("under-way", &["run-100-1.plimsoll", "run-200-4194999.plimsoll"]);
-        let surplus = surplus(runs(&folder).expect("readable"), 0);
+        let surplus = removable_runs(runs(&folder).expect("readable"), 0);
         assert_eq!(surplus.iter().map(|run| run.began_unix_s).collect::<Vec<_>>(), [200]);
         fs::remove_dir_all(&folder).expect("removed");
     }

@@ -66,7 +66,7 @@ fn measure_load(origin: &Origin, shape: LoadShape, spin: Spin) -> Result<Summary
         load.connections_ready = USERS;
     }
     let request = Request { target: "/healthz".into(), ..Request::get() };
-    let traffic = Traffic::one(origin.clone(), Route::new(request));
+    let traffic = Traffic::with_one_route(origin.clone(), Route::new(request));
     let terms = Terms::default();
     let base = Base::resolve_target(&Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) }, &terms)?;
     let watcher = Watcher::begin(&terms.probes, &base.watch_target(&base.resolver()), Effort::Little)?;

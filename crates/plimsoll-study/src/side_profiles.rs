@@ -78,7 +78,7 @@ pub fn read_back(experiment: &Experiment, path: Option<&Path>) -> Option<Assessm
         doubts.add(DoubtKind::Server, text);
     }
     let seconds = recorded.seconds;
-    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.counted());
+    let counted = experiment.trials.first().map_or("requests", |trial| trial.run.plan.traffic.arrivals_word());
     let bases = [0, 1].map(|side: usize| recorded.bases.get(side).cloned().unwrap_or_default());
     let requests = [0, 1].map(|side: usize| sides[side].iter().map(|(_, requests)| requests).sum());
     let profiles = ProveProfiles { bases, seconds, rate_rps: rate, counted, requests, files, comparison };

@@ -137,7 +137,7 @@ impl Subject {
         let deadline = Instant::now() + self.patience;
         loop {
             if let Some(why) = running.exit_reason() {
-                return Err(Failure::start(format!("{why} before it responded at {url}")));
+                return Err(Failure::start(format!("{why} before the server responded at {url}")));
             }
             if signal::interrupted() {
                 return Err(Failure::start(format!("interrupted while {} was starting", self.name)));
@@ -208,7 +208,7 @@ impl RunningBuild {
 
     /// Returns the CPU clocks of the build's processes.
     pub fn cpu_clocks(&self) -> CpuClocks {
-        let mut pids = self.kept.offspring.living();
+        let mut pids = self.kept.offspring.living_pids();
         pids.retain(|pid| *pid != self.kept.keeper.id());
         CpuClocks::for_processes(&pids)
     }

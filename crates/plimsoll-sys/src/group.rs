@@ -92,7 +92,7 @@ impl NewDescendants {
     }
 
     /// Process ids of the descendants that have not ended.
-    pub fn living(&self) -> Vec<u32> {
+    pub fn living_pids(&self) -> Vec<u32> {
         self.all().filter(|stat| !stat.has_ended()).map(|stat| stat.pid).collect()
     }
 
@@ -103,7 +103,7 @@ impl NewDescendants {
         let began = Instant::now();
         let mut asked = BTreeSet::new();
         loop {
-            let living = self.living();
+            let living = self.living_pids();
             let force = began.elapsed() >= patience();
             if living.is_empty() {
                 return Ok(());
@@ -168,7 +168,7 @@ impl CpuClocks {
 
     /// Opens the clocks of the processes `roots` and of all their living descendants. This process
     /// and its own descendants are left out.
-    pub fn below(roots: &[u32]) -> CpuClocks {
+    pub fn with_descendants(roots: &[u32]) -> CpuClocks {
         let family = family(roots, std::process::id());
         CpuClocks::for_processes(&family.iter().map(|stat| stat.pid).collect::<Vec<_>>())
     }
@@ -214,12 +214,12 @@ mod tests {
         // ignores SIGTERM.
         let script = "(while :; do :; done) & (setsid sleep 1000 &); (trap '' TERM; sleep 1000) & wait";
         let mut shell = Command::new("sh").args(["-c", script]).stdin(Stdio::null()).spawn().expect("sh starts");
-        soon("all run", || offspring.living().len() >= 4);
-        let clocks = CpuClocks::for_processes(&offspring.living());
+        soon("all run", || offspring.living_pids().len() >= 4);
+        let clocks = CpuClocks::for_processes(&offspring.living_pids());
         let before = clocks.cpu_ns();
         soon("the child works", || clocks.cpu_ns() > before + 10_000_000);
         offspring.end(|| Duration::from_millis(200)).expect("all end");
-        assert_eq!(offspring.living(), []);
+        assert_eq!(offspring.living_pids(), []);
         shell.wait().expect("ended");
         offspring.reap_orphans(0);
         assert_eq!(offspring.all().count(), 0, "nobody waits to be waited for");
@@ -231,9 +231,9 @@ mod tests {
                        ctypes.CDLL(None).syscall(60, 0)";
         if let Ok(mut headless) = Command::new("python3").args(["-c", program]).stdin(Stdio::null()).spawn() {
             let state = || offspring.all().find(|stat| stat.pid == headless.id()).map(|stat| stat.state);
-            soon("its first thread ends", || state() == Some(b'Z') || offspring.living().is_empty());
+            soon("its first thread ends", || state() == Some(b'Z') || offspring.living_pids().is_empty());
             if cfg!(target_arch = "x86_64") {
-                assert_eq!(offspring.living(), [headless.id()]);
+                assert_eq!(offspring.living_pids(), [headless.id()]);
             }
             offspring.end(|| Duration::from_millis(100)).expect("ends");
             headless.wait().expect("ended");

@@ -4,7 +4,7 @@
 
 use crate::import::host_to_ascii;
 use plimsoll_model::redact::{self, Redact, percent_decoded};
-use plimsoll_model::traffic::bracketed;
+use plimsoll_model::traffic::url_host;
 use plimsoll_model::{Failure, Origin};
 
 /// A parsed URL of a target server.
@@ -87,7 +87,7 @@ pub fn basic(user_info: impl AsRef<[u8]>) -> String {
 /// Returns the value of a `Host` header field: the host, and the port only if the port is not the
 /// default of the scheme.
 pub fn host_header_value(origin: &Origin) -> String {
-    let host = bracketed(&origin.host);
+    let host = url_host(&origin.host);
     match default_port(&origin.scheme) == Some(origin.port) {
         true => host.into_owned(),
         false => format!("{host}:{}", origin.port),

@@ -268,7 +268,12 @@ fn file_errors_have_a_position() {
         (Toml, "[[request]]\nget = \"/\"\nexpect = { status = \"abc\" }", (3, 21), "status codes"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { stat = \"200\" }", (3, 12), "did you mean 'status'?"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { token = 1 } }", (3, 21), "begins with $"),
-        (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = [1] } }", (3, 29), "paths of their own"),
+        (
+            Toml,
+            "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = [1] } }",
+            (3, 29),
+            "write a path for each value",
+        ),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { json = { \"$.a\" = nan } }", (3, 29), "no number 'nan'"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"regex:((\" }", (3, 19), "not a regular expression"),
         (Toml, "[[request]]\nget = \"/\"\nexpect = { body = \"{{ x }}\" }", (3, 19), "cannot contain placeholders"),

@@ -101,7 +101,7 @@ fn text_of(method: &str) -> Arc<dyn MessageText> {
     let mut route = Route::new(Request { target: format!("/shop.v1.Items/{method}"), ..Request::get() });
     route.grpc = Some(GrpcCall { types: Some(types), ..GrpcCall::default() });
     let origin = Origin { scheme: "grpc".into(), host: "h".into(), port: 1 };
-    texts(&Traffic::one(origin, route)).expect("types").remove(0).expect("of a call")
+    texts(&Traffic::with_one_route(origin, route)).expect("types").remove(0).expect("of a call")
 }
 
 /// Expected encodings and JSON of bodies, from Python's protobuf 7.36.2. The JSON has all fields,

@@ -318,10 +318,10 @@ fn invalid_request_parts_are_omitted() {
     assert_eq!(
         said,
         [
-            "a request whose method is not valid",
-            "a header whose name or value is not valid (2 times)",
-            "GET /c: a stream of events without an end",
-            "GET /d: a stream of events without an end",
+            "a request whose method is not valid is not imported",
+            "a header whose name or value is not valid is not imported (2 times)",
+            "GET /c is not imported: its response is a stream of events without an end",
+            "GET /d is not imported: its response is a stream of events without an end",
         ]
     );
 }
@@ -483,7 +483,7 @@ fn descriptions_define_how_values_are_formatted() {
         (
             get("requestBody: {content: {application/json: {schema: {type: object}}}}"),
             &["get = \"/a\""],
-            "which GET cannot have",
+            "GET cannot have a body",
         ),
         (
             get("servers: [{url: \"http://other/\"}]").replace("  /a:", "  /b: {get: {responses: {}}}\n  /a:"),
@@ -494,12 +494,12 @@ fn descriptions_define_how_values_are_formatted() {
         (
             post("application/json", "schema: {type: array, minItems: 2, uniqueItems: true, items: {enum: [a, b]}}"),
             &["post = \"/a\""],
-            "a list whose items must differ",
+            "the items of a list must differ",
         ),
         (
             post("application/json", "schema: {type: array, minItems: 50, items: {const: a}}"),
             &["post = \"/a\""],
-            "a list of 20 items, although the minimum is 50",
+            "a list gets 20 items, although its minimum is 50",
         ),
         // YAML merge keys (`<<`) work in OpenAPI documents.
         (

@@ -126,8 +126,8 @@ impl Conn {
     }
 
     /// Returns the negotiated TLS parameters; `None` without TLS or before the connection is open.
-    pub fn agreed(&self) -> Option<TlsParameters> {
-        self.tls.as_ref()?.session.agreed()
+    pub fn tls_parameters(&self) -> Option<TlsParameters> {
+        self.tls.as_ref()?.session.tls_parameters()
     }
 
     /// Returns the header fields of the last head as lines, if the request wants content. Directly
@@ -142,13 +142,13 @@ impl Conn {
 
     /// Returns the number of exchanges that can be started now.
     #[inline]
-    pub fn room(&self) -> u32 {
+    pub fn exchanges_available(&self) -> u32 {
         if self.tls.as_ref().is_some_and(|tls| !tls.session.is_established()) {
             return 0;
         }
         match &self.protocol {
-            Protocol::H1(h1) => h1.room(),
-            Protocol::H2(h2) => h2.room(),
+            Protocol::H1(h1) => h1.exchanges_available(),
+            Protocol::H2(h2) => h2.exchanges_available(),
         }
     }
 
@@ -255,7 +255,7 @@ impl Conn {
     /// The caller must pass the number of bytes actually sent to [`sent`](Self::sent) before the
     /// next call.
     #[inline(always)]
-    pub fn out<'a>(
+    pub fn bytes_to_send<'a>(
         &'a mut self,
         request: impl Fn(ExchangeNumber) -> &'a EncodedRequest,
         scratch: &'a mut Vec<u8>,

@@ -56,7 +56,7 @@ fn main() -> ExitCode {
     let result = match parse_with_secrets(std::env::args_os()) {
         Err(error) => return ExitCode::from(explain(&error)),
         Ok((cli, hidden)) => {
-            hidden.remember();
+            hidden.store_for_process();
             plimsoll_sys::process::release_code();
             carry_out(&cli)
         }

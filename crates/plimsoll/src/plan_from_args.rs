@@ -131,7 +131,7 @@ pub fn plans(
                 Ok((
                     Traffic {
                         redact: redaction(request.redact, request.keep_failed_bodies),
-                        ..Traffic::one(origin, route)
+                        ..Traffic::with_one_route(origin, route)
                     },
                     user_info,
                 ))
@@ -244,7 +244,7 @@ pub fn grpc_server(args: &GrpcArgs) -> Result<(Plan, Terms<String>), Failure> {
         key: path("--key", &flags.key)?,
         ..Terms::default()
     };
-    Ok((Plan { traffic: Traffic::one(origin, route), load, carriage }, terms))
+    Ok((Plan { traffic: Traffic::with_one_route(origin, route), load, carriage }, terms))
 }
 
 /// Returns the plan and terms of a single URL.

@@ -31,7 +31,7 @@ impl RunVerb for RunVerbAdapter {
         let matches = Cli::command().try_get_matches_from(line).map_err(refused)?;
         let cli = Cli::from_arg_matches(&matches).map_err(refused)?;
         if let (Some(command), Some((_, matches))) = (Cli::command().find_subcommand("run"), matches.subcommand()) {
-            secrets_of(command, matches).remember();
+            secrets_of(command, matches).store_for_process();
         }
         let Command::Run(args) = &cli.command else {
             return Err(Failure::usage("another tool's command line becomes a command line of plimsoll run"));

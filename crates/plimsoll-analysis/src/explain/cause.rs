@@ -117,7 +117,7 @@ impl Cause {
             Cause::CpuQuota => "the CPU quota of the server's control group",
             Cause::Lock => "a lock: requests wait for each other",
             Cause::Pool => "a pool: a fixed number of connections to a downstream dependency",
-            Cause::Workers => "the server's workers: a fixed number of requests in service at once",
+            Cause::Workers => "the server's workers: a fixed number of requests that the server handles at once",
             Cause::Downstream => "a downstream dependency of the server",
             Cause::Gc => "garbage collection",
             Cause::Memory => "memory",

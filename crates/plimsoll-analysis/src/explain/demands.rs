@@ -121,7 +121,7 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
         .iter()
         .filter_map(|sight| {
             let (busy, capacity) = resource.busy(sight)?;
-            Some((answered(sight)?, busy, capacity))
+            Some((responses_per_second(sight)?, busy, capacity))
         })
         .filter(|(rate, _, capacity)| *rate > 0.0 && *capacity > 0.0)
         .collect();
@@ -143,7 +143,7 @@ fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDema
 }
 
 /// Returns the responses a second with any status, because the server worked for all of them.
-pub fn answered(sight: &LoadSignals) -> Option<f64> {
+pub fn responses_per_second(sight: &LoadSignals) -> Option<f64> {
     let refused: u64 = sight.refusals.iter().map(|(_, times)| times).sum();
     Some(sight.get(Signal::Goodput)? + refused as f64 / sight.seconds.max(1e-9))
 }

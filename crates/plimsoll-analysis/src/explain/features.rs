@@ -9,9 +9,9 @@ use super::queues::{
     allowed_full, arrives_slowly_from_dependency, calls_are_few, calls_as_served, calls_pile_up,
     collects_on_idle_cores, connects_late, database_locks, dependency_full, each_has_one, files_used_up,
     fixed_connections, holds_more, in_turns, interpreter, is_limited_by_own_connections, is_proxy, leaves_unsent,
-    locked, on_the_way, plimsoll_limited, polls, ports_used_up, queues_before, reads_late, risen, slow_at_low_load,
-    taken_by_others, thread_each, waits_for_data, waits_unseen, was_slower, window_full, workers_as_served,
-    writes_wait,
+    more_threads_wait_for_locks, on_the_way, plimsoll_limited, polls, ports_used_up, queues_before, reads_late,
+    signal_has_risen, slow_at_low_load, taken_by_others, thread_each, waits_for_data, waits_unseen, was_slower,
+    window_full, workers_as_served, writes_wait,
 };
 use super::server_facts::Contrast;
 use super::signals::Signal;
@@ -89,7 +89,7 @@ fn yes(answer: Option<bool>) -> Option<usize> {
 /// Converts a yes-no answer about dependencies into an index into the answers. If the server was
 /// watched and no dependency was observed, the answer is no.
 fn watched(case: &Contrast, answer: Option<bool>) -> Option<usize> {
-    yes(answer.or_else(|| case.top(Signal::ServerCores).map(|_| false)))
+    yes(answer.or_else(|| case.signal_max(Signal::ServerCores).map(|_| false)))
 }
 
 /// Returns the position of the first true answer, counted from 1. Returns 0 if every observed
@@ -122,7 +122,7 @@ features! {
         |case| yes(taken_by_others(case));
     /// Whether plimsoll or the server found no free local port for a new connection.
     PortsUsedUp: "ports_used_up", true,
-        ["no": "plimsoll or the server found free local ports",
+        ["no": "plimsoll and the server found free local ports",
          "yes": "plimsoll or the server found no free local port"],
         [TimeWait, ConnectFailed],
         |case| yes(Some(ports_used_up(case)));
@@ -142,7 +142,7 @@ features! {
         ["no": "the kernel refused no connection because of a full accept queue",
          "yes": "the kernel refused connections because the accept queue was full"],
         [ListenOverflows],
-        |case| yes(risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN));
+        |case| yes(signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN));
     /// Whether memory was short: pages were read back from storage, or the memory limit was
     /// reached.
     MemoryShort: "memory_short", true,
@@ -151,10 +151,10 @@ features! {
          "killed": "the kernel killed processes of the server's control group for lack of memory"],
         [MajorFaults, MemoryPressure, GroupMemory],
         |case| {
-            let pages = risen(case, Signal::MajorFaults, COUNT_ABOVE_CHANCE_MIN, PAGE_READ_RATE_MIN);
-            let waits = risen(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, FEW);
-            let limit = case.reaches(Signal::GroupMemory, EXHAUSTED_SHARE_MIN).map(|near| {
-                near && case.reaches(Signal::MajorFaults, QUEUE_GROWTH_FACTOR).unwrap_or(false)
+            let pages = signal_has_risen(case, Signal::MajorFaults, COUNT_ABOVE_CHANCE_MIN, PAGE_READ_RATE_MIN);
+            let waits = signal_has_risen(case, Signal::MemoryPressure, RISEN_FACTOR_MIN, FEW);
+            let limit = case.signal_reaches(Signal::GroupMemory, EXHAUSTED_SHARE_MIN).map(|near| {
+                near && case.signal_reaches(Signal::MajorFaults, QUEUE_GROWTH_FACTOR).unwrap_or(false)
             });
             match case.killed.is_some_and(|count| count >= 1.0) {
                 true => Some(2),
@@ -169,11 +169,11 @@ features! {
         [Throttled, Quota, DownstreamThrottled, DownstreamQuota],
         |case| {
             let found = first([
-                risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
-                risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, PART),
+                signal_has_risen(case, Signal::Throttled, EQUALLY_SHORT_FACTOR, THROTTLED_PERIODS_SHARE_MIN),
+                signal_has_risen(case, Signal::DownstreamThrottled, EQUALLY_SHORT_FACTOR, PART),
             ]);
             // Without a quota there are no periods to count, so the answer is no.
-            found.or_else(|| case.top(Signal::ServerCores).map(|_| 0))
+            found.or_else(|| case.signal_max(Signal::ServerCores).map(|_| 0))
         };
     /// Whether the server rejects surplus requests, but none at a low load.
     Refuses: "refuses", true,
@@ -181,7 +181,7 @@ features! {
          "yes": "the server refuses requests under high load, but refused none at a low load"],
         [Refused, Failed],
         |case| yes(Some(
-            case.top(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= FEW * case.top(Signal::Refused)?,
+            case.signal_max(Signal::Refused)? > MANY_FAILURES_SHARE && case.low.get(Signal::Refused)? <= FEW * case.signal_max(Signal::Refused)?,
         ));
     /// Whether successful responses above the load line are as fast as at a low load.
     ServedAsFast: "served_as_fast", false,
@@ -207,7 +207,7 @@ features! {
         [FullestThread, FullThreads, ServerCores],
         |case| {
             let full = case.thread_full()?;
-            let several = case.top(Signal::FullThreads).is_some_and(|count| count > 1.0);
+            let several = case.signal_max(Signal::FullThreads).is_some_and(|count| count > 1.0);
             Some(if !full { 0 } else { 1 + usize::from(several) })
         };
     /// Whether the cores of the server are saturated.
@@ -219,8 +219,8 @@ features! {
         [Idle, ServerCores, CoresAllowed, RunQueue],
         |case| {
             let full = first([case.cores_full(), allowed_full(case)])?;
-            let own = case.top(Signal::ServerCores)? + case.top(Signal::DownstreamCores).unwrap_or(0.0);
-            let others = case.bottom(Signal::Others).unwrap_or(0.0);
+            let own = case.signal_max(Signal::ServerCores)? + case.signal_max(Signal::DownstreamCores).unwrap_or(0.0);
+            let others = case.signal_min(Signal::Others).unwrap_or(0.0);
             Some(if full > 0 && others > own { 3 } else { full })
         };
     /// Which resource would be saturated at the highest throughput, by the utilisation law and the
@@ -249,7 +249,7 @@ features! {
     WaitsForCores: "waits_for_cores", false,
         ["no": "threads do not wait for cores", "yes": "more threads wait for a core than at a low load"],
         [RunQueue],
-        |case| yes(risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
+        |case| yes(signal_has_risen(case, Signal::RunQueue, RISEN_FACTOR_MIN, MOST_SHARE_MIN));
     /// Whether the server's threads run one at a time, so that all threads together use one core.
     TakesTurns: "takes_turns", true,
         ["no": "the server's threads do not share one core",
@@ -267,9 +267,9 @@ features! {
          "yes": "garbage collection takes a quarter or more of the CPU time, or stops the server"],
         [Gc, GcPauses, Idle],
         |case| {
-            let pauses = case.top(Signal::GcPauses).map(|share| share >= FEW && case.collects_more_under_load());
+            let pauses = case.signal_max(Signal::GcPauses).map(|share| share >= FEW && case.collects_more_under_load());
             let share = case.collected();
-            let cores = share.zip(case.top(Signal::ServerCores)).map(|(share, cores)| share * cores);
+            let cores = share.zip(case.signal_max(Signal::ServerCores)).map(|(share, cores)| share * cores);
             let felt = share.map(|share| {
                 let much = share >= NOTICEABLE_SHARE_MIN && cores.is_some_and(|cores| cores >= COLLECTOR_CORES_MIN);
                 much && case.collects_more_under_load() && !collects_on_idle_cores(case)
@@ -299,9 +299,9 @@ features! {
         |case| yes(case.plateau());
     /// How many requests are in service at once, by Little's law: throughput x service time.
     ServedAtATime: "served_at_a_time", false,
-        ["several": "several requests are in service at once",
-         "one": "one request is in service at once",
-         "below_one": "on average, less than one request is in service at once"],
+        ["several": "the server handles several requests at once",
+         "one": "the server handles only one request at a time",
+         "below_one": "on average, the server handles less than one request at a time"],
         [Service, Goodput],
         |case| match case.requests_in_service()? {
             count if count < BUSY_RESOURCE_IN_SERVICE_MIN => Some(2),
@@ -341,7 +341,7 @@ features! {
         [ListenQueue, Unaccepted],
         |case| {
             let few = (MANY_FAILURES_SHARE * EQUALLY_SHORT_FACTOR * case.past.get(Signal::InFlight)?).max(1.0);
-            let waits = risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
+            let waits = signal_has_risen(case, Signal::Unaccepted, RISEN_FACTOR_MIN, few)?;
             yes(Some(waits && case.requests_in_service()? >= BUSY_RESOURCE_IN_SERVICE_MIN && case.is_waiting_in_service()?))
         };
     /// Whether the server has one thread for each connection.
@@ -353,7 +353,7 @@ features! {
     ThreadsWait: "threads_wait", true,
         ["no": "threads do not wait for each other",
          "lock": "threads wait for each other",
-         "queue": "threads wait in a queue, and each thread is woken alone"],
+         "queue": "threads wait in a queue, and each thread is woken separately"],
         [InLock, InSameLock],
         |case| {
             let server = case.past.server.as_deref()?;
@@ -363,11 +363,12 @@ features! {
             let same = case.past.get(Signal::InSameLock).unwrap_or(waiting);
             let line = !parks && waiting >= COUNT_ABOVE_CHANCE_MIN && same <= NOTICEABLE_SHARE_MIN * waiting;
             let several = case.requests_in_service().is_some_and(|count| count >= SEVERAL_IN_SERVICE_MIN);
-            Some(if !locked(case)? { 0 } else { 1 + usize::from(line && several) })
+            Some(if !more_threads_wait_for_locks(case)? { 0 } else { 1 + usize::from(line && several) })
         };
     /// Whether threads poll: they sleep for short times and check again whether they may run.
     Polls: "polls", true,
-        ["no": "threads do not sleep for short times", "yes": "many more threads sleep for short times than requests are in service"],
+        ["no": "threads do not sleep for short times",
+         "yes": "the threads that sleep for short times far outnumber the requests that the server handles"],
         [InSleep, InFlight],
         |case| yes(polls(case));
     /// Whether no observation shows what the waiting requests wait for.
@@ -414,7 +415,7 @@ features! {
         |case| yes(Some(queues_before(case).unwrap_or(false)));
     /// Whether the number of open calls to a dependency equals the number of requests in service.
     CallsAsServed: "calls_as_served", true,
-        ["no": "the number of calls in flight differs from the number of requests in service",
+        ["no": "the number of calls in flight to a dependency differs from the number of requests in service",
          "yes": "the number of calls in flight to a dependency equals the number of requests in service"],
         [PeerWaiting, PeerComing, Service],
         |case| watched(case, calls_as_served(case));
@@ -443,16 +444,16 @@ features! {
          "lossy": "many segments are retransmitted"],
         [SendQueue, PeerOnTheWay, PeerComing, Retransmits],
         |case| {
-            let send = risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, WINDOW).map(|queued| {
-                let much = case.top(Signal::SendQueue) >= case.top(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
-                queued && much && case.reaches(Signal::WindowLimited, MOST_SHARE_MIN) != Some(true)
+            let send = signal_has_risen(case, Signal::SendQueue, QUEUE_GROWTH_FACTOR, WINDOW).map(|queued| {
+                let much = case.signal_max(Signal::SendQueue) >= case.signal_max(Signal::BytesIn).map(|bytes| RETRANSMIT_SHARE_MIN * bytes);
+                queued && much && case.signal_reaches(Signal::WindowLimited, MOST_SHARE_MIN) != Some(true)
             });
             let behind = [on_the_way(case), arrives_slowly_from_dependency(case)].into_iter().flatten().reduce(|a, b| a || b);
-            let overflows = risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
+            let overflows = signal_has_risen(case, Signal::ListenOverflows, QUEUE_GROWTH_FACTOR, MOST_SHARE_MIN) == Some(true);
             // Segments that a full receive window delays may be sent again without any loss.
             let reads_slowly = reads_late(case) == Some(true) || window_full(case) == Some(true);
             let lossy =
-                risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
+                signal_has_risen(case, Signal::Retransmits, RISEN_FACTOR_MIN, RETRANSMIT_SHARE_MIN).map(|lossy| lossy && !overflows && !reads_slowly);
             first([send, behind, lossy])
         };
     /// Whether responses arrive in batches of one size at even intervals.

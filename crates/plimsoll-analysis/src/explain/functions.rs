@@ -3,7 +3,7 @@
 //!
 //! Not here: profiles that the server makes itself, and the presentation.
 
-use super::demands::answered;
+use super::demands::responses_per_second;
 use super::server_facts::{Contrast, Loads};
 use super::signals::{LoadSignals, Signal};
 use crate::profile::{CostDivisor, ProfileDiff, SampledProfile, Sort, View, diff};
@@ -101,7 +101,7 @@ impl SideSamples {
         let whole = sight.get(Signal::ServerCpu).filter(|cpu_ns| of.in_kernel && *cpu_ns > 0.0);
         let requests = match whole {
             Some(cpu_ns) => of.cpu_ns / cpu_ns,
-            None => answered(sight)? * of.covered_ns as f64 / 1e9,
+            None => responses_per_second(sight)? * of.covered_ns as f64 / 1e9,
         };
         (requests > 0.0).then_some(SideSamples { of, requests })
     }

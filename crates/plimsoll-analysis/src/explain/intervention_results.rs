@@ -165,7 +165,7 @@ impl InterventionOutcomes {
 /// their lag is at most half of the service time of one request, which `low` shows.
 fn at_once(run: &Run, low: Option<&LoadSignals>) -> LoadSignals {
     let alone_ns = low.and_then(|low| low.service_mean_ns);
-    LoadSignals::under(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
+    LoadSignals::with_lag_bound(run, alone_ns.map(|ns| (AT_ONCE * ns) as u64))
 }
 
 /// Returns whether plimsoll or other processes limited a load with this change. If so, repeating
@@ -202,7 +202,7 @@ fn effect_of_pauses(change: f64, noise: f64, users: f64, control_rps: f64) -> Re
     match change {
         _ if noise > -stays_above.ln() => Err("the difference is within the noise"),
         change if change <= falls_below && bridged => Ok(Effect::Falls),
-        change if change <= falls_below => Err("too few users to continue during a pause"),
+        change if change <= falls_below => Err("with so few users, all users wait during a pause"),
         change if change >= stays_above => Ok(Effect::Stays),
         _ => Err("the difference is not clear"),
     }
@@ -223,7 +223,8 @@ fn result_of_bursts(sight: &LoadSignals, line: Option<&LoadSignals>) -> Interven
     let (changed_rps, refused) = (get(sight, Signal::Goodput), get(sight, Signal::Refused));
     let control = line.map(|line| (get(line, Signal::Goodput), get(line, Signal::Refused)));
     let (control_rps, refused_before) = control.unwrap_or_default();
-    let void = hindered(sight).or_else(|| control.is_none().then(|| "there was no load at the load line".to_owned()));
+    let void =
+        hindered(sight).or_else(|| control.is_none().then(|| "the study measured no load at the load line".to_owned()));
     let effect = match (void.is_none(), refused - refused_before) {
         (false, _) => None,
         (true, more) if more >= 0.02 => Some(Effect::Falls),
@@ -318,7 +319,7 @@ impl InterventionOutcome {
     }
 
     /// Formats the measured effect in words.
-    pub fn measured(&self) -> String {
+    pub fn measured_text(&self) -> String {
         let rates = match self.figures {
             ChangeFigures::Answered { control_rps, changed_rps } => {
                 format!(
@@ -354,7 +355,7 @@ impl InterventionOutcome {
 
     /// Returns the remaining causes that become less probable by this result. `posterior`: the
     /// probabilities before the experiment.
-    pub fn denies(&self, posterior: &Posterior) -> Vec<Cause> {
+    pub fn less_probable_causes(&self, posterior: &Posterior) -> Vec<Cause> {
         self.moved(posterior, |ratio| ratio <= 1.0 / SPEAKS)
     }
 
@@ -418,7 +419,7 @@ mod tests {
             ExperimentLoads { changed: vec![(Intervention::SecondGenerator, &run)], ..ExperimentLoads::default() };
         let made = InterventionOutcomes::from_loads(&loads);
         assert_eq!((made.0[0].effect, made.0[0].void.as_deref()), (None, Some("the second process is gone")));
-        assert!(made.0[0].measured().contains("the second process is gone"), "{}", made.0[0].measured());
+        assert!(made.0[0].measured_text().contains("the second process is gone"), "{}", made.0[0].measured_text());
         assert_eq!(made.effects(), []);
     }
 
@@ -457,7 +458,7 @@ mod tests {
                 full_rps,
             );
             assert_eq!(made.effect, expect, "{alone} {together} {count}");
-            assert!(made.measured().contains("alone"), "{}", made.measured());
+            assert!(made.measured_text().contains("alone"), "{}", made.measured_text());
         }
         for (alone, together, count, thread_ns, expect) in [
             // Six workers of 15 ms each.
@@ -485,7 +486,7 @@ mod tests {
         let low = LoadSignals { held_back_ns: Some(40e6), ..first(54.6, 26.0) };
         let told =
             result_of_simultaneous_requests(Intervention::Together, &first(38.6, 38.4), (Some(&low), None), 12, 230.0);
-        assert_eq!(told.effect, Some(Effect::Stays), "{}", told.measured());
+        assert_eq!(told.effect, Some(Effect::Stays), "{}", told.measured_text());
         let few = |rps: f64, low: Option<&LoadSignals>| {
             result_of_simultaneous_requests(Intervention::Together, &sight(15.0, rps), (low, None), 6, 400.0).effect
         };

@@ -106,7 +106,7 @@ impl Likelihoods {
 
     /// Returns the probability of each answer to a feature under one manifestation (form) of a
     /// cause. `background`: the probabilities for any server.
-    pub fn under(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
+    pub fn feature_probabilities(&self, way: &CauseForm, feature: Feature, background: &[f64]) -> Vec<f64> {
         let expected = expected(way, feature, background);
         let Some(counts) = self.counts.get(&(way.word.to_owned(), feature.card().word)) else { return expected };
         let sum: f64 = counts.iter().sum();
@@ -150,14 +150,14 @@ mod tests {
         assert_eq!(Likelihoods::parse(&found.text()).as_ref(), Some(found));
         assert!((0.05..=1.5).contains(&found.temperature) && (0.3..1.0).contains(&found.named_from));
         for ((way, _), counts) in &found.counts {
-            assert!(causes::ways().any(|(_, it)| it.word == way.as_str()), "{way} is no way of a cause");
+            assert!(causes::forms().any(|(_, it)| it.word == way.as_str()), "{way} is no way of a cause");
             assert!(counts.iter().all(|count| *count >= 0.0));
         }
     }
 
     #[test]
     fn cause_probabilities_sum_to_one_and_none_is_zero() {
-        for (_, way) in causes::ways() {
+        for (_, way) in causes::forms() {
             for (feature, expect) in way.expects {
                 let (ExpectedAnswer::Is(word) | ExpectedAnswer::Mostly(word) | ExpectedAnswer::Not(word)) = expect
                 else {
@@ -167,7 +167,11 @@ mod tests {
                 assert!(card.values.iter().any(|value| value.word == *word), "{}: {} {word}", way.word, card.word);
             }
             for feature in Feature::ALL {
-                let given = Likelihoods::fitted().under(way, *feature, &Likelihoods::fitted().background(*feature));
+                let given = Likelihoods::fitted().feature_probabilities(
+                    way,
+                    *feature,
+                    &Likelihoods::fitted().background(*feature),
+                );
                 assert!((given.iter().sum::<f64>() - 1.0).abs() < 1e-9, "{} {}", way.word, feature.card().word);
                 assert!(given.iter().all(|it| *it > 0.0), "{} {} {given:?}", way.word, feature.card().word);
             }

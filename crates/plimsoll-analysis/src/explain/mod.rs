@@ -144,7 +144,7 @@ pub struct Explanation {
 }
 
 /// Returns the probabilities of the causes from the loads alone, before any experiment.
-pub fn standing(findings: &Findings, loads: &Loads) -> Posterior {
+pub fn probabilities_from_loads(findings: &Findings, loads: &Loads) -> Posterior {
     Posterior::from_contrast(&Contrast::from_loads(findings, loads), &[])
 }
 
@@ -202,9 +202,9 @@ pub fn explained(case: &Contrast, changes: &InterventionOutcomes, load_line_rps:
     let intervened = |made: &InterventionOutcome| InterventionReport {
         intervention: made.intervention,
         predictions: interventions::predictions(&before, made.intervention),
-        measured: made.measured(),
+        measured: made.measured_text(),
         supports: made.supports(&before),
-        denies: made.denies(&before),
+        denies: made.less_probable_causes(&before),
     };
     let names: Vec<Cause> = shown.iter().map(|it| it.cause).collect();
     Explanation {
@@ -278,7 +278,7 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
         let change = denied.intervention.text();
         Some((
             it.cause,
-            format!("with {change} it predicts that what succeeds {predicted}; measured: {}", denied.measured()),
+            format!("with {change} it predicts that what succeeds {predicted}; measured: {}", denied.measured_text()),
         ))
     };
     out.filter_map(|it| why(it).or_else(|| changed(it))).collect()
@@ -288,7 +288,9 @@ fn ruled_out(case: &Contrast, causes: &[CauseProbability], changes: &Interventio
 fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
     let card = feature.card();
     let why = card.values[value].text;
-    let Some(signal) = card.signals.iter().find(|signal| case.top(**signal).is_some()) else { return why.to_owned() };
+    let Some(signal) = card.signals.iter().find(|signal| case.signal_max(**signal).is_some()) else {
+        return why.to_owned();
+    };
     let value = |value: Option<f64>| value.map(|value| displayed_value(*signal, value));
     let words = signal.text().words;
     let [low, line, past] = case.values_at_each_load(*signal);
@@ -393,7 +395,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     if findings.load_line_rps.rps <= 0.0 {
         doubts.add(DoubtKind::Nothing, "there is no load line: the loads are shares of the peak throughput");
     }
-    if let (Some(client), Some(server)) = (case.top(Signal::ClientCores), case.top(Signal::ServerCores))
+    if let (Some(client), Some(server)) = (case.signal_max(Signal::ClientCores), case.signal_max(Signal::ServerCores))
         && case.cores_full() == Some(true)
         && client > PART * server
     {

@@ -58,10 +58,12 @@ pub(super) fn missing_evidence(case: &Contrast, possible: &[Cause]) -> Vec<Sente
         )];
     }
     if case.constant_failure_share().is_some() {
-        return vec![Sentence::from("the failures at a low load: plimsoll run at a low rate shows these failures")];
+        return vec![Sentence::from(
+            "look at the failures at a low load: plimsoll run at a low rate shows these failures",
+        )];
     }
     if case.best_rps <= 0.0 {
-        return vec![Sentence::from("a request that succeeds: plimsoll run shows the server's responses")];
+        return vec![Sentence::from("first make a request succeed: plimsoll run shows the server's responses")];
     }
     if !case.is_seen() {
         let more =

@@ -5,7 +5,7 @@
 
 use super::cause::Cause;
 use super::causes::card::{CauseCard, CauseForm};
-use super::causes::ways;
+use super::causes::forms;
 use super::features::Feature;
 use super::likelihoods::Likelihoods;
 use super::predictions::Effect;
@@ -88,14 +88,14 @@ impl Posterior {
     /// Computes the probabilities from these answers and effects, with the given likelihoods.
     pub fn compute(likelihoods: &Likelihoods, answers: &Answers, effects: &[(Intervention, Effect)]) -> Posterior {
         let temperature = likelihoods.temperature;
-        let prior = (1.0 - UNKNOWN_PRIOR) / ways().count() as f64;
+        let prior = (1.0 - UNKNOWN_PRIOR) / forms().count() as f64;
         // The background of a feature (its answers for any server) is equal for all manifestations.
         let background = |(feature, value)| (feature, value, likelihoods.background(feature));
         let observed: Vec<(Feature, usize, Vec<f64>)> = answers.observed().map(background).collect();
-        let mut candidates: Vec<Candidate> = ways()
+        let mut candidates: Vec<Candidate> = forms()
             .map(|(card, way)| {
                 let term = |(feature, value, background): &(Feature, usize, Vec<f64>)| {
-                    let given_way = likelihoods.under(way, *feature, background)[*value];
+                    let given_way = likelihoods.feature_probabilities(way, *feature, background)[*value];
                     EvidenceTerm { feature: *feature, value: *value, log_ratio: (given_way / background[*value]).ln() }
                 };
                 let mut terms: Vec<EvidenceTerm> = observed.iter().map(term).collect();

@@ -26,8 +26,8 @@ fn more(case: &Contrast, signal: Signal) -> Option<f64> {
 
 /// Returns whether a signal at the load line or above reaches `least`, and is at least `times` its
 /// value at the low load.
-pub(super) fn risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
-    let top = case.top(signal)?;
+pub(super) fn signal_has_risen(case: &Contrast, signal: Signal, times: f64, least: f64) -> Option<bool> {
+    let top = case.signal_max(signal)?;
     Some(top >= least && top >= times * case.low.get(signal).unwrap_or(0.0))
 }
 
@@ -110,7 +110,7 @@ const PORT_HELD_S: [f64; 2] = [60.0, 1.0];
 /// plimsoll opened while the server processed the backlog of an earlier load.
 pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
     let is_used_up_at_low = case.low.get(Signal::Files)? >= EXHAUSTED_SHARE_MIN;
-    let is_used_up = case.reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
+    let is_used_up = case.signal_reaches(Signal::Files, EXHAUSTED_SHARE_MIN)?;
     (!is_used_up || !is_used_up_at_low).then_some(is_used_up)
 }
 
@@ -118,10 +118,11 @@ pub(super) fn files_used_up(case: &Contrast) -> Option<bool> {
 /// nearly all ports are in use, and each new connection waits for a port to be freed.
 pub(super) fn ports_used_up(case: &Contrast) -> bool {
     let ours = case.line.no_port + case.past.no_port > 0;
-    let fails = || case.reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
+    let fails = || case.signal_reaches(Signal::Failed, MANY_FAILURES_SHARE).unwrap_or(false);
     let asks = !case.line.peers.is_empty() || !case.past.peers.is_empty();
-    let rise =
-        asks && risen(case, Signal::TimeWait, EQUALLY_SHORT_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true) && fails();
+    let rise = asks
+        && signal_has_risen(case, Signal::TimeWait, EQUALLY_SHORT_FACTOR, PORTS_EXHAUSTED_SHARE) == Some(true)
+        && fails();
     // Ports stay in TIME-WAIT for a minute, so the first load lacks the ports that the search used.
     // Requests fail at that load, or at the next load that needs more ports.
     let first = [&case.low, &case.half, &case.line].into_iter().find(|it| it.get(Signal::TimeWait).is_some());
@@ -151,18 +152,20 @@ fn ports_in_turn(case: &Contrast) -> Option<bool> {
 /// Returns whether new connections wait or fail while requests on open connections are as fast as
 /// before. The server must have idle capacity: a saturated server also accepts late.
 pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
-    let waits = unaccepted(case).unwrap_or(false);
-    let late = case.reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
-    let failed = case.reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE).unwrap_or(false);
+    let waits = requests_wait_for_accept(case).unwrap_or(false);
+    let late = case.signal_reaches(Signal::Connect, LATE_CONNECT_NS).unwrap_or(false);
+    let failed = case.signal_reaches(Signal::ConnectFailed, MANY_FAILURES_SHARE).unwrap_or(false);
     // Connections that are all opened at the start of a load may overflow even a short queue.
     let none_turned_away = case.low.get(Signal::ListenOverflows) == Some(0.0);
     let before = case.low.get(Signal::Connect).is_some_and(|ns| ns >= LATE_CONNECT_NS) && !none_turned_away;
-    case.top(Signal::Connect).or(case.top(Signal::ConnectFailed)).or(case.top(Signal::Unaccepted))?;
+    case.signal_max(Signal::Connect)
+        .or(case.signal_max(Signal::ConnectFailed))
+        .or(case.signal_max(Signal::Unaccepted))?;
     let alone_ns = case.alone_ns.or(case.low.get(Signal::Service));
     let service_ns = case.past.get(Signal::Service).or(case.line.get(Signal::Service));
     let as_fast = service_ns.zip(alone_ns).is_none_or(|(ns, alone_ns)| ns <= EQUALLY_SHORT_FACTOR * alone_ns);
     let is_idle = case.requests_in_service().is_some_and(|count| count < BUSY_RESOURCE_IN_SERVICE_MIN);
-    let is_busy = case.reaches(Signal::FullestThread, 1.0 - NOTICEABLE_SHARE_MIN).unwrap_or(false)
+    let is_busy = case.signal_reaches(Signal::FullestThread, 1.0 - NOTICEABLE_SHARE_MIN).unwrap_or(false)
         || case.cores_full().unwrap_or(false)
         || case.quota_full().unwrap_or(false)
         || writes_wait(case).unwrap_or(false);
@@ -171,7 +174,7 @@ pub(super) fn connects_late(case: &Contrast) -> Option<bool> {
 
 /// Returns whether half of the requests in flight wait until the server accepts their connection,
 /// while hardly any request is in service.
-pub(super) fn unaccepted(case: &Contrast) -> Option<bool> {
+pub(super) fn requests_wait_for_accept(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::Unaccepted)?, case.past.get(Signal::Unaccepted)?);
     let in_flight = case.past.get(Signal::InFlight)?;
     Some(
@@ -197,10 +200,10 @@ pub(super) fn allowed_full(case: &Contrast) -> Option<bool> {
 }
 
 fn server_core_limit(case: &Contrast) -> Option<bool> {
-    let used = case.top(Signal::ServerCores)?;
+    let used = case.signal_max(Signal::ServerCores)?;
     let whole = |used: f64| used.round() >= 1.0 && agree(used, used.round(), FEW);
     let most = case.best_closed_load().and_then(|sight| sight.get(Signal::ServerCores));
-    let waiting = case.top(Signal::RunQueue)?;
+    let waiting = case.signal_max(Signal::RunQueue)?;
     let for_each_other = more(case, Signal::InLock).unwrap_or(0.0);
     let in_turn = in_turns(case)? && interpreter(case);
     // With nearly saturated cores, this number of threads waits for a core by chance.
@@ -235,12 +238,12 @@ pub(super) fn in_turns(case: &Contrast) -> Option<bool> {
     if is_single && fixed_connections(case) == Some(true) {
         return None;
     }
-    let used = case.top(Signal::ServerCores)?;
-    let waits = case.top(Signal::RunQueue).unwrap_or(0.0);
+    let used = case.signal_max(Signal::ServerCores)?;
+    let waits = case.signal_max(Signal::RunQueue).unwrap_or(0.0);
     // Threads that are woken in vain also seem to wait for a core.
     let in_turn = waits < MOST_SHARE_MIN
         || case.past.get(Signal::InLock).is_some_and(|waiting| waiting >= EQUALLY_SHORT_FACTOR * waits);
-    let many = case.top(Signal::Threads)? >= RISEN_FACTOR_MIN;
+    let many = case.signal_max(Signal::Threads)? >= RISEN_FACTOR_MIN;
     // A server that responds to all requests is not saturated, however many cores it uses.
     let is_saturated = case.plateau() != Some(false);
     Some(
@@ -321,7 +324,7 @@ pub(super) fn fixed_connections(case: &Contrast) -> Option<bool> {
     let (threads, processes) = (case.past.get(Signal::Threads), case.past.get(Signal::Processes));
     let of_processes =
         threads.zip(processes).is_some_and(|(threads, count)| count >= RISEN_FACTOR_MIN && threads <= count);
-    let apart = of_processes && locked(case).unwrap_or(false);
+    let apart = of_processes && more_threads_wait_for_locks(case).unwrap_or(false);
     let is_fixed =
         past >= 1.0 && (past - line).abs() <= (EQUALLY_SHORT_FACTOR * MANY_FAILURES_SHARE * past).max(MOST_SHARE_MIN);
     let shared = !behind_a_lock().unwrap_or(false) && !apart;
@@ -344,8 +347,9 @@ pub(super) fn each_has_one(case: &Contrast) -> Option<bool> {
 pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
     let served = case.requests_in_service()?;
     let processes = case.worker_processes().map(|workers| {
-        let all = case.top(Signal::Processes).unwrap_or(workers);
-        let alone = workers > 1.0 || case.top(Signal::Threads).is_some_and(|threads| threads <= EQUALLY_SHORT_FACTOR);
+        let all = case.signal_max(Signal::Processes).unwrap_or(workers);
+        let alone =
+            workers > 1.0 || case.signal_max(Signal::Threads).is_some_and(|threads| threads <= EQUALLY_SHORT_FACTOR);
         let near = agree(served, workers, AGREEMENT_SHARE) && alone || all > 1.0 && agree(served, all, AGREEMENT_SHARE);
         near && !takes_all(case).unwrap_or(false)
     });
@@ -362,7 +366,7 @@ pub(super) fn workers_as_served(case: &Contrast) -> Option<bool> {
 /// Returns the sizes of groups of server threads with equal names, such as pools. Only sizes that
 /// stayed constant, and that exceed one or two event loops for each core, count.
 fn alike(case: &Contrast) -> impl Iterator<Item = f64> {
-    let cores = case.top(Signal::Cores).unwrap_or(f64::INFINITY);
+    let cores = case.signal_max(Signal::Cores).unwrap_or(f64::INFINITY);
     let fixed = |(name, count): (&String, &f64)| (case.line.alike.get(name) == Some(count)).then_some(*count);
     case.past.alike.iter().filter_map(fixed).filter(move |count| *count > EQUALLY_SHORT_FACTOR * cores)
 }
@@ -407,7 +411,7 @@ fn are_all_threads_busy(case: &Contrast) -> Option<bool> {
 }
 
 /// Returns whether at least two more threads wait for locks above the load line than at a low load.
-pub(super) fn locked(case: &Contrast) -> Option<bool> {
+pub(super) fn more_threads_wait_for_locks(case: &Contrast) -> Option<bool> {
     Some(more(case, Signal::InLock)? >= EQUALLY_SHORT_FACTOR)
 }
 
@@ -443,7 +447,7 @@ pub(super) fn polls(case: &Contrast) -> Option<bool> {
     Some(
         many && beyond >= MOST_SHARE_MIN * with_thread
             && beyond <= (1.0 + PART) * in_flight
-            && locked(case) != Some(true),
+            && more_threads_wait_for_locks(case) != Some(true),
     )
 }
 
@@ -477,7 +481,8 @@ pub(super) fn waits_unseen(case: &Contrast) -> Option<bool> {
     if threads.iter().all(Option::is_none) {
         return None;
     }
-    let by_threads = threads.into_iter().flatten().any(|it| it) || case.reaches(Signal::IoPressure, PART) == Some(true);
+    let by_threads =
+        threads.into_iter().flatten().any(|it| it) || case.signal_reaches(Signal::IoPressure, PART) == Some(true);
     let asks = case.peer().is_some_and(|(peer, _)| case.asks(peer).unwrap_or(true));
     let asked = asks && !calls_are_few(case).unwrap_or(false);
     let queued = case.past.get(Signal::Unaccepted).is_some_and(|count| count >= COUNT_ABOVE_CHANCE_MIN);
@@ -552,16 +557,17 @@ fn calls_exceed(case: &Contrast) -> Option<bool> {
 /// Returns whether a dependency has saturated its cores while the server has not. A dependency with
 /// one process can use one core; several processes can use all cores.
 pub(super) fn dependency_full(case: &Contrast) -> Option<bool> {
-    let (Some(cores), Some(processes)) = (case.top(Signal::DownstreamCores), case.top(Signal::DownstreamProcesses))
+    let (Some(cores), Some(processes)) =
+        (case.signal_max(Signal::DownstreamCores), case.signal_max(Signal::DownstreamProcesses))
     else {
         return Some(false);
     };
-    let own = case.top(Signal::ServerCores)?;
+    let own = case.signal_max(Signal::ServerCores)?;
     let low = case.low.get(Signal::DownstreamCores).unwrap_or(0.0);
     let one = processes <= 1.0 && ONE_CORE_RANGE.contains(&cores) && cores >= 1.0 - FEW && own < 1.0 - AGREEMENT_SHARE;
     // If both together saturate the machine, the dependency is the limit only if it uses much more
     // CPU time than the server. The backend of a proxy counts as the service itself.
-    let all = case.cores_full()? && cores > SLOWER_FACTOR_MIN * own && cores > PART * case.top(Signal::Cores)?;
+    let all = case.cores_full()? && cores > SLOWER_FACTOR_MIN * own && cores > PART * case.signal_max(Signal::Cores)?;
     let service = is_proxy(case) && processes > 1.0 && case.cores_full()?;
     Some((one || all) && !service && low < BUSY_RESOURCE_IN_SERVICE_MIN * cores && !case.thread_full()?)
 }
@@ -591,8 +597,8 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
     if waiting_statements(case).is_some() {
         return Some(true);
     }
-    let idle = case.top(Signal::DownstreamCores)? < BUSY_RESOURCE_IN_SERVICE_MIN
-        && case.reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
+    let idle = case.signal_max(Signal::DownstreamCores)? < BUSY_RESOURCE_IN_SERVICE_MIN
+        && case.signal_reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
     let (address, calls) = case.most_called_dependency()?;
     let low = case.low.calls_to_peers.get(address).copied().unwrap_or(0.0);
     let piled_up = calls >= RISEN_FACTOR_MIN * low + RISEN_FACTOR_MIN
@@ -605,8 +611,8 @@ pub(super) fn database_locks(case: &Contrast) -> Option<bool> {
 /// of the open calls wait.
 pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
     let titles = more(case, Signal::DownstreamInLock);
-    let is_idle = case.top(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
-    let idle = is_idle && case.reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
+    let is_idle = case.signal_max(Signal::DownstreamCores).is_some_and(|cores| cores < BUSY_RESOURCE_IN_SERVICE_MIN);
+    let idle = is_idle && case.signal_reaches(Signal::IoPressure, NOTICEABLE_SHARE_MIN) != Some(true);
     let threads = more(case, Signal::DownstreamThreadsWaiting).filter(|_| idle);
     let served = case.requests_in_service()?;
     titles.into_iter().chain(threads).find(|count| *count >= RISEN_FACTOR_MIN && *count >= SLOWER_FACTOR_MIN * served)
@@ -616,20 +622,23 @@ pub(super) fn waiting_statements(case: &Contrast) -> Option<f64> {
 /// window. The number of such connections must grow with the load.
 pub(super) fn window_full(case: &Contrast) -> Option<bool> {
     let (low, past) = (case.low.get(Signal::WindowWaiting)?, case.past.get(Signal::WindowWaiting)?);
-    Some(case.top(Signal::WindowLimited)? >= MOST_SHARE_MIN && past >= RISEN_FACTOR_MIN * low + EQUALLY_SHORT_FACTOR)
+    Some(
+        case.signal_max(Signal::WindowLimited)? >= MOST_SHARE_MIN
+            && past >= RISEN_FACTOR_MIN * low + EQUALLY_SHORT_FACTOR,
+    )
 }
 
 /// Returns whether the server leaves more bytes from a dependency unread than a TCP window holds.
 pub(super) fn reads_late(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnread)?;
-    risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, WINDOW)
+    signal_has_risen(case, Signal::PeerUnread, QUEUE_GROWTH_FACTOR, WINDOW)
 }
 
 /// Returns whether receivers other than the server's clients leave its output unread.
 pub(super) fn leaves_unsent(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerUnsent)?;
     let besides = !case.line.read_by_others && !case.past.read_by_others;
-    let left = risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * WINDOW)?;
+    let left = signal_has_risen(case, Signal::PeerUnsent, QUEUE_GROWTH_FACTOR, NOTICEABLE_SHARE_MIN * WINDOW)?;
     Some(besides && left && !calls_exceed(case).unwrap_or(false))
 }
 
@@ -644,11 +653,15 @@ pub(super) fn writes_wait(case: &Contrast) -> Option<bool> {
 /// receives in a tenth of a second. The server must read the arrived bytes in time.
 pub(super) fn on_the_way(case: &Contrast) -> Option<bool> {
     case.low.get(Signal::PeerOnTheWay)?;
-    let queued =
-        risen(case, Signal::PeerOnTheWay, EQUALLY_SHORT_FACTOR * QUEUE_GROWTH_FACTOR, COUNT_ABOVE_CHANCE_MIN * WINDOW)?;
-    let top = case.top(Signal::PeerOnTheWay)?;
-    let unread = case.top(Signal::PeerUnread).unwrap_or(0.0);
-    Some(queued && top >= FEW * case.top(Signal::BytesIn)? && unread <= PART * top)
+    let queued = signal_has_risen(
+        case,
+        Signal::PeerOnTheWay,
+        EQUALLY_SHORT_FACTOR * QUEUE_GROWTH_FACTOR,
+        COUNT_ABOVE_CHANCE_MIN * WINDOW,
+    )?;
+    let top = case.signal_max(Signal::PeerOnTheWay)?;
+    let unread = case.signal_max(Signal::PeerUnread).unwrap_or(0.0);
+    Some(queued && top >= FEW * case.signal_max(Signal::BytesIn)? && unread <= PART * top)
 }
 
 /// Returns whether responses of a dependency arrive piece by piece for many of the requests in

@@ -186,7 +186,7 @@ impl Contrast {
     /// Computes the facts from the result of a search and the steady loads after it. `findings`:
     /// without the trials that only brought the server into a known state.
     pub fn from_loads(findings: &Findings, loads: &Loads) -> Contrast {
-        let under = |run: &Run| LoadSignals::under(run, findings.slo.bound_min_ns());
+        let under = |run: &Run| LoadSignals::with_lag_bound(run, findings.slo.bound_min_ns());
         let sight = |run: Option<&Run>| run.map(under).unwrap_or_default();
         let [low, half, line, past] = [loads.low, loads.half, loads.line, loads.past].map(sight);
         // Among several closed-loop loads, the one with the highest goodput counts.
@@ -254,7 +254,7 @@ impl Contrast {
     }
 
     /// Returns the maximum of a signal at the load line and above; `None` if it was not observed.
-    pub fn top(&self, signal: Signal) -> Option<f64> {
+    pub fn signal_max(&self, signal: Signal) -> Option<f64> {
         // Above the line, the kernel may interrupt a thread to serve waiting connections, so the
         // thread's own share is too low. The closed-loop load has fewer connections.
         let threads = matches!(signal, Signal::FullestThread | Signal::FullThreads);
@@ -273,19 +273,19 @@ impl Contrast {
     }
 
     /// Returns the minimum of a signal at the load line and above; `None` if it was not observed.
-    pub fn bottom(&self, signal: Signal) -> Option<f64> {
+    pub fn signal_min(&self, signal: Signal) -> Option<f64> {
         self.line.get(signal).into_iter().chain(self.past.get(signal)).reduce(f64::min)
     }
 
     /// Returns whether the maximum of a signal at the load line and above is at least `least`.
-    pub fn reaches(&self, signal: Signal, least: f64) -> Option<bool> {
-        self.top(signal).map(|top| top >= least)
+    pub fn signal_reaches(&self, signal: Signal, least: f64) -> Option<bool> {
+        self.signal_max(signal).map(|top| top >= least)
     }
 
     /// Returns whether the maximum of a signal at the load line and above is at least `times` its
     /// value at the low load. A value that is 0 at the low load and positive later has risen.
-    pub fn rises(&self, signal: Signal, times: f64) -> Option<bool> {
-        let (low, top) = (self.low.get(signal)?, self.top(signal)?);
+    pub fn signal_rises(&self, signal: Signal, times: f64) -> Option<bool> {
+        let (low, top) = (self.low.get(signal)?, self.signal_max(signal)?);
         Some(top > 0.0 && top >= low * times)
     }
 
@@ -358,7 +358,7 @@ impl Contrast {
     /// for a core. The second case exists because the kernel does not move waiting threads
     /// immediately.
     pub fn cores_full(&self) -> Option<bool> {
-        let (idle, cores) = (self.bottom(Signal::Idle)?, self.top(Signal::Cores)?);
+        let (idle, cores) = (self.signal_min(Signal::Idle)?, self.signal_max(Signal::Cores)?);
         let wanted = |sight: &LoadSignals| {
             let (idle, waiting) = (sight.get(Signal::Idle)?, self.waiting_for_cores(sight)?);
             Some(idle < AVAILABLE_IDLE_SHARE_MIN * cores && waiting >= idle.max(MOST_SHARE_MIN))
@@ -382,22 +382,24 @@ impl Contrast {
     /// Returns whether the server is bound to some cores, and all these cores are in use at the
     /// load line or above. The server and the dependencies bound to the same cores use them.
     pub fn allowed_full(&self) -> Option<bool> {
-        let allowed = self.top(Signal::CoresAllowed)?;
+        let allowed = self.signal_max(Signal::CoresAllowed)?;
         let used = [&self.line, &self.past].into_iter().filter_map(busy_allowed_cores).reduce(f64::max)?;
-        Some(allowed < self.top(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
+        Some(allowed < self.signal_max(Signal::Cores)? && used >= (1.0 - FEW) * allowed)
     }
 
     /// Returns whether the server may use only one core of a machine with more cores. Then a
     /// saturated thread is no evidence for the cause one thread: a second thread would have no
     /// core.
     pub fn is_bound_to_one_core(&self) -> bool {
-        self.top(Signal::CoresAllowed).zip(self.top(Signal::Cores)).is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
+        self.signal_max(Signal::CoresAllowed)
+            .zip(self.signal_max(Signal::Cores))
+            .is_some_and(|(own, all)| own <= 1.0 && all > 1.0)
     }
 
     /// Returns whether the server has idle cores that it may use, at the load line and above.
     pub fn has_idle_cores(&self) -> Option<bool> {
         let closed = self.best_closed_load().and_then(|sight| sight.get(Signal::Idle)).unwrap_or(0.0);
-        let (idle, cores) = (self.bottom(Signal::Idle)?.max(closed), self.top(Signal::Cores)?);
+        let (idle, cores) = (self.signal_min(Signal::Idle)?.max(closed), self.signal_max(Signal::Cores)?);
         Some(
             idle >= (AVAILABLE_IDLE_SHARE_MIN * cores).min(MOST_SHARE_MIN)
                 && !self.allowed_full().unwrap_or(false)
@@ -409,9 +411,9 @@ impl Contrast {
     /// the time, or it works whenever its helpers do not stop it. Helpers are the collectors and
     /// compilers of the server's runtime; together with them the thread uses one core.
     pub fn thread_full(&self) -> Option<bool> {
-        let fullest = self.top(Signal::FullestThread)?;
-        let one_core = || self.top(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
-        let alone = || self.top(Signal::FullThreads).is_some_and(|count| count <= 1.0);
+        let fullest = self.signal_max(Signal::FullestThread)?;
+        let one_core = || self.signal_max(Signal::ServerCores).is_some_and(|used| ONE_CORE_RANGE.contains(&used));
+        let alone = || self.signal_max(Signal::FullThreads).is_some_and(|count| count <= 1.0);
         // If a server rejects requests but responds as fast as before, no request waits, and no
         // thread is saturated.
         let waits = || {
@@ -427,8 +429,8 @@ impl Contrast {
     /// Returns whether no core is idle because several threads of the server are busy. The cores
     /// are the limit then, even if one of these threads uses a whole core.
     fn cores_full_by_other_threads(&self) -> Option<bool> {
-        let other_threads = self.top(Signal::ServerCores)? - self.top(Signal::FullestThread)?;
-        let own = self.top(Signal::ServerCores)? >= (1.0 - FEW) * self.top(Signal::Cores)?;
+        let other_threads = self.signal_max(Signal::ServerCores)? - self.signal_max(Signal::FullestThread)?;
+        let own = self.signal_max(Signal::ServerCores)? >= (1.0 - FEW) * self.signal_max(Signal::Cores)?;
         Some(self.cores_full()? && own && other_threads >= MOST_SHARE_MIN)
     }
 
@@ -437,7 +439,7 @@ impl Contrast {
     /// collector may use idle cores at no cost to requests, as Go's idle workers do.
     pub fn collected(&self) -> Option<f64> {
         let past = self.past.get(Signal::Gc).filter(|_| self.past.collects_beside);
-        past.or(self.top(Signal::Gc))
+        past.or(self.signal_max(Signal::Gc))
     }
 
     /// Returns whether garbage collection takes more from requests than at a low load. It also
@@ -446,11 +448,12 @@ impl Contrast {
         let work = |sight: &LoadSignals| Some(sight.get(Signal::Gc)? * sight.get(Signal::ServerCores)?);
         let low = work(&self.low).unwrap_or(0.0);
         let top = [&self.line, &self.past].into_iter().filter_map(work).fold(0.0, f64::max);
-        let pauses = self.rises(Signal::GcPauses, SLOWER_FACTOR_MIN).unwrap_or(false);
+        let pauses = self.signal_rises(Signal::GcPauses, SLOWER_FACTOR_MIN).unwrap_or(false);
         let unanswered = self.low.get(Signal::Goodput) < self.low.get(Signal::Offered).map(|rps| MOST_SHARE_MIN * rps);
         // At a low load, a collector may use CPU time that nothing else needs. Once all cores are
         // in use, most of its CPU time is taken from requests.
-        let from_requests = self.cores_full() == Some(true) && self.reaches(Signal::Gc, MOST_SHARE_MIN) == Some(true);
+        let from_requests =
+            self.cores_full() == Some(true) && self.signal_reaches(Signal::Gc, MOST_SHARE_MIN) == Some(true);
         top > 0.0 && top >= (1.0 + NOTICEABLE_SHARE_MIN) * low
             || pauses
             || from_requests
@@ -468,7 +471,7 @@ impl Contrast {
     /// clearly larger than at a low load. It must double, unless it rises from below one to about
     /// one.
     pub fn waits_more(&self, signal: Signal, least: f64) -> Option<bool> {
-        let (top, low) = (self.top(signal)?, self.low.get(signal).unwrap_or(0.0));
+        let (top, low) = (self.signal_max(signal)?, self.low.get(signal).unwrap_or(0.0));
         let one = top >= 1.0 - PART && low <= 1.0 - PART && top >= (1.0 + PART) * low;
         Some(top >= least && (top >= EQUALLY_SHORT_FACTOR * low || one))
     }
@@ -477,13 +480,13 @@ impl Contrast {
     /// wait for something else than a core.
     pub fn is_waiting_in_service(&self) -> Option<bool> {
         let served_ns = self.worker_time_ns()? - WAKING_NS;
-        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.top(Signal::ServerCores)?)
+        Some(self.best_rps * served_ns / 1e9 >= CLEARLY_MORE_FACTOR * self.signal_max(Signal::ServerCores)?)
     }
 
     /// Returns whether the server's control group exhausted its CPU quota in at least 5 % of the
     /// quota's periods.
     pub fn quota_full(&self) -> Option<bool> {
-        self.reaches(Signal::Throttled, THROTTLED_PERIODS_SHARE_MIN)
+        self.signal_reaches(Signal::Throttled, THROTTLED_PERIODS_SHARE_MIN)
     }
 
     /// Returns the facts with the demands on resources added, because a record of the facts leaves
@@ -525,7 +528,7 @@ impl Contrast {
     /// that stay idle while thousands of requests complete limit nothing.
     pub fn asks(&self, peer: &str) -> Option<bool> {
         let sent = self.past.sent_to_peers.get(peer).or(self.line.sent_to_peers.get(peer))?;
-        Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.top(Signal::Goodput)?)
+        Some(*sent >= THROTTLED_PERIODS_SHARE_MIN * self.signal_max(Signal::Goodput)?)
     }
 
     /// Returns the dependency with the most open calls above the line: its address, and the mean
@@ -583,7 +586,7 @@ impl Contrast {
     /// Returns the number of worker processes of the server: all processes except the first parent,
     /// or 1 for a server with a single process.
     pub fn worker_processes(&self) -> Option<f64> {
-        self.top(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
+        self.signal_max(Signal::Processes).map(|count| if count > 1.0 { count - 1.0 } else { 1.0 })
     }
 
     /// Returns the share of requests that fail at any load, 0..=1, if this share alone breaks the

@@ -132,10 +132,10 @@ signals! {
     /// Mean number of bytes in the server's send buffers.
     SendQueue: "send_queue", "bytes", "bytes in the server's send buffers", "sockets";
     /// Share of the sending time in which the receive window of the server's reader was full.
-    WindowLimited: "window_limited", "share", "time with a full receive window of the reader", "sockets";
+    WindowLimited: "window_limited", "share", "time in which the reader's receive window was full", "sockets";
     /// Mean number of the server's connections that cannot send because the reader's receive window
     /// is full.
-    WindowWaiting: "window_waiting", "", "connections with a full receive window of the reader", "sockets";
+    WindowWaiting: "window_waiting", "", "connections whose reader has a full receive window", "sockets";
     /// Cores that the server's dependencies used on this machine.
     DownstreamCores: "downstream_cores", "cores", "cores used by dependencies", "processes";
     /// Cores that dependencies used among the cores that the server may use. Only dependencies that
@@ -346,12 +346,12 @@ type WindowFigure<'a> = &'a dyn Fn(&str) -> Option<f64>;
 impl LoadSignals {
     /// Computes the signals of the load that `run` recorded.
     pub fn from_run(run: &Run) -> LoadSignals {
-        LoadSignals::under(run, None)
+        LoadSignals::with_lag_bound(run, None)
     }
 
     /// Computes the signals of `run`. `bound_ns`: shortest latency bound of the SLO; the lag of
     /// plimsoll is judged by that bound.
-    pub fn under(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
+    pub fn with_lag_bound(run: &Run, bound_ns: Option<u64>) -> LoadSignals {
         let summary = Summary::with_bound(run, bound_ns);
         let (from_ns, to_ns) = (run.window_ns.0 as i64, run.window_ns.1 as i64);
         let seconds = (to_ns - from_ns).max(1) as f64 / 1e9;
@@ -445,7 +445,7 @@ impl LoadSignals {
             work_ns += interval.load.workers.iter().map(|worker| worker.work_ns).sum::<u64>();
             looked_ns += interval.load.looked_ns;
             bytes += interval.load.bytes_in;
-            let whole = interval.whole();
+            let whole = interval.all_routes();
             answers.push(whole.ledger.succeeded as f64);
             silent.push(whole.ledger.requests() == 0 && whole.in_flight_end > 0);
         }

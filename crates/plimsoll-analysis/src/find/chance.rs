@@ -21,7 +21,7 @@ const CONFIRMING_RATE_SHARE_MIN: f64 = 0.98;
 /// trial at `low` or above (or at most 2 % below) supports `low` if chance explains its bad
 /// requests and backlog. More trials must support `low` than contradict it. For a server that
 /// stalls, only trials of sufficient length count.
-pub(super) fn confirmed(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
+pub(super) fn is_line_supported(known: &SearchState, capacity: Option<&Capacity>, low: f64) -> bool {
     let dispersion = backlog_dispersion(known, capacity);
     let long_ns = known.stalls.as_ref().map_or(0, |stalls| stalls.confirming_trial_ns());
     let confirms = known.history.iter().filter(|trial| trial.purpose == Purpose::Confirm);

@@ -4,7 +4,7 @@
 
 use super::budget_division::{Pace, TRIAL_RESPONSE_TIMES_MIN};
 use super::capacity::{is_generator_limited, is_rejecting_overload};
-use super::chance::{backlog_dispersion, confirmed, fails_beyond_chance, is_at_most};
+use super::chance::{backlog_dispersion, fails_beyond_chance, is_at_most, is_line_supported};
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
 use super::peak;
@@ -131,7 +131,7 @@ impl<'a> LoadChoice<'a> {
         if self.plans.elapsed_ns.saturating_add(length_ns) > self.known.pace.peak_until_ns {
             return None;
         }
-        Some(self.limit_to_budget(self.plans.closed(Purpose::Peak, users, length_ns)))
+        Some(self.limit_to_budget(self.plans.closed_loop_trial(Purpose::Peak, users, length_ns)))
     }
 
     /// Returns the largest number of users of a closed-loop trial. If the rate is limited, these
@@ -248,7 +248,7 @@ impl<'a> LoadChoice<'a> {
         }
         let narrow = high <= low * WIDTH_GOAL && low > 0.0;
         let topped = line.is_above_rate_max();
-        let is_confirmed = low > 0.0 && confirmed(self.known, line.capacity.as_ref(), low);
+        let is_confirmed = low > 0.0 && is_line_supported(self.known, line.capacity.as_ref(), low);
         let ended_by = if topped { line.rate_max_reason } else { StopReason::Width };
         // A trial that contradicts the load line may have been disturbed. If the budget permits,
         // more trials at that rate decide.

@@ -3,7 +3,7 @@
 
 use super::budget_division::Pace;
 use super::capacity::Capacity;
-use super::chance::{backlog_dispersion, confirmed, fails_beyond_chance, is_within_chance};
+use super::chance::{backlog_dispersion, fails_beyond_chance, is_line_supported, is_within_chance};
 use super::failing::{ConstantFailure, SloBreakKind};
 use super::line_distribution::{HIGH, LOW};
 use super::line_estimate::LineEstimate;
@@ -15,7 +15,7 @@ use super::rejecting::rejections;
 use super::search_state::SearchState;
 use super::stalls::Stalls;
 use super::target_loss::TargetLoss;
-use super::terms::{Settings, StopReason, disturbed, near_line, sound};
+use super::terms::{Settings, StopReason, disturbed, near_line, valid_copies};
 use crate::condition::{format_number, share_syntax};
 use crate::doubts::{DoubtKind, Doubts};
 use crate::format;
@@ -175,7 +175,7 @@ pub fn forecast(settings: &Settings) -> Forecast {
     }
     match provable_rps {
         Some(rps) => sentences.push(format!(
-            "A trial can prove success>={} at about {} requests/s or more.",
+            "A single trial can prove success>={} only at about {} requests/s or more.",
             share_syntax(settings.slo.success_min),
             format::rate(rps.ceil())
         )),
@@ -195,7 +195,7 @@ fn requests_to_prove(success_min: f64) -> Option<f64> {
 /// Computes the result of a search from its trials. `history` contains all trials in order.
 /// `elapsed_ns` is the length of the search.
 pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, stopped_by: StopReason) -> Findings {
-    let (recorded, history) = (history, &sound(history)[..]);
+    let (recorded, history) = (history, &valid_copies(history)[..]);
     // Trials after the loss of the server carry no information.
     let target_loss = TargetLoss::detect(history).filter(|_| stopped_by == StopReason::Gone);
     let history = target_loss.map_or(history, |loss| &history[..loss.before]);
@@ -210,7 +210,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     };
     let all = history;
     let era = PresentCapacityTrials::current(all);
-    let present = PresentCapacityTrials::present(all, era);
+    let present = PresentCapacityTrials::trials_at_present_capacity(all, era);
     let history = &present[..];
     let known = SearchState::new(settings, history);
     let line = LineEstimate::new(&known);
@@ -218,7 +218,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     if let Some(proven_rps) = contradicted_lower_end(history, load_line.lower, &known, line.capacity.as_ref()) {
         load_line = LoadLine { rps: proven_rps, lower: proven_rps, provable: false, ..load_line };
     }
-    load_line.confirmed = load_line.lower > 0.0 && confirmed(&known, line.capacity.as_ref(), load_line.lower);
+    load_line.confirmed = load_line.lower > 0.0 && is_line_supported(&known, line.capacity.as_ref(), load_line.lower);
     // A search that ended before its first trial near the load line knows no rate.
     let tried = history.iter().any(near_line);
     // If no trial near the load line met the SLO, no rate is proven. A trial also confirms a rate
@@ -241,7 +241,7 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
         load_line = LoadLine { upper: load_line.upper.filter(|upper| tried && *upper > 0.0), ..LoadLine::NONE };
     }
     // If the capacity falls continually, no rate lasts.
-    if let Some(era) = era.filter(|era| era.is_trend() && era.falls()) {
+    if let Some(era) = era.filter(|era| era.is_trend() && era.has_fallen()) {
         load_line = LoadLine { upper: Some(era.present_rps), ..LoadLine::NONE };
     }
     if let Some(quota) = quota {
@@ -270,12 +270,12 @@ pub fn compute(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64, s
     let met_slo_s = meets.map(|t| t.duration_ns as f64 / 1e9).fold(0.0, f64::max);
     let mut findings = Findings {
         load_line_rps: load_line,
-        counted: settings.base.traffic.counted(),
+        counted: settings.base.traffic.arrivals_word(),
         log: LogRate::from_plan(&settings.base),
         slo: settings.slo.clone(),
         capacity,
         arrivals: settings.arrivals,
-        peak: peak::confirmed(history, capacity.as_ref()),
+        peak: peak::confirmed_peak(history, capacity.as_ref()),
         knee: peak::knee(history),
         trials: recorded.to_vec(),
         stopped_by,
@@ -419,7 +419,7 @@ fn trial_doubts(
     era: Option<PresentCapacityTrials>,
 ) -> Doubts {
     let mut doubts = Doubts::default();
-    let trials = &sound(findings.trials_before_server_loss());
+    let trials = &valid_copies(findings.trials_before_server_loss());
     if let Some(stalls) = &findings.stalls {
         let then = match (&stalls.impossible_bound, findings.load_line_rps.rps > 0.0) {
             (Some(bound), _) => format!("no rate meets {bound}"),
@@ -433,12 +433,12 @@ fn trial_doubts(
         doubts.add(DoubtKind::Server, format!("The server stalls ({}): {then}.", stalls.text()));
     }
     if let Some(capacity) = findings.capacity.filter(|it| it.set_aside > 0) {
-        let trials = if capacity.set_aside == 1 {
-            "A saturated trial was far slower than the rest and counts".to_owned()
+        let text = if capacity.set_aside == 1 {
+            "A saturated trial was far slower than the rest and counts as disturbed.".to_owned()
         } else {
-            format!("{} saturated trials were far slower than the rest and count", capacity.set_aside)
+            format!("{} saturated trials were far slower than the rest and count as disturbed.", capacity.set_aside)
         };
-        doubts.add(DoubtKind::SetAside, format!("{trials} as disturbed."));
+        doubts.add(DoubtKind::SetAside, text);
     }
     let measured: Vec<&TrialOutcome> = trials.iter().filter(|t| t.purpose != Purpose::Settle).collect();
     let voids = measured.iter().filter(|t| t.verdict == Verdict::Void && !t.interference.disturbed).count();
@@ -472,7 +472,10 @@ fn trial_doubts(
         ),
         Some((share, false)) if findings.load_line_rps.rps <= 0.0 => doubts.add(
             DoubtKind::Server,
-            format!("Requests fail at any load, {} of them at most: no rate meets the SLO.", format::share(share)),
+            format!(
+                "Requests fail at any load, up to {} of the requests: no rate meets the SLO.",
+                format::share(share)
+            ),
         ),
         Some(_) | None => {}
     }
@@ -488,7 +491,7 @@ fn trial_doubts(
         doubts.add(
             DoubtKind::Accounts,
             format!(
-                "Little's law is violated: requests in flight and rate x response time differ by {}.",
+                "Little's law is violated: the number of requests in flight differs from rate x response time by {}.",
                 format::short_percent(gap)
             ),
         );

@@ -109,7 +109,12 @@ impl Demand {
     /// Returns the reason why the search cannot decide the demand; `None` if it can. The load line
     /// is known as an interval. A demand whose value lies inside the interval is undecided,
     /// wherever the estimate lies. `budget_ns` is the budget of the search.
-    pub fn undecided(&self, findings: &Findings, cpu_ns: Option<f64>, budget_ns: u64) -> Option<UndecidedDemand> {
+    pub fn undecided_demand(
+        &self,
+        findings: &Findings,
+        cpu_ns: Option<f64>,
+        budget_ns: u64,
+    ) -> Option<UndecidedDemand> {
         let line = &findings.load_line_rps;
         let unmeasured = || Some(UndecidedDemand { why: "nothing was measured".to_owned(), budget_ns: None });
         let unit = match self.figure {
@@ -244,12 +249,15 @@ mod tests {
             ("scale<5", false, None),
             ("knee>1", true, None),
         ] {
-            let got = Demand::parse(text).expect("read").undecided(&found, None, 60_000_000_000);
+            let got = Demand::parse(text).expect("read").undecided_demand(&found, None, 60_000_000_000);
             assert_eq!(got.is_some(), undecided, "{text}: {got:?}");
             assert_eq!(got.and_then(|got| got.budget_ns).map(|ns| ns / 1_000_000_000), budget_s, "{text}");
         }
         found.load_line_rps.upper = None;
-        assert!(Demand::parse("line<5000").expect("read").undecided(&found, None, 1).is_some(), "it may be higher");
+        assert!(
+            Demand::parse("line<5000").expect("read").undecided_demand(&found, None, 1).is_some(),
+            "it may be higher"
+        );
         let list = Demand::parse_list("rate<5k, cpu>1.5ms").expect("read");
         assert_eq!(list.iter().map(ToString::to_string).collect::<Vec<_>>(), ["line<5000", "cpu>1.5ms"]);
     }

@@ -45,7 +45,7 @@ pub use failing::{ConstantFailure, SloBreakKind};
 pub use findings::{Findings, Forecast, LoadLine, forecast};
 pub use gate::{Demand, DemandError, UndecidedDemand};
 pub use log_rate::LogRate;
-pub use peak::{Knee, Peak, best};
+pub use peak::{Knee, Peak, highest_goodput};
 pub use present_capacity::PresentCapacityTrials;
 pub use soak::{Soak, SoakBreak, SoakBreakManner, soak_pieces};
 pub use stalls::Stalls;
@@ -55,7 +55,7 @@ pub use terms::{Measure, Settings, StopReason};
 use crate::judge::TrialOutcome;
 use choice::LoadChoice;
 use search_state::SearchState;
-use terms::sound;
+use terms::valid_copies;
 
 /// The next step of a search: another trial, or the result.
 #[derive(Debug, Clone)]
@@ -69,8 +69,8 @@ pub enum SearchStep {
 /// Returns the next step of a search after the trials in `history`, `elapsed_ns` after its start.
 /// Equal arguments always give an equal step.
 pub fn next(settings: &Settings, history: &[TrialOutcome], elapsed_ns: u64) -> SearchStep {
-    let all = sound(history);
-    let present = PresentCapacityTrials::present(&all, PresentCapacityTrials::current(&all));
+    let all = valid_copies(history);
+    let present = PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::current(&all));
     match LoadChoice::new(&SearchState::new(settings, &present), &all, elapsed_ns).step() {
         Ok(measure) => SearchStep::Measure(Box::new(measure)),
         Err(stopped_by) => SearchStep::Stop(Box::new(findings::compute(settings, history, elapsed_ns, stopped_by))),
@@ -85,8 +85,8 @@ pub fn contradicts_load_line(
     later: &TrialOutcome,
     line: LoadLine,
 ) -> bool {
-    let all = sound(history);
-    let present = PresentCapacityTrials::present(&all, PresentCapacityTrials::current(&all));
+    let all = valid_copies(history);
+    let present = PresentCapacityTrials::trials_at_present_capacity(&all, PresentCapacityTrials::current(&all));
     let known = SearchState::new(settings, &present);
     let at_most = later.offered_rps().is_some_and(|rate| rate <= line.lower);
     let dispersion = chance::backlog_dispersion(&known, known.capacity().as_ref());

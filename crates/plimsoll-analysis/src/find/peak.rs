@@ -112,7 +112,7 @@ pub fn next(history: &[TrialOutcome], factor: u64, users_max: u64) -> Option<u64
 /// Returns the load with the highest goodput of a climb (loads with more and more users); among
 /// equal loads, the first. `loads` must be in ascending order of users. Every peak of a climb is
 /// computed by this function.
-pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
+pub fn highest_goodput<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
     loads.iter().rev().max_by(|a, b| rps(a).total_cmp(&rps(b)))
 }
 
@@ -120,7 +120,7 @@ pub fn best<T>(loads: &[T], rps: impl Fn(&T) -> f64) -> Option<&T> {
 /// if no request succeeded.
 pub fn highest(history: &[TrialOutcome]) -> Option<Peak> {
     let points = points(history);
-    let &(concurrency, rps, _) = best(&points, |p| p.1)?;
+    let &(concurrency, rps, _) = highest_goodput(&points, |p| p.1)?;
     (rps > 0.0).then_some(Peak { rps, concurrency })
 }
 
@@ -133,7 +133,7 @@ const PEAK_RESPONSES_MIN: f64 = 30.0;
 /// at the peak.
 pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
     let points = points(history);
-    let Some(&(users, rps, _)) = best(&points, |p| p.1) else { return 1 };
+    let Some(&(users, rps, _)) = highest_goodput(&points, |p| p.1) else { return 1 };
     let trial = history.iter().find(|trial| trial.concurrency() == Some(users));
     let answers = trial.map_or(1.0, |trial| rps * trial.duration_ns as f64 / 1e9);
     if answers < PEAK_RESPONSES_MIN {
@@ -145,7 +145,7 @@ pub fn saturating_users(history: &[TrialOutcome]) -> u64 {
 
 /// Returns the peak, with the capacity from saturated trials as its rate if this capacity is known.
 /// The maximum of several short trials is too high by chance.
-pub fn confirmed(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
+pub fn confirmed_peak(history: &[TrialOutcome], capacity: Option<&Capacity>) -> Option<Peak> {
     let peak = highest(history)?;
     Some(capacity.map_or(peak, |capacity| Peak { rps: capacity.rps, ..peak }))
 }

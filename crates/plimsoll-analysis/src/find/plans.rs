@@ -70,7 +70,7 @@ impl<'a> Planner<'a> {
     }
 
     /// Creates a closed-loop trial with `users` users.
-    pub fn closed(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
+    pub fn closed_loop_trial(&self, purpose: Purpose, users: u64, length_ns: u64) -> Measure {
         let load = LoadShape::Closed { users: Curve::constant_for_duration(users as f64, length_ns) };
         let ready = u32::try_from(users).unwrap_or(u32::MAX);
         self.measure(purpose, self.plan(load, length_ns, 0, ready))
@@ -94,9 +94,10 @@ impl<'a> Planner<'a> {
     /// stops after `shown_ns` once some requests got a response. Returns `None` if the budget is
     /// too small.
     pub fn first(&self, length_ns: u64, shown_ns: u64) -> Option<Measure> {
-        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed(Purpose::Peak, 1, 0).plan))? / Plan::TICK_NS
+        let room_ns = self.left_ns().checked_sub(cost_ns(&self.closed_loop_trial(Purpose::Peak, 1, 0).plan))?
+            / Plan::TICK_NS
             * Plan::TICK_NS;
-        let mut measure = self.closed(Purpose::Peak, 1, length_ns.min(room_ns));
+        let mut measure = self.closed_loop_trial(Purpose::Peak, 1, length_ns.min(room_ns));
         measure.watch = Watch::end_after_responses(&measure.plan, &self.settings.slo, shown_ns);
         (length_ns.min(room_ns) > 0).then_some(measure)
     }
@@ -108,7 +109,7 @@ impl<'a> Planner<'a> {
         let ready = self.ready(rate);
         let length_ns = length_ns.max(self.arrivals_ns(rate));
         let Some(limit) = rejecting_rps(self.history) else {
-            let warmup_ns = if purpose == Purpose::Climb { 0 } else { WARMUP_LINE_NS }.max(self.filling_warmup_ns());
+            let warmup_ns = WARMUP_LINE_NS.max(self.filling_warmup_ns());
             let plan = self.plan(self.rate(Curve::constant_for_duration(rate, length_ns)), length_ns, warmup_ns, ready);
             return self.measure(purpose, plan);
         };

@@ -96,7 +96,10 @@ impl PresentCapacityTrials {
     /// Returns the trials since the last change of the capacity, and the trials of the climb
     /// (closed loads of more and more users). The climb shows how many users the server handles at
     /// once, so its trials always count.
-    pub(super) fn present(history: &[TrialOutcome], era: Option<PresentCapacityTrials>) -> Vec<TrialOutcome> {
+    pub(super) fn trials_at_present_capacity(
+        history: &[TrialOutcome],
+        era: Option<PresentCapacityTrials>,
+    ) -> Vec<TrialOutcome> {
         let first = era.map_or(0, |era| era.first);
         let counts = |it: &(usize, &TrialOutcome)| it.0 >= first || it.1.purpose == Purpose::Peak;
         history.iter().enumerate().filter(counts).map(|(_, trial)| trial.clone()).collect()
@@ -143,13 +146,13 @@ impl PresentCapacityTrials {
     }
 
     /// Returns whether the last change lowered the capacity.
-    pub(super) fn falls(&self) -> bool {
+    pub(super) fn has_fallen(&self) -> bool {
         self.present_rps < self.before_rps
     }
 
     /// Returns the doubt that describes the change and its consequence for the load line.
     pub(super) fn doubt(&self) -> (DoubtKind, Sentence) {
-        let (how, like) = match (self.falls(), self.is_trend()) {
+        let (how, like) = match (self.has_fallen(), self.is_trend()) {
             (true, false) => ("fell", "as with an exhausted credit"),
             (true, true) => ("fell repeatedly, most recently", "as with a leak or growing data"),
             (false, false) => ("rose", "as with scaling or a warm cache"),

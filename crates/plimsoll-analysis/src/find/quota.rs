@@ -122,13 +122,13 @@ impl QuotaEstimate {
         match self.openings.len() {
             0 => None,
             1 => {
-                let spend = plans.closed(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
+                let spend = plans.closed_loop_trial(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 Some(if plans.fits_in_budget(&spend) { Ok(spend) } else { Err(StopReason::Budget) })
             }
             _ if self.is_known() => Some(Err(StopReason::Width)),
             _ => {
                 // Another observed window makes the mean length of a window more exact.
-                let spend = plans.closed(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
+                let spend = plans.closed_loop_trial(Purpose::Peak, QUOTA_EXHAUSTION_USERS, QUOTA_EXHAUSTION_NS);
                 let window_ns = (self.window_s().unwrap_or(0.0) * 1e9) as u64;
                 let takes_ns = cost_ns(&spend.plan).saturating_add(window_ns);
                 Some(if plans.left_ns() > takes_ns { Ok(spend) } else { Err(StopReason::Budget) })

@@ -11,7 +11,7 @@
 
 use super::chance::{are_explained_by_chance, backlog_dispersion, breaks_slo_beyond_noise};
 use super::search_state::SearchState;
-use super::terms::{Settings, limited, sound};
+use super::terms::{Settings, limited, valid_copies};
 use crate::format;
 use crate::judge::{TrialOutcome, Verdict};
 use plimsoll_model::RequestFailure;
@@ -97,7 +97,7 @@ impl Soak {
     /// `asked_ns` is the requested length of the soak. Returns `None` without a segment.
     pub fn new(settings: &Settings, history: &[TrialOutcome], pieces: &[TrialOutcome], asked_ns: u64) -> Option<Soak> {
         let first = pieces.first()?;
-        let sound = sound(history);
+        let sound = valid_copies(history);
         let known = SearchState::new(settings, &sound);
         // If a disturbed segment met the SLO, interference does not explain why another disturbed
         // segment broke the SLO. Otherwise interference may be the reason, and the segment is void.

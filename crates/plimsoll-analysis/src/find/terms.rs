@@ -74,7 +74,7 @@ pub(super) const RATE_MIN: f64 = 1e-6;
 
 /// Returns copies of the trials with valid figures: an invalid figure becomes 0 or unknown. A trial
 /// without completions has no capacity, so ratios of capacities are safe.
-pub(super) fn sound(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
+pub(super) fn valid_copies(history: &[TrialOutcome]) -> Vec<TrialOutcome> {
     let meant = |x: f64| (0.0..=FIGURE_MAX).contains(&x);
     let number = |x: &mut f64| {
         if !meant(*x) {

@@ -62,8 +62,9 @@ pub(super) fn prove<'a>(
     if proof.blocks_more.is_some() {
         proof.budget_enough_ns = prove::budget_enough_ns(&rules, blocks, &experiment.trials);
     }
-    let doubts = Doubts::noted(&experiment.start_notes.warnings).into_iter().chain(proof.doubts.clone()).collect();
-    let narrowing = prove::narrowing(&rules, blocks);
+    let doubts =
+        Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(proof.doubts.clone()).collect();
+    let narrowing = prove::interim_estimates(&rules, blocks);
     Ok(Assessment::new(doubts, ProveFinding { blocks: measured, proof, narrowing }))
 }
 
@@ -73,7 +74,8 @@ pub(super) fn ladder<'a>(
 ) -> Result<Assessment<LadderFinding<'a>>, NoFinding> {
     let (measured, broken) = MeasuredBlocks::from_experiment(experiment, spec)?;
     let ladder = prove::ladder(&measured.blocks, measured.arms.len(), broken.as_deref());
-    let doubts = Doubts::noted(&experiment.start_notes.warnings).into_iter().chain(ladder.doubts.clone()).collect();
+    let doubts =
+        Doubts::from_warnings(&experiment.start_notes.warnings).into_iter().chain(ladder.doubts.clone()).collect();
     Ok(Assessment::new(doubts, LadderFinding { blocks: measured, ladder }))
 }
 

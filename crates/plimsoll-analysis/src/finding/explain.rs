@@ -5,7 +5,9 @@ use super::recording::NoFinding;
 use super::search::{self, SearchFinding};
 use crate::doubts::{Assessment, Doubt, DoubtKind, Doubts};
 use crate::explain::interventions::informative_interventions;
-use crate::explain::{Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, standing};
+use crate::explain::{
+    Cause, Contrast, ExperimentLoads, Explanation, InterventionOutcomes, Loads, explain, probabilities_from_loads,
+};
 use crate::find::{LoadLine, contradicts_load_line};
 use crate::format::{self, skip_reason};
 use crate::judge::{TrialOutcome, judge};
@@ -45,7 +47,7 @@ pub(super) fn conclude<'a>(
     let (doubts, found) = explained.doubts_and_figures();
     let (found, refuted) = withdraw_if_refuted(found.clone(), &loads);
     let worth = informative_interventions(
-        &standing(&searched.doubts_and_figures().1.findings, &loads),
+        &probabilities_from_loads(&searched.doubts_and_figures().1.findings, &loads),
         &spec.interventions,
         &spec.requested_interventions,
     );
@@ -85,7 +87,8 @@ fn withdraw_if_refuted<'a>(mut found: ExplainFinding<'a>, loads: &Loads) -> (Exp
     let Some(later) = later.into_iter().find(contradicts_load_line) else { return (found, None) };
     let rate_rps = later.offered_rps().unwrap_or(0.0);
     let text = format!(
-        "withdrawn: in a steady load of {} a second for {}, p99 was {} and {} of the requests succeeded",
+        "the search's load line is withdrawn: in a steady load of {} a second for {}, p99 was {} and {} of the \
+         requests succeeded",
         format::rate(rate_rps),
         format::duration(later.duration_ns as f64),
         format::duration(later.p99_ns as f64),
@@ -124,7 +127,7 @@ fn untried_experiment_doubts(
     let values: Vec<String> = values.map(|(_, value)| value.to_string()).collect();
     if !values.is_empty() {
         let text =
-            format!("the setting at {} was not tried: the budget left no time for the change", values.join(", "));
+            format!("the setting was not tried with {}: the budget left no time for the change", values.join(", "));
         doubts.add(DoubtKind::Unmeasured, text);
     }
     doubts
@@ -134,7 +137,7 @@ fn untried_experiment_doubts(
 /// reason.
 fn skipped_load_doubts(experiment: &Experiment, spec: &ExplainSpec) -> Doubts {
     let mut doubts = Doubts::default();
-    for (tag, reason) in experiment.remarks.iter().filter_map(Remark::unheld) {
+    for (tag, reason) in experiment.remarks.iter().filter_map(Remark::skipped_load) {
         let value = varied_number(&tag).and_then(|number| spec.setting_values.get(number));
         let what = match (Intervention::from_tag(&tag), value) {
             (Some(intervention), _) => intervention.text().to_owned(),

@@ -61,7 +61,7 @@ pub(super) fn conclude<'a>(
     let unsent: u64 = steps.map(|step| step.refused.unsent).sum();
     let own = (unsent > 0).then(|| Doubt {
         kind: DoubtKind::Unsent,
-        text: format!("{unsent} requests were never sent, so the server had less load").into(),
+        text: format!("{unsent} requests were never sent, so the server had less load than planned").into(),
     });
     let generator = summary.doubts.iter().filter(|doubt| doubt.kind == DoubtKind::Generator).cloned();
     let doubts: Doubts = no_line
@@ -70,7 +70,7 @@ pub(super) fn conclude<'a>(
         .chain(generator)
         .chain(server.doubt())
         .chain(cut_off_doubt(experiment))
-        .chain(Doubts::noted(&experiment.start_notes.warnings))
+        .chain(Doubts::from_warnings(&experiment.start_notes.warnings))
         .collect();
     let plan = &trial.run.plan;
     Ok(Assessment::new(

@@ -34,5 +34,5 @@ fn ordered_doubts(summary: &Summary, noted: &[String]) -> Doubts {
     let no_figures = |kind| matches!(kind, DoubtKind::Others | DoubtKind::Generator | DoubtKind::Unsent);
     let (first, then): (Vec<Doubt>, Vec<Doubt>) =
         summary.doubts.clone().into_iter().partition(|doubt| no_figures(doubt.kind));
-    first.into_iter().chain(Doubts::noted(noted)).chain(then).collect()
+    first.into_iter().chain(Doubts::from_warnings(noted)).chain(then).collect()
 }

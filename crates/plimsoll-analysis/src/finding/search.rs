@@ -152,6 +152,7 @@ pub(super) fn conclude<'a>(
         text: "the generator was the limit, not the server: the load line is above the generator's highest rate".into(),
     });
     let doubts = server.doubt().into_iter().chain(cut_off_doubt(experiment)).chain(limited).chain(soaked);
-    let doubts = doubts.chain(Doubts::noted(&experiment.start_notes.warnings)).chain(findings.doubts.clone()).collect();
+    let doubts =
+        doubts.chain(Doubts::from_warnings(&experiment.start_notes.warnings)).chain(findings.doubts.clone()).collect();
     Ok(Assessment::new(doubts, SearchFinding { settings, findings, planned_load, instance_estimate, soak, server }))
 }

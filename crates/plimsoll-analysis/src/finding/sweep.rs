@@ -82,7 +82,7 @@ impl<'a> SweepLevel<'a> {
     }
 
     /// Creates a level that was skipped for `reason`.
-    pub fn unheld(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
+    pub fn skipped(concurrency: u64, reason: &LoadSkipReason) -> SweepLevel<'a> {
         SweepLevel { concurrency, outcome: Err(reason.clone()) }
     }
 
@@ -116,7 +116,7 @@ impl<'a> SweepFinding<'a> {
     /// Further doubts concern interference, levels where the generator was the limit, skipped
     /// levels and imprecise levels.
     pub fn doubts(&self, noted: &[String]) -> Doubts {
-        let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::noted(noted)).collect();
+        let mut doubts: Doubts = self.interference.doubt().into_iter().chain(Doubts::from_warnings(noted)).collect();
         let figures = || self.levels.iter().filter_map(|level| Some((level.concurrency, level.figures()?)));
         let mut limits = figures().filter(|(_, figures)| figures.summary.generator.limited);
         if let Some((users, first)) = limits.next() {
@@ -161,9 +161,9 @@ pub(super) fn conclude<'a>(experiment: &'a Experiment, spec: &SweepSpec) -> Asse
     let of_turn = |(turn, users): (u32, &u64)| {
         let load = visits_of_level(&experiment.trials, turn as usize).and_then(SweepLevel::from_load);
         let unheld = || {
-            let mut unheld = experiment.remarks.iter().filter_map(Remark::unheld);
+            let mut unheld = experiment.remarks.iter().filter_map(Remark::skipped_load);
             let (_, reason) = unheld.find(|(tag, _)| tag.turn == turn)?;
-            Some(SweepLevel::unheld(*users, reason))
+            Some(SweepLevel::skipped(*users, reason))
         };
         load.or_else(unheld)
     };

@@ -29,6 +29,6 @@ pub use read::{READ_BYTES_MAX, read, read_up_to};
 pub use room::ReadError;
 pub use sample_split::{SampleSplit, group_samples, has_label, label_keys};
 pub use sampled::{SampledProfile, sampled_ns};
-pub use top::{Row, Sort, Top, percent, top};
+pub use top::{Row, Sort, Top, percent, sum_by_function};
 pub use tree::{Node, Tree, diff_tree, tree};
 pub use view::View;

@@ -386,7 +386,7 @@ fn read_samples(
                 })?,
                 (2, content) => fields.numbers(content, |value| {
                     if values.len() == width {
-                        return Err(fault(fields.at, "a sample has another number of values than there are types"));
+                        return Err(fault(fields.at, "a sample has fewer or more values than the profile has types"));
                     }
                     values.push(value as i64);
                     Ok(())
@@ -400,7 +400,7 @@ fn read_samples(
             }
         }
         if values.len() != width {
-            return Err(fault(fields.end, "a sample has another number of values than there are types"));
+            return Err(fault(fields.end, "a sample has fewer or more values than the profile has types"));
         }
         builder.sample(&values);
     }

@@ -117,7 +117,7 @@ impl PeriodFigures {
             }
             for (_, interval) in run.intervals.range(first..last) {
                 intervals += 1;
-                let whole = interval.whole();
+                let whole = interval.all_routes();
                 completed += whole.ledger.requests();
                 succeeded += whole.ledger.succeeded;
                 response.merge_sparse(&whole.response);

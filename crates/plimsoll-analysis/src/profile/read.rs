@@ -99,7 +99,7 @@ fn foreign_format_error(bytes: &[u8]) -> Option<ReadError> {
         return Some(ReadError::Empty);
     }
     let kinds: [(&[u8], &'static str); 9] = [
-        (b"PERFILE2", "is raw perf data: run `perf script -i FILE > FILE.txt` and give that"),
+        (b"PERFILE2", "is raw perf data: run `perf script -i FILE > FILE.txt` and give FILE.txt"),
         (b"go 1.", "is an execution trace of Go, not a profile: fetch /debug/pprof/profile instead of trace"),
         (b"FLR\0", "is a Java flight recording: convert the recording to pprof or collapsed stacks with jfrconv"),
         (b"heap profile:", "is a profile in debug text: fetch the profile without debug="),

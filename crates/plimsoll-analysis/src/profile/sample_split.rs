@@ -87,11 +87,11 @@ pub fn group_samples(profile: &Profile, name: &str, by: &SampleSplit) -> Profile
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Sort, View, read, top};
+    use crate::profile::{Sort, View, read, sum_by_function};
     use plimsoll_model::profile::{Label, ValueType};
 
     fn rows(profile: &Profile) -> Vec<(String, i64)> {
-        let sums = top(profile, &View::all(0), Sort::Cum);
+        let sums = sum_by_function(profile, &View::all(0), Sort::Cum);
         sums.rows.iter().map(|row| (profile.functions()[row.function as usize].name.clone(), row.cum)).collect()
     }
 

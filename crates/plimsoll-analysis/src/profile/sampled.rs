@@ -93,7 +93,7 @@ pub fn sampled_ns(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::profile::{Sort, View, top};
+    use crate::profile::{Sort, View, sum_by_function};
     use plimsoll_model::{LoadShape, Plan, SampledStack};
 
     #[test]
@@ -114,7 +114,7 @@ mod tests {
         let sampled = SampledProfile::from_run(&run).expect("samples");
         assert_eq!(sampled.cpu_ns, 800.0);
         assert_eq!((sampled.samples, sampled.lost, sampled.covered_ns, sampled.in_kernel), (60, 20, 2_000, true));
-        let found = top(&sampled.profile, &View::all(1), Sort::Cum);
+        let found = sum_by_function(&sampled.profile, &View::all(1), Sort::Cum);
         let rows: Vec<_> = found
             .rows
             .iter()

@@ -46,7 +46,7 @@ pub fn percent(value: i64, total: i64) -> f64 {
 }
 
 /// Sums up a view of a profile by function.
-pub fn top(profile: &Profile, view: &View, sort: Sort) -> Top {
+pub fn sum_by_function(profile: &Profile, view: &View, sort: Sort) -> Top {
     let functions = profile.functions();
     let mut rows: Vec<Row> = (0..functions.len() as u32).map(|function| Row { function, flat: 0, cum: 0 }).collect();
     // The number of the last sample that contained each function, so that a recursive function
@@ -94,7 +94,7 @@ mod tests {
 
     fn check(text: &str, view: impl Fn(&Profile) -> View, sort: Sort, expect: &[(&str, i64, i64)], total: i64) {
         let profile = read(text.as_bytes()).expect("folded stacks");
-        let top = top(&profile, &view(&profile), sort);
+        let top = sum_by_function(&profile, &view(&profile), sort);
         let rows: Vec<_> = top
             .rows
             .iter()

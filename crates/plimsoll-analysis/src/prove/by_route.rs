@@ -92,13 +92,13 @@ pub(super) fn compare_routes(settings: &Rules, counted: &[Block], look: InterimL
         let (both, sides) = common_blocks(counted, number);
         for measure in RouteMeasure::ALL {
             if let Ok(effect) = measure.quantity(&sides).effect(&both) {
-                let p = (effect.p() / look.part()).min(1.0);
+                let p = (effect.p_two_sided() / look.part()).min(1.0);
                 tests.push(Test { route: number, measure, effect, p });
             }
         }
         routes.push(route_totals(&route.name, counted, number, sides.len()));
     }
-    let adjusted = stats::holm(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
+    let adjusted = stats::holm_adjusted_p(&tests.iter().map(|test| test.p).collect::<Vec<_>>());
     let mut order: Vec<usize> = (0..tests.len()).collect();
     order.sort_by(|a, b| tests[*a].p.total_cmp(&tests[*b].p));
     // The number of tests that share the error, for each test in the order of `tests`.

@@ -81,7 +81,7 @@ impl<M> MeasureComparison<M> {
 fn is_real(seen: &Look, ratios_by_block: &[f64]) -> bool {
     let error = RANKS_ALARM_ERROR * seen.number.part();
     let middle = stats::median(ratios_by_block).unwrap_or(0.0);
-    let by_ranks = middle * seen.estimate > 0.0 && stats::sign_flip_p(ratios_by_block) <= error;
+    let by_ranks = middle * seen.estimate > 0.0 && seen.is_resolved && stats::sign_flip_p(ratios_by_block) <= error;
     by_ranks || seen.wide.is_some_and(|wide| !wide.contains(0.0))
 }
 

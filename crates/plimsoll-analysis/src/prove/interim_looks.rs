@@ -87,6 +87,8 @@ pub struct Look {
     pub equivalence: Option<ConfidenceInterval>,
     /// Two-sided p-value of the hypothesis "no difference", for this evaluation alone.
     pub p: f64,
+    /// Whether the estimate exceeds the resolution of the measure.
+    pub is_resolved: bool,
 }
 
 impl Look {
@@ -101,7 +103,8 @@ impl Look {
             interval: effect.interval(share * number.part()),
             wide: effect.interval(MEAN_ALARM_ERROR / family * number.part()),
             equivalence: effect.interval(2.0 * share * number.equivalence_part()),
-            p: effect.p(),
+            p: effect.p_two_sided(),
+            is_resolved: effect.is_resolved(),
         }
     }
 }

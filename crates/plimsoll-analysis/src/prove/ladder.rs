@@ -67,7 +67,7 @@ pub fn ladder(blocks: &[Block], rungs: usize, broken: Option<&str>) -> Ladder {
         if let Some(before) = rung.checked_sub(1).map(column) {
             let pairs: Vec<[BlockAmount; 2]> =
                 before.iter().zip(&here).map(|(before, here)| [*before, *here]).collect();
-            if let Some(effect) = ProvedEffect::ratio_of_amounts(&pairs, &weights) {
+            if let Some(effect) = ProvedEffect::ratio_of_counts(&pairs, &weights) {
                 one.share = Some(effect.estimate.exp());
                 one.share_interval = effect.interval(alpha).map(|interval| interval.map(f64::exp));
             }

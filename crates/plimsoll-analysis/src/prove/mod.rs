@@ -148,7 +148,7 @@ fn estimate_from_blocks(settings: &Rules, counted: &[Block]) -> Option<InterimEs
 }
 
 /// Estimates the primary measure after increasing numbers of blocks, at 40 points or fewer.
-pub fn narrowing(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
+pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstimate> {
     let counted = valid_blocks(blocks, settings.primary);
     let step = counted.len().div_ceil(40).max(1);
     let mut after: Vec<usize> = (step..=counted.len()).step_by(step).collect();

@@ -47,10 +47,11 @@ pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
         format!("was started {} ago and has used {} of CPU time", time(past.age_s), time(past.cpu_s))
     };
     (age || cpu).then(|| {
-        let text = "the two running processes have different histories, which can differ more than the builds";
+        let text =
+            "the two processes differ in age or past work, which can matter more than the difference of the builds";
         Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
             .remedy(Remedy::Builds)
-            .words(" starts both builds again for each load")
+            .words(" starts both builds anew for each load")
     })
 }
 

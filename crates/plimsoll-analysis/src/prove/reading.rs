@@ -75,8 +75,8 @@ impl Reading {
         let limit = summary.generator.reason.clone().filter(|_| summary.generator.limited);
         let waits = (client_wait_share > CLIENT_WAIT_SHARE_MAX).then(|| {
             Sentence::from(format!(
-                "responses waited for plimsoll for {:.0} % of the response time (a worker was busy {:.0} % of \
-                 the time)",
+                "responses waited in plimsoll for {:.0} % of the response time, before plimsoll read them (a worker \
+                 was busy {:.0} % of the time)",
                 client_wait_share * 100.0,
                 summary.generator.work_share * 100.0
             ))
@@ -235,7 +235,7 @@ impl Blocks {
             for reading in self.whole.iter_mut().map(|block| &mut block.readings[arm]).filter(|it| it.is_silent()) {
                 let length_ns = reading.goodput.per * 1e9;
                 reading.void = (usual_ns * 3.0 > length_ns).then(|| {
-                    let text = format!("no response within {:.0} ms (longer loads: ", length_ns / 1e6);
+                    let text = format!("no response arrived within {:.0} ms (longer loads: ", length_ns / 1e6);
                     Sentence::from(text).remedy(Remedy::LoadTime).words(")")
                 });
             }

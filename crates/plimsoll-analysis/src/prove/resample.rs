@@ -15,7 +15,7 @@
 //!
 //! Not here: when to evaluate, and what to conclude (`looks`, `verdict`).
 
-use super::stats::{ConfidenceInterval, normal_quantile, normal_tail};
+use super::stats::{ConfidenceInterval, median, normal_quantile, normal_tail};
 use plimsoll_model::histogram::{BUCKETS, highest_of, lowest_of};
 use plimsoll_model::rng::Rng;
 use std::collections::BTreeMap;
@@ -117,6 +117,9 @@ pub struct ProvedEffect {
     pub levels: [f64; 2],
     /// The estimates from halves of the blocks, ascending.
     halves: Vec<f64>,
+    /// The resolution of the estimate: every interval reaches at least this far from the estimate,
+    /// and no smaller difference is real. Zero if the blocks' scatter hides the resolution.
+    resolution: f64,
 }
 
 /// Returns the halves (subsets) of `blocks` blocks, each as the indices of its blocks. The result
@@ -143,6 +146,21 @@ fn halves(blocks: usize) -> impl Iterator<Item = Vec<usize>> {
 
 fn log_ratio(a: f64, b: f64) -> f64 {
     (b / a).ln()
+}
+
+/// Returns the resolution of the count of each side, as a share of the count. A window contains up
+/// to one request more or fewer than rate and length give. If the counts scatter by a request or
+/// more, this error differs from block to block, and the scatter includes it. A server with
+/// constant response times has the same error in every block, so that no number of blocks removes
+/// it.
+fn count_resolutions(amounts: &[[BlockAmount; 2]]) -> [f64; 2] {
+    [0, 1].map(|side| {
+        let counts: Vec<f64> = amounts.iter().map(|block| block[side].of).collect();
+        let middle = median(&counts).unwrap_or(0.0);
+        let deviations: Vec<f64> = counts.iter().map(|count| (count - middle).abs()).collect();
+        let is_hidden = median(&deviations).is_none_or(|deviation| deviation >= 1.0);
+        if is_hidden || middle < 1.0 { 0.0 } else { 1.0 / middle }
+    })
 }
 
 /// Sums the amounts of both sides over some blocks, each with its weight.
@@ -179,20 +197,30 @@ impl ProvedEffect {
         };
         let mut of_halves: Vec<f64> = halves(blocks).map(half).collect();
         of_halves.sort_unstable_by(f64::total_cmp);
-        Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves })
+        Some(ProvedEffect { estimate, blocks, levels: [a, b], halves: of_halves, resolution: 0.0 })
     }
 
     /// Computes the added cost of a request in B over A, in us. `amounts` are the successes of each
     /// side and their seconds, by block.
     pub fn added_cost_us(amounts: &[[BlockAmount; 2]]) -> Option<ProvedEffect> {
         let costs = |half: &[usize]| sums(amounts, &vec![1.0; amounts.len()], half).map(|sum| 1e6 * sum.per / sum.of);
-        ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)
+        let effect = ProvedEffect::resample(amounts.len(), costs, |a, b| b - a)?;
+        let ([a, b], [cost_a, cost_b]) = (count_resolutions(amounts), effect.levels);
+        Some(ProvedEffect { resolution: (a * cost_a).hypot(b * cost_b), ..effect })
     }
 
     /// Computes the ratio of sums of amounts, each block with its weight.
     pub fn ratio_of_amounts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
         let rates = |half: &[usize]| sums(amounts, weights, half).map(|sum| sum.of / sum.per);
         ProvedEffect::resample(amounts.len(), rates, log_ratio)
+    }
+
+    /// Computes the ratio of rates of whole requests: counts and seconds, each block with its
+    /// weight.
+    pub fn ratio_of_counts(amounts: &[[BlockAmount; 2]], weights: &[f64]) -> Option<ProvedEffect> {
+        let effect = ProvedEffect::ratio_of_amounts(amounts, weights)?;
+        let [a, b] = count_resolutions(amounts);
+        Some(ProvedEffect { resolution: a.hypot(b), ..effect })
     }
 
     /// Computes the ratio of the quantile `q` of all requests of each side together, each block
@@ -206,6 +234,12 @@ impl ProvedEffect {
     /// Returns the interval of the estimate at the two-sided error probability `alpha`. Returns
     /// `None` if there are too few blocks to reject anything at that error (2^(1-n) > `alpha`).
     pub fn interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
+        let (lower, upper) = (self.estimate - self.resolution, self.estimate + self.resolution);
+        self.resampled_interval(alpha)
+            .map(|seen| ConfidenceInterval { lower: seen.lower.min(lower), upper: seen.upper.max(upper) })
+    }
+
+    fn resampled_interval(&self, alpha: f64) -> Option<ConfidenceInterval> {
         let all = self.halves.len() + 1;
         let order = (alpha / 2.0 * all as f64 + 1e-9) as usize;
         if self.blocks <= EXACT_BLOCKS_MAX || order >= ORDER_STATISTIC_MIN || !self.estimate.is_finite() {
@@ -250,8 +284,16 @@ impl ProvedEffect {
         tail.max(0.5f64.powi(self.blocks.min(1000) as i32)).min(ORDER_STATISTIC_MIN as f64 / all)
     }
 
+    /// Returns whether the estimate exceeds its resolution.
+    pub fn is_resolved(&self) -> bool {
+        self.resolution == 0.0 || self.estimate.abs() > self.resolution
+    }
+
     /// Returns the two-sided p-value of the hypothesis "no difference".
-    pub fn p(&self) -> f64 {
+    pub fn p_two_sided(&self) -> f64 {
+        if !self.is_resolved() {
+            return 1.0;
+        }
         (2.0 * self.one_sided_p(true).min(self.one_sided_p(false))).min(1.0)
     }
 }
@@ -361,9 +403,9 @@ mod tests {
         // 2 of 8 gaps lie outside the outermost halves.
         assert_eq!(effect.interval(0.25).map(|i| (i.lower.exp(), i.upper.exp())), Some((0.5, 2.0)));
         assert_eq!(effect.interval(0.24), None);
-        assert_eq!(effect.p(), 1.0);
+        assert_eq!(effect.p_two_sided(), 1.0);
         // All blocks are on one side: the strongest evidence that signs can give.
-        assert_eq!(ratios(&[(1.0, 2.0); 5]).p(), 2.0 / 32.0);
+        assert_eq!(ratios(&[(1.0, 2.0); 5]).p_two_sided(), 2.0 / 32.0);
         assert_eq!(ratios(&[(1.0, 2.0); 5]).one_sided_p(true), 1.0);
     }
 
@@ -390,8 +432,31 @@ mod tests {
             .into();
         assert!(widths.windows(2).all(|pair| pair[0] < pair[1] * 1.05), "{widths:?}");
         assert!(widths[5] < 2.5 * widths[0], "{widths:?}");
-        let p = effect.p();
+        let p = effect.p_two_sided();
         assert!((1e-9..1e-3).contains(&p), "{p}");
+    }
+
+    /// Equal counts in every block do not show a difference below one request: 140 requests in
+    /// 0.7 s may be 199 or 201 a second.
+    #[test]
+    fn intervals_are_not_narrower_than_one_request() {
+        let counted = |values: &[(f64, f64)]| {
+            let amount = |of: f64| BlockAmount { of, per: 0.7 };
+            let amounts: Vec<[BlockAmount; 2]> = values.iter().map(|(a, b)| [amount(*a), amount(*b)]).collect();
+            ProvedEffect::ratio_of_counts(&amounts, &vec![1.0; values.len()]).expect("blocks")
+        };
+        let percent = |effect: &ProvedEffect| {
+            effect.interval(0.05).map(|i| [i.lower, i.upper].map(|end| (end.exp_m1() * 1000.0).round() / 10.0))
+        };
+        assert_eq!(percent(&counted(&[(140.0, 140.0); 20])), Some([-1.0, 1.0]));
+        assert_eq!(percent(&counted(&[(140.0, 280.0); 20])), Some([98.4, 101.6]));
+        let one_more = counted(&[(140.0, 141.0); 20]);
+        assert_eq!((percent(&one_more), one_more.p_two_sided()), (Some([-0.3, 1.7]), 1.0));
+        assert!(counted(&[(140.0, 144.0); 20]).p_two_sided() < 0.001);
+        // Counts that scatter include this error.
+        let scattered: Vec<(f64, f64)> =
+            (0..40).map(|n| (140.0 + f64::from(n * 7 % 9), 140.0 + f64::from(n * 5 % 9))).collect();
+        assert_eq!(counted(&scattered).resolution, 0.0);
     }
 
     fn times(scheduled: u64, ms: &[u64]) -> LedgerTimes {

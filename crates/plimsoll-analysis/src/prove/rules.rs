@@ -37,6 +37,8 @@ impl Rules {
 
 /// The quantity from which the effect of a measure is computed.
 pub(super) enum Quantity<'a> {
+    /// The number of successes and its window for both sides, by block.
+    Counts(Vec<[BlockAmount; 2]>),
     /// An amount and its divisor for both sides, by block.
     Amounts(Vec<[BlockAmount; 2]>),
     /// A quantile of all requests of each side, and the times of the requests, by block.
@@ -76,10 +78,10 @@ pub(super) fn quantity(blocks: &[Block], measure: Criterion) -> Option<Quantity<
     if let Some(q) = quantile(measure) {
         return Some(Quantity::Quantile(q, side_values(blocks, |reading| Some(&reading.ledger))?));
     }
-    Some(Quantity::Amounts(side_values(blocks, |reading| match measure {
-        Criterion::Cpu => reading.cpu_ns,
-        _ => Some(reading.goodput),
-    })?))
+    Some(match measure {
+        Criterion::Cpu => Quantity::Amounts(side_values(blocks, |reading| reading.cpu_ns)?),
+        _ => Quantity::Counts(side_values(blocks, |reading| Some(reading.goodput))?),
+    })
 }
 
 /// The minimum weight of a disturbed block, relative to the weight of an undisturbed block.
@@ -92,7 +94,9 @@ impl Quantity<'_> {
     /// Returns ln(B/A) of each single block, where it is known.
     fn ratios_by_block(&self) -> Vec<f64> {
         match self {
-            Quantity::Amounts(blocks) => blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect(),
+            Quantity::Counts(blocks) | Quantity::Amounts(blocks) => {
+                blocks.iter().map(|[a, b]| ((b.of / b.per) / (a.of / a.per)).ln()).collect()
+            }
             Quantity::Quantile(q, blocks) => {
                 blocks.iter().map(|[a, b]| (b.quantile_ns(*q) / a.quantile_ns(*q)).ln()).collect()
             }
@@ -123,6 +127,9 @@ impl Quantity<'_> {
     pub(super) fn effect(&self, blocks: &[Block]) -> Result<ProvedEffect, EffectUnavailable> {
         let weights = self.weights(blocks);
         match self {
+            Quantity::Counts(amounts) => {
+                ProvedEffect::ratio_of_counts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
+            }
             Quantity::Amounts(amounts) => {
                 ProvedEffect::ratio_of_amounts(amounts, &weights).ok_or(EffectUnavailable::NotTaken)
             }

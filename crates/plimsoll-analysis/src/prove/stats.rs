@@ -69,7 +69,7 @@ pub fn median(values: &[f64]) -> Option<f64> {
 
 /// Returns the adjusted p-value of each test of a family by Holm's method, in the order of the
 /// tests.
-pub fn holm(p: &[f64]) -> Vec<f64> {
+pub fn holm_adjusted_p(p: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p.len()).collect();
     order.sort_by(|a, b| p[*a].total_cmp(&p[*b]));
     let mut adjusted = vec![0.0; p.len()];

@@ -144,7 +144,7 @@ fn secondary(
         .map(|(measure, effect)| compare(effect, *measure, judged(*measure, false, effects.len()), &[]))
         .collect();
     let p: Vec<f64> = compared.iter().map(|one| (one.p / look.part()).min(1.0)).collect();
-    for (one, p) in compared.iter_mut().zip(stats::holm(&p)) {
+    for (one, p) in compared.iter_mut().zip(stats::holm_adjusted_p(&p)) {
         one.p = p;
     }
     compared
@@ -183,7 +183,7 @@ pub(super) struct AnswerMismatch {
 /// Returns whether an effect is more than chance. With too few blocks for the test, all blocks must
 /// have the same sign.
 fn is_credible(effect: &ProvedEffect) -> bool {
-    effect.p() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
+    effect.p_two_sided() <= SIGN_ERROR.max(0.5f64.powi(effect.blocks.min(1000) as i32 - 1) * 1.0001)
 }
 
 /// Describes how the responses of both sides differ, in status or in size.

@@ -4,7 +4,7 @@
 //!
 //! Not here: the blocks.
 
-use super::step::{Step, StopRule, StudyFailure, closed, end_ns};
+use super::step::{Step, StopRule, StudyFailure, closed_loop_plan, end_ns};
 use crate::format;
 use crate::summary::Summary;
 use plimsoll_model::units::{MS, SECOND};
@@ -111,7 +111,7 @@ impl ArmLoad {
     pub fn plan(&self, spec: &BlocksSpec, arm: usize, seed: u64) -> PlanRecord {
         let base = &spec.arms[arm].plan;
         let mut plan = match self.rate {
-            None => closed(base, self.users),
+            None => closed_loop_plan(base, self.users),
             Some(rate) => {
                 let mut plan = base.clone();
                 plan.load.shape = LoadShape::Open { rate: Curve::constant(rate), arrivals: spec.arrivals };
@@ -146,7 +146,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
     for users in levels {
         let (summary, ended_ns) = loop {
             let Some(trial) = trials.next() else {
-                let mut plan = closed(&spec.arms[arm.index()].plan, users);
+                let mut plan = closed_loop_plan(&spec.arms[arm.index()].plan, users);
                 plan.load.duration_ns = Some(length_ns);
                 plan.load.warmup_ns = if tried.is_empty() { warmup_ns(spec, 0.0, 0) } else { 0 };
                 return Err(Step::measure(tag, plan, StopRule::End));
@@ -185,7 +185,7 @@ pub(super) fn climb(spec: &BlocksSpec, tag: Tag, trials: &[&Trial]) -> Result<Ar
 }
 
 fn best(tried: &[ArmPeak]) -> Option<ArmPeak> {
-    crate::find::best(tried, |peak| peak.rps).copied()
+    crate::find::highest_goodput(tried, |peak| peak.rps).copied()
 }
 
 /// Returns the fewest tried users that are more than enough by Little's law. The law uses the

@@ -9,10 +9,10 @@
 //! Not here: the meaning of the loads (`explain`).
 
 use super::search::Search;
-use super::step::{History, Step, StopRule, closed};
+use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::explain::{
     ExperimentLoads, LoadSignals, Loads, ServerConcurrency, Signal, intervention_results, interventions,
-    killed_processes, reference_rate, standing,
+    killed_processes, probabilities_from_loads, reference_rate,
 };
 use crate::find::{self, Findings, LoadLine, StopReason};
 use crate::interference::Interference;
@@ -315,7 +315,7 @@ impl Explain {
         }
         let times = |intervention: Intervention| intervention_trials(history.trials, intervention).count();
         let controls = times(Intervention::Control);
-        let chosen = self.chosen(history.trials, findings);
+        let chosen = self.chosen_experiments(history.trials, findings);
         let can_be = |it: &Intervention| !is_skipped(history.remarks, it.tag());
         let missing = |it: &Intervention| times(*it) == 0 && can_be(it);
         let low = trials_at_level(history.trials, HoldLevel::Low).last().map(|trial| &trial.run);
@@ -343,14 +343,14 @@ impl Explain {
     }
 
     /// Returns the experiments that distinguish the causes remaining after the steady loads.
-    pub fn chosen(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
+    pub fn chosen_experiments(&self, trials: &[Trial], findings: &Findings) -> Vec<Intervention> {
         let loads = loads(trials, &self.search.settings.slo);
         let at_a_time = [Intervention::Together, Intervention::Abreast];
         let can_be = |it: &&Intervention| {
             !at_a_time.contains(*it) || ServerConcurrency::from_findings(findings, &loads).is_some()
         };
         let possible: Vec<Intervention> = self.interventions.iter().filter(can_be).copied().collect();
-        interventions::informative_interventions(&standing(findings, &loads), &possible, &self.flagged)
+        interventions::informative_interventions(&probabilities_from_loads(findings, &loads), &possible, &self.flagged)
     }
 
     /// Returns what each remaining cause predicts for an experiment, in words. The predictions are
@@ -358,7 +358,7 @@ impl Explain {
     pub fn predicted(&self, trials: &[Trial], intervention: Intervention) -> Vec<(crate::explain::Cause, String)> {
         let searched_ns = trials.iter().find(|trial| trial.tag.purpose == Purpose::Hold).map_or(0, |it| it.start_ns);
         let findings = find::conclude(&self.search.settings, &self.search.outcomes, searched_ns);
-        let weighed = standing(&findings, &loads(trials, &self.search.settings.slo));
+        let weighed = probabilities_from_loads(&findings, &loads(trials, &self.search.settings.slo));
         interventions::predictions(&weighed, intervention)
     }
 
@@ -406,7 +406,7 @@ impl Explain {
             Intervention::Stopped => users.max(bridging.min(USERS_DURING_PAUSE_MAX).min(most)),
             _ => users,
         };
-        closed(base, users)
+        closed_loop_plan(base, users)
     }
 
     /// Returns the plan of `count` simultaneous requests, which repeat after all have had their
@@ -548,7 +548,7 @@ fn intervention_trials(trials: &[Trial], intervention: Intervention) -> impl Ite
 
 /// Returns whether a remark says that the load with this tag cannot be made.
 pub(crate) fn is_skipped(remarks: &[Remark], tag: Tag) -> bool {
-    remarks.iter().filter_map(Remark::unheld).any(|(other, _)| other == tag)
+    remarks.iter().filter_map(Remark::skipped_load).any(|(other, _)| other == tag)
 }
 
 fn has_changed(trials: &[Trial]) -> bool {

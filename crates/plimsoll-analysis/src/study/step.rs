@@ -108,7 +108,7 @@ impl Step {
 }
 
 /// Returns the plan `base` with the load replaced by a closed loop of `users` users.
-pub fn closed(base: &PlanRecord, users: u64) -> PlanRecord {
+pub fn closed_loop_plan(base: &PlanRecord, users: u64) -> PlanRecord {
     let mut plan = base.clone();
     plan.load.shape = LoadShape::Closed { users: Curve::constant(users as f64) };
     plan.load.connections_ready = users as u32;

@@ -6,7 +6,7 @@
 //! response times decide the length of a visit. The pilot trial has no other use. Disturbed visits
 //! count like other visits.
 
-use super::step::{History, Step, StopRule, closed};
+use super::step::{History, Step, StopRule, closed_loop_plan};
 use crate::levels::{ANSWERS_MIN, SHARE_MIN_NS, of_turn, pilot_ns};
 use crate::summary::Summary;
 use plimsoll_model::units::MS;
@@ -86,7 +86,7 @@ struct VisitedLevel {
 impl VisitedLevel {
     fn from_history(spec: &SweepSpec, history: &History, turn: usize) -> VisitedLevel {
         let of = |purpose| of_turn(history.trials, purpose, turn);
-        let mut unheld = history.remarks.iter().filter_map(Remark::unheld);
+        let mut unheld = history.remarks.iter().filter_map(Remark::skipped_load);
         let is_unheld = unheld.any(|(tag, _)| tag.turn as usize == turn);
         // If a trial has no response, the next trial must be longer.
         let answers = |trial: &Trial| {
@@ -132,7 +132,7 @@ impl VisitedLevel {
 
     /// Returns the plan of a visit, without its length.
     fn plan(&self, spec: &SweepSpec) -> PlanRecord {
-        let mut plan = closed(&spec.base, spec.levels[self.turn]);
+        let mut plan = closed_loop_plan(&spec.base, spec.levels[self.turn]);
         plan.load.warmup_ns = self.warmup_ns;
         plan
     }

@@ -183,7 +183,7 @@ pub fn expected_text(cases: &[CorpusCase], said: &[Cause]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use plimsoll_analysis::explain::causes::ways;
+    use plimsoll_analysis::explain::causes::forms;
     use plimsoll_analysis::explain::features::Feature;
 
     #[test]
@@ -216,8 +216,8 @@ mod tests {
 
     #[test]
     fn manifestations_of_causes_have_distinct_names() {
-        let words: BTreeSet<&str> = ways().map(|(_, way)| way.word).collect();
-        assert_eq!(words.len(), ways().count());
+        let words: BTreeSet<&str> = forms().map(|(_, way)| way.word).collect();
+        assert_eq!(words.len(), forms().count());
         let features: BTreeSet<&str> = Feature::ALL.iter().map(|feature| feature.card().word).collect();
         assert_eq!(features.len(), Feature::ALL.len());
     }

@@ -1,7 +1,7 @@
 //! Real profiles, and the output of `go tool pprof -top -cum` for them. The script `regenerate`
 //! makes both.
 
-use plimsoll_analysis::profile::{Sort, View, percent, read, top};
+use plimsoll_analysis::profile::{Sort, View, percent, read, sum_by_function};
 use plimsoll_model::profile::{LabelValue, Profile};
 use std::collections::BTreeMap;
 use std::fs;
@@ -64,7 +64,7 @@ fn golden(name: &str) -> BTreeMap<String, [PrintedNumber; 4]> {
 /// Compares every row of both outputs, and returns the number of rows.
 fn check(golden_name: &str, profile: &Profile, view: &View) -> usize {
     let mut expect = golden(golden_name);
-    let top = top(profile, view, Sort::Cum);
+    let top = sum_by_function(profile, view, Sort::Cum);
     assert!(top.rows.is_sorted_by_key(|row| -row.cum.abs()));
     for row in &top.rows {
         let name = &profile.functions()[row.function as usize].name;

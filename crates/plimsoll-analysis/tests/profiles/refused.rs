@@ -58,7 +58,7 @@ fn inconsistent_profiles_are_refused() {
         encode(&bad, EncodingChoices::default())
     };
     read(&with(&|_| ())).expect("good");
-    check(&with(&|p| p.samples[0].values.push(2)), "another number of values");
+    check(&with(&|p| p.samples[0].values.push(2)), "fewer or more values");
     check(&with(&|p| p.samples[0].stack.push(1)), "names no location");
     check(&with(&|p| p.types.clear()), "does not name its values");
     let mut location = Vec::new();

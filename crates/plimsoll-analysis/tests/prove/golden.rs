@@ -3,7 +3,7 @@
 //! continuity by hand. Holm: by hand. The effect over all halves of three blocks is tested by hand
 //! in `resample`.
 
-use plimsoll_analysis::prove::stats::{fair_coin_tail, holm, median, normal_quantile, normal_tail, trend_p};
+use plimsoll_analysis::prove::stats::{fair_coin_tail, holm_adjusted_p, median, normal_quantile, normal_tail, trend_p};
 
 #[test]
 fn medians() {
@@ -27,9 +27,9 @@ fn normal_tails_and_holm_match_reference_values() {
     for (p, z) in [(0.5, 0.0), (0.8, 0.8416212335729143), (0.975, 1.959963984540054), (0.9999, 3.719016485455709)] {
         assert!((normal_quantile(p) - z).abs() < 1e-7, "{p}: {}", normal_quantile(p));
     }
-    assert_eq!(holm(&[0.04, 0.01, 0.3]), [0.08, 0.03, 0.3]);
-    assert_eq!(holm(&[0.9, 0.8]), [1.0, 1.0]);
-    assert_eq!(holm(&[]), [0.0; 0]);
+    assert_eq!(holm_adjusted_p(&[0.04, 0.01, 0.3]), [0.08, 0.03, 0.3]);
+    assert_eq!(holm_adjusted_p(&[0.9, 0.8]), [1.0, 1.0]);
+    assert_eq!(holm_adjusted_p(&[]), [0.0; 0]);
 }
 
 #[test]

@@ -30,12 +30,12 @@ proptest! {
         let of = effect(&values);
         prop_assert!((effect(&faster).estimate - of.estimate - factor.ln()).abs() < 1e-9);
         prop_assert!((effect(&turned).estimate + of.estimate).abs() < 1e-9);
-        prop_assert!((effect(&turned).p() - of.p()).abs() < 1e-6);
+        prop_assert!((effect(&turned).p_two_sided() - of.p_two_sided()).abs() < 1e-6);
     }
 
     #[test]
     fn p_is_at_least_the_smallest_possible_value(values in blocks()) {
-        let p = effect(&values).p();
+        let p = effect(&values).p_two_sided();
         prop_assert!(p > 0.0 && p <= 1.0, "{p}");
         prop_assert!(p >= 2f64.powi(1 - values.len() as i32) * 0.999, "{p}: less than one in all sign changes");
     }
@@ -59,8 +59,8 @@ proptest! {
         for alpha in [0.2, 0.05, 0.02] {
             let effect = effect(&values);
             let excluded = effect.interval(alpha).is_some_and(|interval| !interval.contains(0.0));
-            let near = (effect.p() / alpha - 1.0).abs() < 0.02;
-            prop_assert!(near || excluded == (effect.p() <= alpha), "{alpha}: p {}", effect.p());
+            let near = (effect.p_two_sided() / alpha - 1.0).abs() < 0.02;
+            prop_assert!(near || excluded == (effect.p_two_sided() <= alpha), "{alpha}: p {}", effect.p_two_sided());
         }
     }
 

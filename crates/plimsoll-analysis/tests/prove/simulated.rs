@@ -6,7 +6,7 @@ use super::truth::{BLOCKS, BUSY, COPIES, HERE, Hidden, Machine, QUIET, World, ma
 use plimsoll_analysis::Interference;
 use plimsoll_analysis::prove::{
     Block, BlockAmount, ComparisonEnd, Criterion, LedgerTimes, MeasureComparison, ProveVerdict, Reason, RouteMeasure,
-    RouteReading, Rules, conclude, narrowing, stop,
+    RouteReading, Rules, conclude, interim_estimates, stop,
 };
 use plimsoll_model::rng::Rng;
 
@@ -198,7 +198,7 @@ fn disturbed_blocks_are_valid() {
 #[test]
 fn more_blocks_narrow_the_interval() {
     let settings = COPIES.rules(BLOCKS);
-    let points = narrowing(&settings, &COPIES.blocks(3, 40));
+    let points = interim_estimates(&settings, &COPIES.blocks(3, 40));
     assert_eq!(points.len(), 40);
     let width = |at: usize| points[at].ratio_interval.expect("an interval").half_width();
     assert!(width(39) < width(8) && points[2].ratio_interval.is_none());

@@ -112,8 +112,8 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     } else {
         match every {
             Some(every) => {
-                print_progress(&told, every, tally.ended());
-                output::note(&format!("Finished {} requests", tally.ended()));
+                print_progress(&told, every, tally.ended_count());
+                output::note(&format!("Finished {} requests", tally.ended_count()));
             }
             None => output::print("..done\n"),
         }
@@ -124,7 +124,7 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
             path: &url.path,
             tally: &tally,
             first: &heard.first(),
-            agreed: heard.agreed(),
+            agreed: heard.tls_parameters(),
             seconds: (window_ns.1 - window_ns.0) as f64 / 1e9,
             request_bytes,
         }));
@@ -143,7 +143,10 @@ fn load(asked: &AbOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
     }
     if let (Some(path), true) = (&asked.gnuplot, tally.answered() > 0) {
         if tally.omitted_rows > 0 {
-            output::note(&format!("warning: -g: {} requests have no line in '{path}'", tally.omitted_rows));
+            output::note(&format!(
+                "warning: -g: {} requests are beyond the maximum number of lines of '{path}'",
+                tally.omitted_rows
+            ));
         }
         write(path, gnuplot(&mut tally.rows, heard.wall_us()))?;
     }

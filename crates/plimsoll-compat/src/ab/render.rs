@@ -66,9 +66,9 @@ pub fn render(load: &AbReport) -> String {
     let connect = tally.failure_count(RequestFailure::Connect) + tally.failure_count(RequestFailure::Tls);
     let cut = tally.failure_count(RequestFailure::ClosedEarly);
     let length = if asked.lengths_vary { 0 } else { tally.different_lengths } + cut;
-    let received = tally.ended() - tally.answered() - connect - cut;
+    let received = tally.ended_count() - tally.answered() - connect - cut;
     let failed = connect + received + length;
-    let done = tally.ended();
+    let done = tally.ended_count();
     let _ = writeln!(text, "\nConcurrency Level:      {}", asked.concurrency);
     let _ = writeln!(text, "Time taken for tests:   {seconds:.3} seconds");
     let _ = writeln!(text, "Complete requests:      {done}");

@@ -356,7 +356,7 @@ mod tests {
             ["-n5", "-c", "-t", "-k", "-H", "-HX: y", "-C", "-A", "-p", "-T", "-m", "-i", "-kc2", "--json", "--output"];
         let mut understood_n = 0;
         for seed in 0..30_000 {
-            let words = crate::mangled_words::mangled(seed, &flags);
+            let words = crate::mangled_words::random_command_line(seed, &flags);
             if let Ok(AbCommand::Load(asked)) = parse(&words) {
                 understood_n += 1;
                 let written = String::from_utf8(asked.request("h", "/", b"")).expect("text");

@@ -105,7 +105,10 @@ fn load(asked: &HeyOptions, run: &dyn RunVerb) -> Result<u8, Failure> {
         let began_us = tally.rows.iter().map(|row| row.intended_us).min().unwrap_or(0);
         output::print(&csv(&tally.rows, began_us));
         if tally.omitted_rows > 0 {
-            output::note(&format!("warning: -o csv: {} responses have no line", tally.omitted_rows));
+            output::note(&format!(
+                "warning: -o csv: {} responses are beyond the maximum number of lines, and have no line",
+                tally.omitted_rows
+            ));
         }
     } else {
         let host = format!("{}:{}", url.origin.host, url.origin.port);

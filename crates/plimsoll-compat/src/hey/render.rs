@@ -20,7 +20,7 @@ fn seconds(ns: f64) -> String {
 /// `host` includes the port.
 pub fn summary(asked: &HeyOptions, host: &str, tally: &ResponseTally, total_ns: u64) -> String {
     let total = &tally.total;
-    let rps = if total_ns == 0 { 0.0 } else { tally.ended() as f64 * 1e9 / total_ns as f64 };
+    let rps = if total_ns == 0 { 0.0 } else { tally.ended_count() as f64 * 1e9 / total_ns as f64 };
     let mut text = format!(
         "\nSummary:\n  Total:\t{}\n  Slowest:\t{}\n  Fastest:\t{}\n  Average:\t{}\n  Requests/sec:\t{rps:.4}\n  \n",
         seconds(total_ns as f64),

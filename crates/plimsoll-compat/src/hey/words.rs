@@ -312,7 +312,7 @@ mod tests {
         ];
         let mut understood_n = 0;
         for seed in 0..30_000 {
-            let words = crate::mangled_words::mangled(seed, &flags);
+            let words = crate::mangled_words::random_command_line(seed, &flags);
             if let Ok(Some(asked)) = parse(&words) {
                 understood_n += 1;
                 let written = String::from_utf8(asked.request(&asked.first("h", "/"), b"")).expect("text");

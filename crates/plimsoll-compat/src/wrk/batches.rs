@@ -40,7 +40,7 @@ impl Batches {
     }
 
     /// Converts this factory to the form that a runner needs.
-    pub fn shared(self) -> Arc<dyn AuthorFactory> {
+    pub fn into_factory(self) -> Arc<dyn AuthorFactory> {
         Arc::new(self)
     }
 

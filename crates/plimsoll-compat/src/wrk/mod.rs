@@ -16,7 +16,7 @@ use plimsoll_model::failure::{Failure, exit};
 use plimsoll_script::Dialect;
 use plimsoll_script::run_figures::RunFigures;
 use plimsoll_wire::AuthorFactory;
-use render::{Distribution, WrkReport, announced, render};
+use render::{Distribution, WrkReport, opening_lines, render};
 use std::io::IsTerminal;
 use std::sync::Arc;
 use words::{WrkOptions, WrkRefusal, parse};
@@ -43,12 +43,12 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
         let url = plimsoll_traffic::target_url::redact_for_terminal(asked.url());
-        scripted.announce(announced(asked.duration_ns, &url, asked.threads, asked.connections));
+        scripted.announce(opening_lines(asked.duration_ns, &url, asked.threads, asked.connections));
     }
     let author = scripted.as_ref().map(|script| script.author());
     let batches = author.clone().filter(|_| asked.batch_latency).map(Batches::new);
     let authoring = match &batches {
-        Some(batches) => Some(batches.clone().shared()),
+        Some(batches) => Some(batches.clone().into_factory()),
         None => author.map(|author| -> Arc<dyn AuthorFactory> { author }),
     };
     let measured = run.carry_out(question, &terms, authoring)?;

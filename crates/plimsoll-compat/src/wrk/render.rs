@@ -30,7 +30,7 @@ pub enum Distribution<'a> {
 }
 
 /// Returns the two lines that wrk prints before the load.
-pub fn announced(duration_ns: u64, url: &str, threads: u64, connections: u64) -> String {
+pub fn opening_lines(duration_ns: u64, url: &str, threads: u64, connections: u64) -> String {
     let duration = match duration_ns % 1_000_000_000 {
         0 => time_s(duration_ns as f64 / 1e9),
         _ => format!("{}ms", duration_ns / 1_000_000),
@@ -211,7 +211,7 @@ Transfer/sec:    606.22MB
     #[test]
     fn the_announcement_matches_wrk() {
         let expect = "Running 30s test @ http://h/\n  12 threads and 400 connections\n";
-        assert_eq!(announced(30_000_000_000, "http://h/", 12, 400), expect);
-        assert!(announced(500_000_000, "u", 1, 1).starts_with("Running 500ms test"));
+        assert_eq!(opening_lines(30_000_000_000, "http://h/", 12, 400), expect);
+        assert!(opening_lines(500_000_000, "u", 1, 1).starts_with("Running 500ms test"));
     }
 }

@@ -229,7 +229,7 @@ pub fn verify(sim: &Sim, server: &SimServer) -> Result<(), String> {
     let in_flight_ns: u64 = run.intervals.values().map(|i| i.load.in_flight_ns).sum();
     if plan.load.warmup_ns == 0 && ledger.in_flight == 0 && timeouts == 0 {
         let took_ns: u128 =
-            run.intervals.values().map(|i| i.whole().response.sum_ns() + i.whole().failed.sum_ns()).sum();
+            run.intervals.values().map(|i| i.all_routes().response.sum_ns() + i.all_routes().failed.sum_ns()).sum();
         claim(u128::from(in_flight_ns) == took_ns, &format!("{in_flight_ns} in flight is {took_ns} taken"))?;
     }
     Ok(())

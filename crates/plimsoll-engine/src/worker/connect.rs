@@ -115,7 +115,7 @@ impl<N: Net> Worker<N> {
     pub(super) fn complete_handshake(&mut self, slot: u32, resumed: bool) {
         let connection = &self.connections[slot as usize];
         self.recorder.handshake_ended(self.now_ns - connection.began_ns, resumed);
-        self.job.source.stands(&|| connection.conn.agreed());
+        self.job.source.report_tls_parameters(&|| connection.conn.tls_parameters());
         self.stands(slot);
     }
 
@@ -141,7 +141,7 @@ impl<N: Net> Worker<N> {
         if self.connections[slot as usize].conn.wants_to_send() {
             self.send(slot);
         }
-        self.rest(slot);
+        self.make_slot_available(slot);
     }
 
     /// Sends waiting exchanges on the slot's open connection, until it cannot take another one.
@@ -191,23 +191,23 @@ impl<N: Net> Worker<N> {
     }
 
     /// Handles the loss of a connection that had no exchanges.
-    pub(super) fn lose(&mut self, slot: u32) {
+    pub(super) fn handle_lost_connection(&mut self, slot: u32) {
         self.close(slot);
         if !self.connections[slot as usize].waiting.is_empty() {
             self.send_waiting_requests(slot);
         }
-        self.rest(slot);
+        self.make_slot_available(slot);
     }
 
     /// Makes a slot available to the next arrival (open loops). A slot whose connection can take a
     /// request goes to the idle list. A slot without a connection goes to the free list.
     #[inline]
-    pub(super) fn rest(&mut self, slot: u32) {
+    pub(super) fn make_slot_available(&mut self, slot: u32) {
         if matches!(self.starts, Starts::Open { .. }) {
             let connection = &mut self.connections[slot as usize];
             match connection.state {
                 _ if connection.listed || connection.owned => {}
-                State::Standing if connection.conn.room() > 0 => {
+                State::Standing if connection.conn.exchanges_available() > 0 => {
                     connection.listed = true;
                     self.idle.push((slot, connection.generation));
                 }

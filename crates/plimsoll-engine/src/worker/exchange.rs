@@ -25,7 +25,7 @@ impl<N: Net> Worker<N> {
     /// Starts a request of `user` for `route` now. The request uses the connection of `slot`, which
     /// is opened if necessary.
     pub(super) fn start(&mut self, slot: u32, user: u64, route: RouteNumber, intended_ns: u64, measured: bool) {
-        self.recorder.started(route, intended_ns, measured);
+        self.recorder.count_started_request(route, intended_ns, measured);
         self.measured_in_flight += u64::from(measured);
         let exchange = Exchange::new(slot, user, route, intended_ns, measured);
         let number = self.exchanges.begin(exchange, self.now_ns);
@@ -45,7 +45,7 @@ impl<N: Net> Worker<N> {
         exchange.further = further;
         let (route, intended_ns, measured) = (exchange.route, exchange.intended_ns, exchange.measured);
         for _ in 0..further {
-            self.recorder.started(route, intended_ns, measured);
+            self.recorder.count_started_request(route, intended_ns, measured);
             self.measured_in_flight += u64::from(measured);
         }
     }
@@ -132,8 +132,9 @@ impl<N: Net> Worker<N> {
         let (exchanges, source) = (&self.exchanges, &self.job.source);
         let mut room = SLICE_BYTES;
         loop {
-            let bytes =
-                connection.conn.out(|number| source.request(number, exchanges[number].route), &mut self.scratch);
+            let bytes = connection
+                .conn
+                .bytes_to_send(|number| source.request(number, exchanges[number].route), &mut self.scratch);
             if bytes.is_empty() {
                 break;
             }
@@ -221,7 +222,7 @@ impl<N: Net> Worker<N> {
             match fact {
                 // The most frequent fact is handled here directly, without the general function.
                 Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
-                    if self.job.source.hears() && self.hear(exchange, status, piece, true) {
+                    if self.job.source.wants_responses() && self.hear(exchange, status, piece, true) {
                         self.send_further_request(slot, exchange, (piece, surplus), hangup);
                     } else {
                         self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
@@ -247,20 +248,20 @@ impl<N: Net> Worker<N> {
     fn on_fact(&mut self, slot: u32, fact: Fact, hangup: bool) {
         match fact {
             Fact::Answered { exchange, status, grpc_status, piece, surplus, .. } => {
-                if self.job.source.hears() && self.hear(exchange, status, piece, true) {
+                if self.job.source.wants_responses() && self.hear(exchange, status, piece, true) {
                     self.send_further_request(slot, exchange, (piece, surplus), hangup);
                 } else {
                     self.answered(slot, exchange, (status, grpc_status), (piece, surplus), hangup);
                 }
             }
             Fact::AnsweredWithMore { exchange, status, piece } => {
-                if self.job.source.hears() {
+                if self.job.source.wants_responses() {
                     self.hear(exchange, status, piece, false);
                 }
                 self.finish_one_message(exchange, status, piece);
             }
             Fact::Piece { exchange, status, piece } => {
-                if self.job.source.hears() {
+                if self.job.source.wants_responses() {
                     self.job.source.gather(exchange, piece);
                 }
                 let first = self.note_bytes(exchange, piece.bytes.len());
@@ -293,7 +294,7 @@ impl<N: Net> Worker<N> {
             Fact::Leaves { error } => {
                 self.recorder.leaves(error);
                 if self.connections[slot as usize].conn.is_over() {
-                    self.lose(slot);
+                    self.handle_lost_connection(slot);
                 } else if self.has_goaway_with_exchanges(slot) {
                     // Waiting exchanges move to other connections. Here they would wait until the
                     // slowest response has ended.
@@ -305,7 +306,7 @@ impl<N: Net> Worker<N> {
                 }
             }
             // The broken connection was idle, so no request fails.
-            Fact::Broke(_) => self.lose(slot),
+            Fact::Broke(_) => self.handle_lost_connection(slot),
             Fact::WindowEmpty => self.recorder.window_empty(),
             Fact::Surplus(bytes) => self.on_surplus_bytes(slot, bytes),
             Fact::Stands { resumed } => self.complete_handshake(slot, resumed),
@@ -333,7 +334,7 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn note_bytes(&mut self, number: u32, bytes: usize) -> bool {
         let exchange = &mut self.exchanges[number];
-        self.recorder.received(exchange.route, bytes, self.now_ns, exchange.measured);
+        self.recorder.count_received_bytes(exchange.route, bytes, self.now_ns, exchange.measured);
         let first = exchange.first_byte_ns == 0;
         if first {
             exchange.first_byte_ns = self.now_ns;
@@ -373,11 +374,11 @@ impl<N: Net> Worker<N> {
     /// longer be trusted.
     #[cold]
     fn on_surplus_bytes(&mut self, slot: u32, bytes: &[u8]) {
-        self.recorder.surplus(bytes.len());
+        self.recorder.count_surplus_bytes(bytes.len());
         let waiting = &mut self.connections[slot as usize].waiting;
         match self.exchanges.take_first(waiting) {
             Some(number) => self.broke_protocol(number, ProtocolError::Surplus, true, bytes),
-            None => self.lose(slot),
+            None => self.handle_lost_connection(slot),
         }
     }
 
@@ -399,7 +400,7 @@ impl<N: Net> Worker<N> {
                     self.on_fact(slot, fact, true);
                 }
                 if idle {
-                    self.lose(slot);
+                    self.handle_lost_connection(slot);
                 }
             }
         }
@@ -433,7 +434,7 @@ impl<N: Net> Worker<N> {
         if exchange.measured {
             let bare = self.connections[exchange.slot as usize].conn.is_h2();
             let at_ns = self.now_ns - self.origin_ns;
-            self.failed_answers.ended(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
+            self.failed_answers.store_last_piece(kind, AnswerPiece { exchange: number, first, bare, bytes, at_ns });
         }
     }
 
@@ -460,7 +461,7 @@ impl<N: Net> Worker<N> {
     #[inline]
     fn note_surplus(&mut self, bytes: usize) {
         if bytes > 0 {
-            self.recorder.surplus(bytes);
+            self.recorder.count_surplus_bytes(bytes);
         }
     }
 
@@ -509,7 +510,7 @@ impl<N: Net> Worker<N> {
             let reason = self.job.source.reason(route, miss);
             let missed = MissedExpectation { route, failure: miss.failure };
             let content = self.job.source.read_as(route).unwrap_or(answer.content());
-            self.failed_answers.missed(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
+            self.failed_answers.add_failed_check(missed, status, answer, content, self.now_ns - self.origin_ns, reason);
         }
         Outcome::Failed(miss.failure)
     }
@@ -526,7 +527,7 @@ impl<N: Net> Worker<N> {
         let exchange = &self.exchanges[number];
         match self.job.source.redirect((number, user), route, (status, &location), now_ns) {
             Ok(()) => {
-                self.recorder.redirected(exchange.measured);
+                self.recorder.count_redirect(exchange.measured);
                 self.follows = true;
                 Outcome::Success
             }
@@ -535,7 +536,7 @@ impl<N: Net> Worker<N> {
                 if exchange.measured {
                     let missed = MissedExpectation { route, failure };
                     let at_ns = now_ns - self.origin_ns;
-                    self.failed_answers.missed(missed, status, answer, answer.content(), at_ns, why.reason());
+                    self.failed_answers.add_failed_check(missed, status, answer, answer.content(), at_ns, why.reason());
                 }
                 Outcome::Failed(failure)
             }
@@ -562,7 +563,7 @@ impl<N: Net> Worker<N> {
         let exchange = &self.exchanges[number];
         let may_ask_on = is_only && is_last && self.job.source.messages(number) == 1;
         let may_ask_on = may_ask_on && exchange.deadline_ns > self.now_ns;
-        self.job.source.hear(number, status, piece, times, (is_last, may_ask_on))
+        self.job.source.report_response(number, status, piece, times, (is_last, may_ask_on))
     }
 
     /// Makes an exchange continue with the next request after a redirect. `last`: the last piece of
@@ -571,7 +572,7 @@ impl<N: Net> Worker<N> {
     fn send_further_request(&mut self, slot: u32, number: u32, (last, surplus): (Piece, usize), hangup: bool) {
         self.note_surplus(surplus);
         self.note_bytes(number, last.bytes.len().saturating_sub(surplus));
-        self.recorder.redirected(self.exchanges[number].measured);
+        self.recorder.count_redirect(self.exchanges[number].measured);
         self.follow(slot, number, hangup);
     }
 
@@ -678,7 +679,7 @@ impl<N: Net> Worker<N> {
         exchange.resent += 1;
         (exchange.sent_ns, exchange.first_byte_ns) = (0, 0);
         let is_enough = exchange.resent > RESENT_MAX || self.stopped_ns.is_some();
-        self.recorder.resent();
+        self.recorder.count_resent_request();
         let other = match (is_enough, &self.starts) {
             (true, _) => None,
             (false, Starts::Closed(_)) => Some(slot),
@@ -700,9 +701,9 @@ impl<N: Net> Worker<N> {
         // The connection of the first attempt may be unusable now.
         let connection = &self.connections[slot as usize];
         if connection.state == State::Standing && connection.conn.is_over() {
-            self.lose(slot);
+            self.handle_lost_connection(slot);
         } else {
-            self.rest(slot);
+            self.make_slot_available(slot);
         }
     }
 
@@ -739,7 +740,7 @@ impl<N: Net> Worker<N> {
             }
         }
         if fallen.is_empty() {
-            self.lose(slot);
+            self.handle_lost_connection(slot);
         } else {
             self.close(slot);
             for number in fallen.drain(..) {
@@ -779,10 +780,10 @@ impl<N: Net> Worker<N> {
         }
         self.exchanges.end(number);
         if let Outcome::Failed(failure) = outcome
-            && self.job.source.hears()
+            && self.job.source.wants_responses()
         {
             let times = self.exchange_times(number);
-            self.job.source.miss(number, failure, times);
+            self.job.source.report_missing_response(number, failure, times);
         }
         self.count_finished(number, status, outcome);
         let exchange = &self.exchanges[number];

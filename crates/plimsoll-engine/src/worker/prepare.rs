@@ -51,7 +51,7 @@ impl<N: Net> Worker<N> {
                         slot += 1;
                     }
                     Err(error) => {
-                        self.rest(slot);
+                        self.make_slot_available(slot);
                         if error == BACKLOG_FULL {
                             wait_ns = self.now_ns + FULL_PAUSE_NS;
                         } else {
@@ -74,7 +74,7 @@ impl<N: Net> Worker<N> {
         // itself.
         for slot in 0..self.connections.len() as u32 {
             if matches!(self.connections[slot as usize].state, State::Connecting | State::Handshaking) {
-                self.lose(slot);
+                self.handle_lost_connection(slot);
             }
         }
         // Some servers block a thread on each accepted connection until its first request. So each

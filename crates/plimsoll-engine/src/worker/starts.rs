@@ -101,7 +101,7 @@ impl<N: Net> Worker<N> {
             }
             released += 1;
             let Some(route) = self.begin_user(user, intended_ns, measured) else { continue };
-            if !self.job.source.ready() {
+            if !self.job.source.is_request_ready() {
                 continue;
             }
             match self.slot_for_user(user) {
@@ -157,7 +157,7 @@ impl<N: Net> Worker<N> {
         if let Some(slot) = ended.slot {
             self.connections[slot as usize].owned = false;
             self.close(slot);
-            self.rest(slot);
+            self.make_slot_available(slot);
         }
     }
 
@@ -200,7 +200,7 @@ impl<N: Net> Worker<N> {
         while let Some(&(slot, generation)) = self.idle.last() {
             let connection = &mut self.connections[slot as usize];
             let is_listed = connection.generation == generation && connection.state == State::Standing;
-            let room = if is_listed { connection.conn.room() } else { 0 };
+            let room = if is_listed { connection.conn.exchanges_available() } else { 0 };
             // A connection that can take more exchanges stays at its place in the list of idle
             // connections.
             if room > 1 {
@@ -317,7 +317,7 @@ impl<N: Net> Worker<N> {
             let ended = sessions.take_ended();
             begins |= ended.is_some();
             if begins {
-                sessions.began(user, intended_ns, measured);
+                sessions.set_session_start(user, intended_ns, measured);
             }
             if begins && measured {
                 self.recorder.session_started();
@@ -379,7 +379,7 @@ impl<N: Net> Worker<N> {
             return false;
         }
         let Some(route) = route.or_else(|| self.begin_user(user, intended_ns, measured)) else { return false };
-        if !self.job.source.ready() {
+        if !self.job.source.is_request_ready() {
             return false;
         }
         let slot = match &self.starts {
@@ -410,7 +410,7 @@ impl<N: Net> Worker<N> {
             (Starts::Closed(_), UserAction::End) if !refused => {
                 self.prepare_next_request(user, None, self.now_ns);
             }
-            (Starts::Open { .. }, UserAction::End) => self.rest(slot),
+            (Starts::Open { .. }, UserAction::End) => self.make_slot_available(slot),
             _ => self.continue_session(slot, user, next, refused),
         }
     }
@@ -420,7 +420,7 @@ impl<N: Net> Worker<N> {
     #[inline(never)]
     fn continue_session(&mut self, slot: u32, user: u64, next: UserAction, refused: bool) {
         // While this user waits, other users may use the connection (open loop).
-        self.rest(slot);
+        self.make_slot_available(slot);
         let (wait_ns, route) = match next {
             UserAction::End => (0, None),
             UserAction::Send(route) => (0, Some(route)),

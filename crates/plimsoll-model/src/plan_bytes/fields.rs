@@ -24,7 +24,7 @@ pub(super) fn read<'a>(message: Reader<'a>, mut each: impl FnMut(u32, Reader<'a>
 
 /// Stores the value of a field that may occur only once; `None` means that the field occurred
 /// before.
-pub(super) fn once<T>(place: &mut Option<T>, value: T) -> Option<()> {
+pub(super) fn store_once<T>(place: &mut Option<T>, value: T) -> Option<()> {
     place.replace(value).is_none().then_some(())
 }
 
@@ -67,8 +67,8 @@ pub(super) fn pair(out: &mut Vec<u8>, tag: u32, name: &str, value: &str) {
 pub(super) fn read_pair(message: Reader) -> Option<(String, String)> {
     let (mut name, mut content) = (None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut name, read_text(value)?),
-        2 => once(&mut content, read_text(value)?),
+        1 => store_once(&mut name, read_text(value)?),
+        2 => store_once(&mut content, read_text(value)?),
         _ => None,
     })?;
     Some((name?, content?))
@@ -84,7 +84,7 @@ pub(super) fn read_numbers<T>(mut value: Reader, mut each: impl FnMut(u64) -> Op
 }
 
 /// Appends a field with ascending times, stored as differences.
-pub(super) fn moments(out: &mut Vec<u8>, moments_ns: &[u64]) {
+pub(super) fn append_times(out: &mut Vec<u8>, moments_ns: &[u64]) {
     let mut before_ns = 0;
     for at_ns in moments_ns {
         varint(out, at_ns - std::mem::replace(&mut before_ns, *at_ns));

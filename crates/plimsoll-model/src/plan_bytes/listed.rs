@@ -1,6 +1,8 @@
 //! The bytes of a request list, with one request for each arrival.
 
-use super::fields::{ITEMS_MAX, bytes, moments, number, once, read, read_flag, read_moments, read_numbers, read_text};
+use super::fields::{
+    ITEMS_MAX, append_times, bytes, number, read, read_flag, read_moments, read_numbers, read_text, store_once,
+};
 use crate::request_list::{ListedRequest, ListedTargets, ReplayFacts, RequestList};
 use crate::session_draws::{ListedSessions, SessionsFacts};
 use crate::tagged_fields::{Reader, field, varint};
@@ -18,7 +20,7 @@ pub(super) fn write_listed(out: &mut Vec<u8>, listed: &RequestList) {
         }
     });
     if let Some(sessions) = sessions {
-        field(out, 8, |out| moments(out, sessions.starts_ns()));
+        field(out, 8, |out| append_times(out, sessions.starts_ns()));
         for (tag, numbers) in [(9, sessions.by_session()), (10, sessions.ends())] {
             field(out, tag, |out| numbers.iter().for_each(|number| varint(out, u64::from(*number))));
         }
@@ -56,24 +58,24 @@ pub(super) fn read_listed(message: Reader) -> Option<RequestList> {
     let (mut starts, mut by_session, mut ends) = (None, None, None);
     read(message, |tag, value| match tag {
         1 => targets.push(std::str::from_utf8(value.bytes).ok()?).map(|_| ()),
-        2 => once(&mut entries, read_entries(value)?),
-        3 => once(&mut speed_milli, value.number()?),
-        4 => once(&mut scale_milli, value.number()?),
-        5 => once(&mut lines, value.number()?),
+        2 => store_once(&mut entries, read_entries(value)?),
+        3 => store_once(&mut speed_milli, value.number()?),
+        4 => store_once(&mut scale_milli, value.number()?),
+        5 => store_once(&mut lines, value.number()?),
         6 => {
             let (mut why, mut count) = (None, None);
             read(value, |tag, value| match tag {
-                1 => once(&mut why, read_text(value)?),
-                2 => once(&mut count, value.number()?),
+                1 => store_once(&mut why, read_text(value)?),
+                2 => store_once(&mut count, value.number()?),
                 _ => None,
             })?;
             (facts.skip_counts.len() < ITEMS_MAX && facts.skip_counts.insert(why?, count?).is_none()).then_some(())
         }
-        7 => once(&mut spread, read_flag(value)?),
-        8 => once(&mut starts, read_moments(value)?),
-        9 => once(&mut by_session, read_numbers(value, |number| u32::try_from(number).ok())?),
-        10 => once(&mut ends, read_numbers(value, |number| u32::try_from(number).ok())?),
-        11 => once(&mut facts.sessions, read_sessions_facts(value)?),
+        7 => store_once(&mut spread, read_flag(value)?),
+        8 => store_once(&mut starts, read_moments(value)?),
+        9 => store_once(&mut by_session, read_numbers(value, |number| u32::try_from(number).ok())?),
+        10 => store_once(&mut ends, read_numbers(value, |number| u32::try_from(number).ok())?),
+        11 => store_once(&mut facts.sessions, read_sessions_facts(value)?),
         _ => None,
     })?;
     let sessions = match (starts, by_session, ends) {
@@ -102,7 +104,7 @@ fn read_entries(mut value: Reader) -> Option<Vec<ListedRequest>> {
 
 fn read_sessions_facts(message: Reader) -> Option<SessionsFacts> {
     let mut values = [None; 4];
-    read(message, |tag, value| once(values.get_mut((tag as usize).checked_sub(1)?)?, value.number()?))?;
+    read(message, |tag, value| store_once(values.get_mut((tag as usize).checked_sub(1)?)?, value.number()?))?;
     let [sessions, span_ns, busiest_minute, busiest_second] = values;
     Some(SessionsFacts {
         sessions: sessions?,

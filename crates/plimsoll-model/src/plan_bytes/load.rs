@@ -1,6 +1,8 @@
 //! The load of a plan as bytes: load model, level and times.
 
-use super::fields::{bytes, moments, number, once, push, read, read_flag, read_level, read_moments, read_u32};
+use super::fields::{
+    append_times, bytes, number, push, read, read_flag, read_level, read_moments, read_u32, store_once,
+};
 use crate::arrival_times::ArrivalTimes;
 use crate::curve::{Curve, Stage};
 use crate::load::{Arrivals, Load, LoadShape};
@@ -50,7 +52,7 @@ pub(super) fn load(out: &mut Vec<u8>, load: &Load) {
 
 /// Appends the arrival times, and the range of times that is measured.
 fn arrival_times(out: &mut Vec<u8>, load: &Load, arrivals: &ArrivalTimes) {
-    field(out, 10, |out| moments(out, arrivals.starts_ns()));
+    field(out, 10, |out| append_times(out, arrivals.starts_ns()));
     let span_ns = arrivals.rate().duration_ns().unwrap_or(0);
     number(out, 11, load.warmup_ns.saturating_add(span_ns));
 }
@@ -60,18 +62,18 @@ pub(super) fn read_load(message: Reader) -> Option<Load> {
     let (mut warmup_ns, mut grace_ns, mut connections_ready, mut interval_ns) = (None, None, None, None);
     let (mut stages, mut starts_ns, mut given_end_ns, mut newcomers) = (Vec::new(), None, None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut seed, value.number()?),
-        2 => once(&mut kind, value.number()?),
+        1 => store_once(&mut seed, value.number()?),
+        2 => store_once(&mut kind, value.number()?),
         3 => push(&mut stages, read_stage(value)?),
-        4 => once(&mut requests_max, value.number()?),
-        5 => once(&mut duration_ns, value.number()?),
-        6 => once(&mut warmup_ns, value.number()?),
-        7 => once(&mut grace_ns, value.number()?),
-        8 => once(&mut connections_ready, read_u32(value)?),
-        9 => once(&mut interval_ns, value.number()?),
-        10 => once(&mut starts_ns, read_moments(value)?),
-        11 => once(&mut given_end_ns, value.number()?),
-        12 => once(&mut newcomers, read_flag(value)?),
+        4 => store_once(&mut requests_max, value.number()?),
+        5 => store_once(&mut duration_ns, value.number()?),
+        6 => store_once(&mut warmup_ns, value.number()?),
+        7 => store_once(&mut grace_ns, value.number()?),
+        8 => store_once(&mut connections_ready, read_u32(value)?),
+        9 => store_once(&mut interval_ns, value.number()?),
+        10 => store_once(&mut starts_ns, read_moments(value)?),
+        11 => store_once(&mut given_end_ns, value.number()?),
+        12 => store_once(&mut newcomers, read_flag(value)?),
         _ => None,
     })?;
     let curve = Curve { stages };
@@ -102,9 +104,9 @@ pub(super) fn read_load(message: Reader) -> Option<Load> {
 fn read_stage(message: Reader) -> Option<Stage> {
     let (mut from, mut to, mut duration_ns) = (None, None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut from, read_level(value)?),
-        2 => once(&mut to, read_level(value)?),
-        3 => once(&mut duration_ns, value.number()?),
+        1 => store_once(&mut from, read_level(value)?),
+        2 => store_once(&mut to, read_level(value)?),
+        3 => store_once(&mut duration_ns, value.number()?),
         _ => None,
     })?;
     Some(Stage { from: from?, to: to?, duration_ns })

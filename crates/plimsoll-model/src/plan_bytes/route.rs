@@ -1,6 +1,6 @@
 //! A route as bytes: its request, successful statuses, expectations and captures.
 
-use super::fields::{bytes, number, once, pair, push, read, read_pair, read_text, read_u32};
+use super::fields::{bytes, number, pair, push, read, read_pair, read_text, read_u32, store_once};
 use crate::expect::{AnswerCapture, CaptureSource, Expectations, JsonExpectation, TextExpectation};
 use crate::grpc::{GrpcCall, GrpcStatusSet};
 use crate::json_path::JsonPath;
@@ -40,19 +40,19 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
     let mut follow = None;
     let (mut headers, mut expect, mut captures) = (Vec::new(), None, Vec::new());
     read(message, |tag, value| match tag {
-        1 => once(&mut label, read_text(value)?),
-        2 => once(&mut method, read_text(value)?),
-        3 => once(&mut target, read_text(value)?),
+        1 => store_once(&mut label, read_text(value)?),
+        2 => store_once(&mut method, read_text(value)?),
+        3 => store_once(&mut target, read_text(value)?),
         4 => push(&mut headers, read_pair(value)?),
-        5 => once(&mut body, value.bytes.to_vec()),
-        6 => once(&mut weight, read_u32(value)?),
-        7 => once(&mut ok_status, StatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
-        8 => once(&mut timeout_ns, value.number()?),
-        9 => once(&mut filled, value.number().filter(|bits| *bits < 8)?),
-        10 => once(&mut expect, read_expectations(value)?),
+        5 => store_once(&mut body, value.bytes.to_vec()),
+        6 => store_once(&mut weight, read_u32(value)?),
+        7 => store_once(&mut ok_status, StatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        8 => store_once(&mut timeout_ns, value.number()?),
+        9 => store_once(&mut filled, value.number().filter(|bits| *bits < 8)?),
+        10 => store_once(&mut expect, read_expectations(value)?),
         11 => push(&mut captures, read_capture(value)?),
-        12 => once(&mut grpc, read_call(value)?),
-        13 => once(&mut follow, value.number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
+        12 => store_once(&mut grpc, read_call(value)?),
+        13 => store_once(&mut follow, value.number().filter(|hops| *hops <= u64::from(Route::FOLLOW_MAX))? as u8),
         _ => None,
     })?;
     let bits = filled?;
@@ -76,10 +76,10 @@ pub(super) fn read_route(message: Reader) -> Option<Route> {
 fn read_call(message: Reader) -> Option<GrpcCall> {
     let (mut ok, mut content, mut types, mut how) = (None, None, None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
-        2 => once(&mut content, value.bytes.to_vec()),
-        3 => once(&mut types, value.bytes.into()),
-        4 => once(&mut how, value.number()?),
+        1 => store_once(&mut ok, GrpcStatusSet::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        2 => store_once(&mut content, value.bytes.to_vec()),
+        3 => store_once(&mut types, value.bytes.into()),
+        4 => store_once(&mut how, value.number()?),
         _ => None,
     })?;
     let how = how.filter(|how| *how < 4)?;
@@ -120,10 +120,10 @@ fn read_expectations(message: Reader) -> Option<Expectations> {
     let (mut within_ns, mut body) = (None, None);
     let (mut headers, mut json) = (Vec::new(), Vec::new());
     read(message, |tag, value| match tag {
-        1 => once(&mut within_ns, value.number()?),
+        1 => store_once(&mut within_ns, value.number()?),
         2 => push(&mut headers, read_header_expected(value)?),
         3 => push(&mut json, read_json_expected(value)?),
-        4 => once(&mut body, read_text_expected(value)?),
+        4 => store_once(&mut body, read_text_expected(value)?),
         _ => None,
     })?;
     Some(Expectations { within_ns, headers, json, body })
@@ -132,8 +132,8 @@ fn read_expectations(message: Reader) -> Option<Expectations> {
 fn read_header_expected(message: Reader) -> Option<(String, TextExpectation)> {
     let (mut name, mut expected) = (None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut name, read_text(value)?),
-        2 => once(&mut expected, read_text_expected(value)?),
+        1 => store_once(&mut name, read_text(value)?),
+        2 => store_once(&mut expected, read_text_expected(value)?),
         _ => None,
     })?;
     Some((name?, expected?))
@@ -142,8 +142,8 @@ fn read_header_expected(message: Reader) -> Option<(String, TextExpectation)> {
 fn read_text_expected(message: Reader) -> Option<TextExpectation> {
     let mut expected = None;
     read(message, |tag, value| match tag {
-        1 => once(&mut expected, TextExpectation::Holds(read_text(value)?)),
-        2 => once(&mut expected, TextExpectation::Matches(read_text(value)?)),
+        1 => store_once(&mut expected, TextExpectation::Holds(read_text(value)?)),
+        2 => store_once(&mut expected, TextExpectation::Matches(read_text(value)?)),
         _ => None,
     })?;
     expected
@@ -152,8 +152,8 @@ fn read_text_expected(message: Reader) -> Option<TextExpectation> {
 fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
     let (mut path, mut expected) = (None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
-        2 => once(
+        1 => store_once(&mut path, JsonPath::parse(std::str::from_utf8(value.bytes).ok()?).ok()?),
+        2 => store_once(
             &mut expected,
             match value.number()? {
                 0 => JsonExpectation::Null,
@@ -162,8 +162,8 @@ fn read_json_expected(message: Reader) -> Option<(JsonPath, JsonExpectation)> {
                 _ => return None,
             },
         ),
-        3 => once(&mut expected, JsonExpectation::Number(read_text(value)?)),
-        4 => once(&mut expected, JsonExpectation::Text(read_text(value)?)),
+        3 => store_once(&mut expected, JsonExpectation::Number(read_text(value)?)),
+        4 => store_once(&mut expected, JsonExpectation::Text(read_text(value)?)),
         _ => None,
     })?;
     Some((path?, expected?))
@@ -178,9 +178,9 @@ fn capture(out: &mut Vec<u8>, AnswerCapture { name, from, default }: &AnswerCapt
 fn read_capture(message: Reader) -> Option<AnswerCapture> {
     let (mut name, mut from, mut default) = (None, None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut name, read_text(value)?),
-        2 => once(&mut from, CaptureSource::parse(&read_text(value)?).ok()?),
-        3 => once(&mut default, read_text(value)?),
+        1 => store_once(&mut name, read_text(value)?),
+        2 => store_once(&mut from, CaptureSource::parse(&read_text(value)?).ok()?),
+        3 => store_once(&mut default, read_text(value)?),
         _ => None,
     })?;
     Some(AnswerCapture { name: name?, from: from?, default })

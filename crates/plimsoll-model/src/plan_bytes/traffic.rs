@@ -1,6 +1,8 @@
 //! The traffic of a plan as bytes: routes, scenarios, tables of values, setup and teardown.
 
-use super::fields::{bytes, number, once, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32};
+use super::fields::{
+    bytes, number, pair, push, read, read_flag, read_pair, read_port, read_text, read_u32, store_once,
+};
 use super::listed::{read_listed, write_listed};
 use super::route::{read_route, route, unrecorded_route_bytes};
 use crate::data::{Data, Pick};
@@ -61,10 +63,10 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
     let (mut first, mut data, mut variables, mut scenarios) = (None, Vec::new(), Vec::new(), Vec::new());
     let (mut routes, mut listed, mut around) = (Vec::new(), None, SetupTeardown::default());
     read(message, |tag, value| match tag {
-        1 => once(&mut scheme, read_text(value)?),
-        2 => once(&mut host, read_text(value)?),
-        3 => once(&mut port, read_port(value)?),
-        4 => once(
+        1 => store_once(&mut scheme, read_text(value)?),
+        2 => store_once(&mut host, read_text(value)?),
+        3 => store_once(&mut port, read_port(value)?),
+        4 => store_once(
             &mut choice,
             match value.number()? {
                 0 => Choice::Weighted,
@@ -73,7 +75,7 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
                 _ => return None,
             },
         ),
-        5 => once(
+        5 => store_once(
             &mut redact,
             match value.number()? {
                 0 => Redact::Secrets,
@@ -83,14 +85,14 @@ pub(super) fn read_traffic(message: Reader) -> Option<Traffic> {
             },
         ),
         6 => push(&mut routes, read_route(value)?),
-        7 => once(&mut first, value.number()?.try_into().ok()?),
+        7 => store_once(&mut first, value.number()?.try_into().ok()?),
         8 => push(&mut data, Arc::new(read_table(value)?)),
         9 => push(&mut variables, read_pair(value)?),
         10 => push(&mut scenarios, read_scenario(value)?),
         11 => push(&mut around.setup, decode_one_off_requests(value)?),
         12 => push(&mut around.cleanup, decode_one_off_requests(value)?),
         13 => push(&mut around.captured_values, read_pair(value)?),
-        20 => once(&mut listed, Arc::new(read_listed(value)?)),
+        20 => store_once(&mut listed, Arc::new(read_listed(value)?)),
         _ => None,
     })?;
     let origin = Origin { scheme: scheme?, host: host?, port: port? };
@@ -118,9 +120,9 @@ fn encode_one_off_requests(out: &mut Vec<u8>, asked: &OneOffRoute) {
 fn decode_one_off_requests(message: Reader) -> Option<OneOffRoute> {
     let (mut route, mut times, mut may_continue) = (None, None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut route, read_route(value)?),
-        2 => once(&mut times, read_u32(value)?),
-        3 => once(&mut may_continue, read_flag(value)?),
+        1 => store_once(&mut route, read_route(value)?),
+        2 => store_once(&mut times, read_u32(value)?),
+        3 => store_once(&mut may_continue, read_flag(value)?),
         _ => None,
     })?;
     Some(OneOffRoute { route: route?, times: times?, may_fail: may_continue? })
@@ -190,11 +192,11 @@ fn read_scenario(message: Reader) -> Option<Scenario> {
     let (mut name, mut weight, mut own_connection, mut cookies) = (None, None, None, None);
     let mut ops = Vec::new();
     read(message, |tag, value| match tag {
-        1 => once(&mut name, read_text(value)?),
-        2 => once(&mut weight, read_u32(value)?),
-        3 => once(&mut own_connection, read_flag(value)?),
+        1 => store_once(&mut name, read_text(value)?),
+        2 => store_once(&mut weight, read_u32(value)?),
+        3 => store_once(&mut own_connection, read_flag(value)?),
         4 => push(&mut ops, read_session_op(value)?),
-        5 => once(&mut cookies, read_flag(value)?),
+        5 => store_once(&mut cookies, read_flag(value)?),
         _ => None,
     })?;
     Some(Scenario { name: name?, weight: weight?, own_connection: own_connection?, cookies: cookies?, ops })
@@ -203,9 +205,9 @@ fn read_scenario(message: Reader) -> Option<Scenario> {
 fn read_session_op(message: Reader) -> Option<SessionOp> {
     let (mut kind, mut text, mut numbers) = (None, None, Vec::new());
     read(message, |tag, value| match tag {
-        1 => once(&mut kind, value.number()?),
+        1 => store_once(&mut kind, value.number()?),
         2 => push(&mut numbers, value.number()?),
-        3 => once(&mut text, read_text(value)?),
+        3 => store_once(&mut text, read_text(value)?),
         _ => None,
     })?;
     let flag = |value: u64| (value < 2).then_some(value == 1);
@@ -250,11 +252,11 @@ fn read_table(message: Reader) -> Option<Data> {
     let (mut name, mut kind, mut exponent_milli, mut each_use) = (None, None, None, None);
     let (mut columns, mut cells) = (Vec::new(), Vec::new());
     read(message, |tag, value| match tag {
-        1 => once(&mut name, read_text(value)?),
+        1 => store_once(&mut name, read_text(value)?),
         2 => push(&mut columns, read_text(value)?),
-        3 => once(&mut kind, value.number()?),
-        4 => once(&mut exponent_milli, read_u32(value)?),
-        5 => once(&mut each_use, read_flag(value)?),
+        3 => store_once(&mut kind, value.number()?),
+        4 => store_once(&mut exponent_milli, read_u32(value)?),
+        5 => store_once(&mut each_use, read_flag(value)?),
         6 => {
             cells.push(std::str::from_utf8(value.bytes).ok()?);
             Some(())

@@ -1,6 +1,6 @@
 //! The transport of a plan as bytes: addresses, protocol, certificates.
 
-use super::fields::{bytes, number, once, push, read, read_flag, read_port, read_text, read_u32};
+use super::fields::{bytes, number, push, read, read_flag, read_port, read_text, read_u32, store_once};
 use crate::tagged_fields::{Reader, field};
 use crate::tls::TlsSpec;
 use crate::transport::{ConnectionPlan, HttpChoice, ResolveSpec};
@@ -39,13 +39,13 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
     let mut addresses = Vec::new();
     read(message, |tag, value| match tag {
         1 => push(&mut addresses, read_address(value)?),
-        2 => once(&mut unix, read_text(value)?),
-        3 => once(&mut resolve, read_resolve(value)?),
-        4 => once(&mut tls, read_tls(value)?),
-        5 => once(&mut keep_alive, read_flag(value)?),
-        6 => once(&mut close_reset, read_flag(value)?),
-        7 => once(&mut connections_max, read_u32(value)?),
-        8 => once(
+        2 => store_once(&mut unix, read_text(value)?),
+        3 => store_once(&mut resolve, read_resolve(value)?),
+        4 => store_once(&mut tls, read_tls(value)?),
+        5 => store_once(&mut keep_alive, read_flag(value)?),
+        6 => store_once(&mut close_reset, read_flag(value)?),
+        7 => store_once(&mut connections_max, read_u32(value)?),
+        8 => store_once(
             &mut http,
             match value.number()? {
                 0 => HttpChoice::Auto,
@@ -54,7 +54,7 @@ pub(super) fn read_carriage(message: Reader) -> Option<ConnectionPlan> {
                 _ => return None,
             },
         ),
-        9 => once(&mut streams_max, read_u32(value).filter(|streams| *streams > 0)?),
+        9 => store_once(&mut streams_max, read_u32(value).filter(|streams| *streams > 0)?),
         _ => None,
     })?;
     let (keep_alive, close_reset, connections_max) = (keep_alive?, close_reset?, connections_max?);
@@ -90,10 +90,10 @@ fn read_address(value: Reader) -> Option<SocketAddr> {
 fn read_resolve(message: Reader) -> Option<ResolveSpec> {
     let (mut host, mut port, mut every_ns, mut public) = (None, None, None, None);
     read(message, |tag, value| match tag {
-        1 => once(&mut host, read_text(value)?),
-        2 => once(&mut port, read_port(value)?),
-        3 => once(&mut every_ns, value.number()?),
-        4 => once(&mut public, read_flag(value)?),
+        1 => store_once(&mut host, read_text(value)?),
+        2 => store_once(&mut port, read_port(value)?),
+        3 => store_once(&mut every_ns, value.number()?),
+        4 => store_once(&mut public, read_flag(value)?),
         _ => None,
     })?;
     Some(ResolveSpec { host: host?, port: port?, every_ns: every_ns?, public: public? })
@@ -115,13 +115,13 @@ fn read_tls(message: Reader) -> Option<TlsSpec> {
     let (mut certificate_pem, mut key_pem) = (None, None);
     let (mut alpn, mut roots) = (Vec::new(), Vec::new());
     read(message, |tag, value| match tag {
-        1 => once(&mut server_name, read_text(value)?),
-        2 => once(&mut verify, read_flag(value)?),
-        3 => once(&mut resume, read_flag(value)?),
+        1 => store_once(&mut server_name, read_text(value)?),
+        2 => store_once(&mut verify, read_flag(value)?),
+        3 => store_once(&mut resume, read_flag(value)?),
         4 => push(&mut alpn, read_text(value)?),
         5 => push(&mut roots, value.bytes.to_vec()),
-        6 => once(&mut certificate_pem, value.bytes.to_vec()),
-        7 => once(&mut key_pem, value.bytes.to_vec()),
+        6 => store_once(&mut certificate_pem, value.bytes.to_vec()),
+        7 => store_once(&mut key_pem, value.bytes.to_vec()),
         _ => None,
     })?;
     let (server_name, verify, resume) = (server_name?, verify?, resume?);

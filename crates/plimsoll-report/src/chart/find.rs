@@ -174,7 +174,7 @@ fn time_scale(searched: &[NamedSearch], all: &[Vec<(f64, &TrialOutcome)>], x: &S
 
 /// Draws the chart of one search for the load line, or of two. `change` is a short text, such as
 /// `+12.3 %`, between two load lines. Searches after the second are ignored.
-pub fn find_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
+pub fn search_chart(heading: &Heading, searched: &[NamedSearch], change: Option<&str>, theme: Theme) -> String {
     let searched = &searched[..searched.len().min(2)];
     let all: Vec<Vec<(f64, &TrialOutcome)>> = searched.iter().map(|s| trials(s.findings)).collect();
     if all.iter().all(Vec::is_empty) {

@@ -181,7 +181,7 @@ pub fn spread(name: &str, levels: &[Level]) -> String {
 }
 
 /// Formats a sentence about what a comparison of two separate recordings cannot prove.
-pub fn caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
+pub fn comparison_caveat(a: (&str, &[Level]), b: (&str, &[Level])) -> String {
     if a.1.iter().chain(b.1).all(|l| l.spread.is_none()) {
         return "Two separate recordings prove no difference smaller than their own variation, and neither file \
              records its variation."
@@ -202,7 +202,7 @@ pub fn throughput_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
         Some(range) => format!("{} against {}: {range} requests/s", b.0, a.0),
         None => format!("{} and {} have no common number of users or rate", b.0, a.0),
     };
-    Heading { title, subtitle: caveat(a, b) }
+    Heading { title, subtitle: comparison_caveat(a, b) }
 }
 
 /// Creates the heading of the chart of success rates of two recordings.
@@ -220,7 +220,7 @@ pub fn success_diff(a: (&str, &[Level]), b: (&str, &[Level])) -> Heading {
         }
         Some((lo, hi)) => format!("{} against {}: success rate {} to {} points", b.0, a.0, points(lo), points(hi)),
     };
-    Heading { title, subtitle: caveat(a, b) }
+    Heading { title, subtitle: comparison_caveat(a, b) }
 }
 
 /// Formats the load and the outcome of a run as the subtitle of its charts.
@@ -268,7 +268,7 @@ pub fn time(plan: &PlanRecord, summary: &Summary) -> Heading {
 }
 
 /// Creates the heading of the heat map of one load.
-pub fn heat(plan: &PlanRecord, summary: &Summary) -> Heading {
+pub fn heat_map_heading(plan: &PlanRecord, summary: &Summary) -> Heading {
     Heading { title: "Response times over time".into(), subtitle: load(plan, summary) }
 }
 

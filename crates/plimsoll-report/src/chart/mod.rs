@@ -29,7 +29,7 @@ mod png;
 
 pub use curve::{AxisQuantity, curve_chart};
 pub use evidence::{EvidenceBars, evidence_chart};
-pub use find::{NamedSearch, find_chart};
+pub use find::{NamedSearch, search_chart};
 pub use history::history_chart;
 pub use ladder::{LadderBlocks, ladder_chart};
 pub use levels::{NamedLevels, success_chart, success_diff_chart, throughput_chart, throughput_diff_chart};

@@ -202,7 +202,7 @@ pub(crate) fn explain_screen(
     }
     let target = target_words(context, &findings.slo);
     screen.next(match explanation.abstained {
-        true => format!("plimsoll explain {target}, with the changes under 'to decide'; --verbose has all signals"),
+        true => format!("plimsoll explain {target}, after the steps under 'to decide'; --verbose prints all signals"),
         false => format!("change the server, then compare: plimsoll prove {target} OTHER_URL"),
     });
     screen

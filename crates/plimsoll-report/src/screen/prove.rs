@@ -61,7 +61,7 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
     };
     let says = match primary.measure {
         Criterion::Goodput => {
-            let counted = context.measured.plan.traffic.counted();
+            let counted = context.measured.plan.traffic.arrivals_word();
             let [a, b] = primary.levels.map(rate);
             format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
         }
@@ -113,8 +113,8 @@ pub(crate) fn prove_screen(context: &ProveContext, proof: &Proof) -> Screen<'sta
         screen.fact(
             1,
             "scope",
-            "these two running processes; --a CMD --b CMD compares builds, and starts each \
-            build again for each load",
+            "the result is about these two running processes; --a CMD --b CMD compares builds, and starts each \
+            build anew for each load",
         );
     }
     if let ExperimentSpec::Prove(asked) = &context.experiment.spec {

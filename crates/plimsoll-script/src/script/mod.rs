@@ -85,7 +85,7 @@ impl Script {
             if number == 0 {
                 let mut batch = Batch::default();
                 author.ask(&mut batch)?;
-                messages::survey(&mut batch).map_err(|flaw| ScriptError::Request {
+                messages::find_messages(&mut batch).map_err(|flaw| ScriptError::Request {
                     reason: flaw.reason,
                     line: flaw.line,
                     column: flaw.column,

@@ -138,7 +138,7 @@ impl Logs {
 
     /// Calls `take` with every request, roughly in order of time. Calls `passing` with the
     /// progress: bytes read, and total bytes if known.
-    pub fn each(
+    pub fn for_each_request(
         &mut self,
         mut take: impl FnMut(&Entry, Stamp),
         mut passing: impl FnMut(u64, Option<u64>),

@@ -166,7 +166,7 @@ impl<'a> Builds<'a> {
     /// Sets the protocol of the first build, if the plan leaves the protocol open.
     fn apply_negotiated_http(&self, plan: &mut Plan) {
         if let (true, Some(http)) = (plan.carriage.is_open(), self.spoken) {
-            plan.carriage.speak(http);
+            plan.carriage.fix_http_version(http);
         }
     }
 
@@ -181,9 +181,9 @@ impl<'a> Builds<'a> {
         }
         let finder = self.target()?.finder.as_ref()?;
         let found = finder.first().as_ref().ok()?;
-        let clocks = Some(CpuClocks::below(&found.roots)).filter(|clocks| !clocks.is_empty());
+        let clocks = Some(CpuClocks::with_descendants(&found.roots)).filter(|clocks| !clocks.is_empty());
         // The server may have restarted if its known processes are gone. The search is repeated.
-        let again = || finder.find_successor().ok().map(|found| CpuClocks::below(&found.roots));
+        let again = || finder.find_successor().ok().map(|found| CpuClocks::with_descendants(&found.roots));
         clocks.or_else(again).filter(|clocks| !clocks.is_empty())
     }
 }
@@ -358,7 +358,7 @@ impl BuildCpuRecorder {
 
     fn look(&mut self, origin_ns: u64, edge: bool) {
         self.origin_ns = origin_ns;
-        self.machine.look(edge, self.clocks.as_ref());
+        self.machine.take_sample(edge, self.clocks.as_ref());
     }
 
     fn end(mut self) -> Option<Probes> {

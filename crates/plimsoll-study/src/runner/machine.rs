@@ -157,7 +157,7 @@ impl ThisMachine {
     }
 
     /// Sets the script that writes the requests, if there is one.
-    pub fn authored(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
+    pub fn with_authoring(mut self, authoring: Option<Arc<dyn AuthorFactory>>) -> ThisMachine {
         self.authoring = authoring;
         self
     }
@@ -193,7 +193,7 @@ impl ThisMachine {
     /// Lets loads use other loopback addresses when earlier loads left too many ports in TIME-WAIT.
     /// `may_ask` says whether requests may check that the target responds to such an address.
     pub fn with_sources(self, may_ask: bool) -> ThisMachine {
-        let sources = if may_ask { LoadSources::moving() } else { LoadSources::default() };
+        let sources = if may_ask { LoadSources::changing() } else { LoadSources::default() };
         ThisMachine { sources, ..self }
     }
 
@@ -283,7 +283,7 @@ impl Runner for ThisMachine {
     fn connect(&mut self, on_tick: &mut TickCallback) -> Result<(), Failure> {
         self.around = TeardownGuard::begin(&mut self.plan, &self.injector)?;
         self.seen = LoadProbes::begin(self.source.as_deref());
-        let live = self.source.as_ref().map_or_else(LiveServer::unseen, |source| source.live());
+        let live = self.source.as_ref().map_or_else(LiveServer::without_value, |source| source.live());
         if let Some(fleet) = &mut self.fleet {
             return fleet.connect(&self.plan, self.may_continue, &mut |tick| {
                 on_tick(tick, TickProbes { part: None, server_cores: live.cores() })
@@ -312,7 +312,7 @@ impl Runner for ThisMachine {
 
     fn run(&mut self, start_ns: u64, on_tick: &mut TickCallback) -> Result<LoadOutcome, Failure> {
         let source = self.source.as_deref();
-        let live = source.map_or_else(LiveServer::unseen, |source| source.live());
+        let live = source.map_or_else(LiveServer::without_value, |source| source.live());
         let (seen, authoring) = (&mut self.seen, self.authoring.as_deref());
         let mut on_tick = |tick: &Tick| {
             let part = seen.tick(tick, source);

@@ -11,7 +11,7 @@ use plimsoll_model::Terms;
 use plimsoll_model::failure::Failure;
 use plimsoll_probe::{Finder, is_called};
 use plimsoll_sys::pause::{Pausable, own_user};
-use plimsoll_sys::probe::listener::{behind, families, processes};
+use plimsoll_sys::probe::listener::{families, find_dependencies, processes};
 use plimsoll_sys::probe::process::Stat;
 use plimsoll_sys::system_text;
 use std::collections::{BTreeMap, BTreeSet};
@@ -70,7 +70,7 @@ pub fn find(terms: &Terms<String>, base: &Base) -> Result<Vec<PausableProcess>, 
     let me = std::process::id();
     let server: BTreeSet<u32> = families(&server.roots, me, &parents).into_iter().collect();
     let port = base.plan.carriage.addresses.first().map_or(0, SocketAddr::port);
-    let behind = behind(&server, &BTreeSet::new(), port, me).map_err(unread)?;
+    let behind = find_dependencies(&server, &BTreeSet::new(), port, me).map_err(unread)?;
     let above = server.iter().chain([&me]).flat_map(|pid| ancestors(*pid, &parents)).collect();
     let ours = families(&[me], 0, &parents).into_iter().collect();
     select_processes(words, &ProcessSnapshot { all, ours, server, above, behind: behind.pids }).map_err(no)

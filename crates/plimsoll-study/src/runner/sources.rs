@@ -32,7 +32,7 @@ pub struct LoadSources {
 
 impl LoadSources {
     /// Creates sources that may change from load to load.
-    pub fn moving() -> LoadSources {
+    pub fn changing() -> LoadSources {
         LoadSources { moves: true, ..LoadSources::default() }
     }
 
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_load_changes_source_address_when_many_ports_are_used() {
         let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::moving();
+        let mut sources = LoadSources::changing();
         let mut asked = 0;
         let mut next = |sources: &mut LoadSources| {
             last(sources.next(&plan, &injector, |from| {
@@ -137,7 +137,7 @@ mod tests {
     fn source_addresses_of_loads_are_counted() {
         let from =
             |list: &str| Injector { sources: AddressRange::parse_list(list).expect(list), ..Injector::default() };
-        let mut sources = LoadSources::moving();
+        let mut sources = LoadSources::changing();
         for (number, injector, so_far) in [
             (0, Injector::default(), 1),
             (1, from("127.0.0.2"), 2),
@@ -171,12 +171,12 @@ mod tests {
             (changed(|carriage| carriage.close_reset = true), Injector::default()),
             (changed(|carriage| carriage.unix = Some("/run/x".into())), Injector::default()),
         ] {
-            let mut sources = LoadSources::moving();
+            let mut sources = LoadSources::changing();
             sources.record_closed_connections(100_000);
             assert!(sources.next(&plan, &injector, |_| panic!("nothing is asked")).is_none(), "{:?}", plan.carriage);
         }
         let (plan, injector) = (plan("127.0.0.1:80"), Injector::default());
-        let mut sources = LoadSources::moving();
+        let mut sources = LoadSources::changing();
         for (said, from, asked) in
             [(None, 0, true), (None, 0, true), (Some(false), 0, true), (Some(true), 0, false), (Some(true), 0, false)]
         {

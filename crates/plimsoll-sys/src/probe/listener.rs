@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 /// bound to every address.
 pub fn tcp_listeners_on(asker: &mut SocketDiagnostics, address: SocketAddr) -> io::Result<Vec<SocketRow>> {
     let mut found = Vec::new();
-    asker.each(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
+    asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::LocalPort(address.port()), false, &mut |socket| {
         found.push(*socket)
     })?;
     let exact = found.iter().any(|socket| socket.local.ip() == address.ip());
@@ -54,7 +54,7 @@ fn has_socket_in_thread_table(pid: u32, inodes: &BTreeSet<u32>) -> io::Result<bo
 }
 
 /// Returns the processes that have one of the sockets open.
-pub fn holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
+pub fn socket_holders(inodes: &BTreeSet<u32>) -> io::Result<SocketHolders> {
     let mut found = SocketHolders::default();
     for pid in numbered_entries("/proc")? {
         match holds(pid, pid, inodes) {
@@ -113,7 +113,7 @@ pub fn is_separate_server(
         }
     };
     for asker in askers {
-        asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
             look(socket.inode, Some(socket.local.port()) == port);
         })?;
         asker.unix_sockets(states::LISTEN)?.iter().for_each(|socket| look(socket.inode, false));
@@ -166,11 +166,11 @@ struct NetworkSockets {
 impl NetworkSockets {
     fn ask(asker: &mut SocketDiagnostics, filter: Filter) -> io::Result<NetworkSockets> {
         let (mut listening, mut ends) = (BTreeMap::<u16, Vec<u32>>::new(), BTreeMap::new());
-        asker.each(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
+        asker.for_each_socket(Version::BOTH, states::LISTEN, Filter::Any, false, &mut |socket| {
             listening.entry(socket.local.port()).or_default().push(socket.inode);
         })?;
-        asker.each(Version::BOTH, states::ESTABLISHED, filter, false, &mut |socket| {
-            ends.insert((plain(socket.local), plain(socket.remote)), socket.inode);
+        asker.for_each_socket(Version::BOTH, states::ESTABLISHED, filter, false, &mut |socket| {
+            ends.insert((ipv4_if_mapped(socket.local), ipv4_if_mapped(socket.remote)), socket.inode);
         })?;
         Ok(NetworkSockets { listening, ends })
     }
@@ -289,7 +289,7 @@ fn downstream(
 
 /// Finds the dependencies of `server` in all network namespaces of this machine that this user may
 /// see.
-pub fn behind(
+pub fn find_dependencies(
     server: &BTreeSet<u32>,
     asked: &BTreeSet<SocketAddr>,
     port: u16,
@@ -378,7 +378,7 @@ fn ancestors(pids: &BTreeSet<u32>, parents: &BTreeMap<u32, u32>) -> BTreeSet<u32
 }
 
 /// Converts an IPv4 address that is written as an IPv6 address to IPv4.
-pub fn plain(address: SocketAddr) -> SocketAddr {
+pub fn ipv4_if_mapped(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
@@ -547,7 +547,7 @@ mod tests {
         let mut asker = SocketDiagnostics::open().expect("netlink");
         let sockets = tcp_listeners_on(&mut asker, address).expect("asked");
         assert_eq!(sockets.len(), 1);
-        let found = holders(&sockets.iter().map(|s| s.inode).collect()).expect("looked");
+        let found = socket_holders(&sockets.iter().map(|s| s.inode).collect()).expect("looked");
         assert!(found.pids.contains(&std::process::id()), "{found:?}");
         let wildcard = TcpListener::bind("0.0.0.0:0").expect("bound");
         let port = wildcard.local_addr().expect("an address").port();

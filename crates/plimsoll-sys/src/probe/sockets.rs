@@ -194,7 +194,7 @@ impl SocketDiagnostics {
 
     /// Calls a function for each TCP socket of the IP `versions` in one of `states`.
     /// `with_send_time`: see [`SocketRow::send_time`].
-    pub fn each(
+    pub fn for_each_socket(
         &mut self,
         versions: &[Version],
         states: u32,
@@ -513,7 +513,9 @@ mod tests {
     fn list_sockets(asker: &mut SocketDiagnostics, states: u32, filter: Filter) -> Vec<SocketRow> {
         let mut sockets = Vec::new();
         asker
-            .each(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| sockets.push(*socket))
+            .for_each_socket(Version::BOTH, states, filter, states == states::ESTABLISHED, &mut |socket| {
+                sockets.push(*socket)
+            })
             .expect("asked");
         sockets
     }

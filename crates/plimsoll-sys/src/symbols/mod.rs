@@ -120,7 +120,7 @@ impl Symbols {
     /// Appends the sampled address and its callers to the buffer `into`. The top of the stack gives
     /// the callers of code without frame pointers; `chain` gives the further callers.
     pub fn callers(&mut self, pid: u32, top: &StackTop, chain: &[u64], into: &mut Vec<u64>) {
-        frames::walk(top, |place, is_caller| self.frame(pid, place, is_caller), into);
+        frames::append_callers(top, |place, is_caller| self.frame(pid, place, is_caller), into);
         frames::join(into, chain);
     }
 

@@ -94,9 +94,9 @@ fn json_expected(node: &TreeNode, raw: bool) -> Result<JsonExpectation, TrafficF
             }
         }
         TreeValue::Text(_) => Ok(JsonExpectation::Text(plain(node, "a value", raw)?.to_owned())),
-        TreeValue::List(_) | TreeValue::Table(_) => node.error(
-            "a path has one expected value: give each of these values paths of their own, such as $.items[0].id",
-        ),
+        TreeValue::List(_) | TreeValue::Table(_) => {
+            node.error("a path can have only one expected value: write a path for each value, such as $.items[0].id")
+        }
     }
 }
 

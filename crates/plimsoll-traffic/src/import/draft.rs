@@ -42,7 +42,7 @@ enum DraftPiece {
 }
 
 impl DraftText {
-    pub fn fixed(text: &str) -> DraftText {
+    pub fn literal(text: &str) -> DraftText {
         let mut out = DraftText::default();
         out.push(text);
         out
@@ -873,10 +873,10 @@ mod tests {
             })),
             ..DraftStep::default()
         };
-        let mut drawn = DraftText::fixed("@a {{b ");
+        let mut drawn = DraftText::literal("@a {{b ");
         drawn.push_value("int(1,1)");
-        let fixed = step(DraftText::fixed("/{{x"), DraftText::fixed("@a {{b"));
-        let filled = step(DraftText::fixed("/"), drawn);
+        let fixed = step(DraftText::literal("/{{x"), DraftText::literal("@a {{b"));
+        let filled = step(DraftText::literal("/"), drawn);
         let draft = Draft { requests: vec![fixed, filled], ..Draft::default() };
         let imported = draft.finish("nothing").expect("a file");
         assert!(imported.text.contains("raw = true"), "{}", imported.text);

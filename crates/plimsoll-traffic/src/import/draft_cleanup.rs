@@ -151,7 +151,7 @@ fn settle_requests(steps: &mut Vec<DraftStep>, depth: usize, notes: &mut Cleanup
             notes.say(at, format!("'{named}': repetitions are nested at most {LOOPS_MAX} deep: this loop runs once"));
         }
         if let Some(think) = step.think.take_if(|think| Think::parse(think).is_err()) {
-            notes.say(at, format!("'{named}': a pause of {} is not valid", plain(&think)));
+            notes.say(at, format!("'{named}': a pause of {} is not valid, and is left out", plain(&think)));
         }
         let inner_depth = depth + usize::from(step.times.is_some_and(|times| times > 1));
         match &mut step.what {
@@ -189,18 +189,18 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
         && request.target.first_value().is_none()
         && !(is_options && request.target.as_literal() == Some("*"))
     {
-        let mut target = DraftText::fixed("/");
+        let mut target = DraftText::literal("/");
         target.append(&request.target);
         request.target = target;
     }
     let mut has_host = false;
     request.headers.retain(|(name, value)| {
         if name.eq_ignore_ascii_case("host") && std::mem::replace(&mut has_host, true) {
-            say("a second header Host: a request can have only one".to_owned());
+            say("a second header Host is not sent: a request can have only one".to_owned());
             return false;
         }
         if FRAMING.iter().any(|framing| name.eq_ignore_ascii_case(framing)) {
-            say(format!("the header {}: plimsoll sets it from the body", plain(name)));
+            say(format!("the header {} is not imported: plimsoll sets it from the body", plain(name)));
             return false;
         }
         let is_sendable = is_word(name) && !['\r', '\n', '\0'].iter().any(|c| value.contains(*c));
@@ -216,13 +216,16 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
             if part.kind.take_if(|kind| !is_line(kind)).is_some()
                 | part.file_name.take_if(|name| !is_line(name)).is_some()
             {
-                say(format!("the part '{}': its type or file name has several lines", plain(&part.name)));
+                say(format!(
+                    "the type or file name of the part '{}' is not sent, because it has several lines",
+                    plain(&part.name)
+                ));
             }
         }
         parts.retain(|part| {
             let is_sound = !matches!(&part.content, DraftPartContent::File(path) if path.contains(['\r', '\n', '\0']));
             if !is_sound {
-                say(format!("the form part '{}': its file name contains a line break", plain(&part.name)));
+                say(format!("the form part '{}' is not sent: its file name contains a line break", plain(&part.name)));
             }
             is_sound
         });
@@ -257,12 +260,12 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     };
     let expect = &mut request.expect;
     if expect.status.take_if(|status| StatusSet::parse(status).is_err()).is_some() {
-        say("the expected statuses are not valid".to_owned());
+        say("the expected statuses are not valid, so the status is not checked".to_owned());
     }
     expect.headers.retain(|(name, text)| {
         let is_kept = is_word(name) && fits(text);
         if !is_kept {
-            say(format!("the expectation of the header '{}' is not supported", plain(name)));
+            say(format!("the expectation of the header '{}' is not supported, and is not checked", plain(name)));
         }
         is_kept
     });
@@ -270,18 +273,18 @@ fn settle_request(request: &mut DraftRequest, at: Option<TextPlace>, named: &str
     expect.json.retain(|(path, value)| {
         let is_kept = !is_head && JsonPath::parse(path).is_ok() && !has_braces(value) && paths.insert(path.clone());
         if !is_kept {
-            say(format!("the expectation at '{}' is not supported", plain(path)));
+            say(format!("the expectation at '{}' is not supported, and is not checked", plain(path)));
         }
         is_kept
     });
     if expect.body.take_if(|body| is_head || !fits(body)).is_some() {
-        say("the expectation of the content is not supported".to_owned());
+        say("the expectation of the content is not supported, and is not checked".to_owned());
     }
     let mut names: HashSet<String> = HashSet::new();
     expect.headers.retain(|(name, _)| {
         let is_kept = names.insert(name.clone());
         if !is_kept {
-            say(format!("a second expected text in the header '{}'", plain(name)));
+            say(format!("a second expected text in the header '{}' is not checked", plain(name)));
         }
         is_kept
     });
@@ -303,7 +306,9 @@ impl ScenarioLimits {
                 + usize::from(step.think.is_some())
                 + usize::from(step.times.is_some_and(|times| times > 1));
             if self.ops <= around {
-                let text = format!("steps beyond the first {OPS_MAX} of a scenario, with conditions and pauses");
+                let text = format!(
+                    "steps beyond the first {OPS_MAX} of a scenario are not imported (conditions and pauses count, too)"
+                );
                 notes.say(step.at, text);
                 return false;
             }
@@ -319,7 +324,7 @@ impl ScenarioLimits {
                             false => notes.say(
                                 step.at,
                                 format!(
-                                    "'{}' is not captured: a scenario captures {CAPTURED_MAX} names",
+                                    "'{}' is not captured: a scenario captures at most {CAPTURED_MAX} names",
                                     plain(&capture.name)
                                 ),
                             ),

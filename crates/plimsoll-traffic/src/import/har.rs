@@ -77,13 +77,16 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
         steps: Vec::new(),
     };
     if let (false, [first, ..]) = (is_sorted, list) {
-        reader
-            .draft
-            .note_omission(first.at, "entries that are not in order of time: requests are sent in order of time");
+        reader.draft.note_omission(
+            first.at,
+            "some entries are not in order of time: the imported requests are in order of time",
+        );
     }
     for node in list {
         if reader.steps.len() == ENTRIES_MAX {
-            reader.draft.note_repeated_omission(node.at, format!("entries beyond the first {ENTRIES_MAX}"));
+            reader
+                .draft
+                .note_repeated_omission(node.at, format!("entries beyond the first {ENTRIES_MAX} are not imported"));
             continue;
         }
         reader.entry(node);
@@ -142,51 +145,52 @@ struct HarReader<'a> {
 impl<'a> HarReader<'a> {
     fn entry(&mut self, node: &'a TreeNode) {
         let (Some(request), response) = (field(node, "request"), field(node, "response")) else {
-            return self.draft.note_omission(node.at, "an entry without a request");
+            return self.draft.note_omission(node.at, "an entry without a request is not imported");
         };
         let method = text(request, "method").unwrap_or("GET").trim().to_ascii_uppercase();
         let whole = text(request, "url").unwrap_or_default();
         let Some(parts) = url(whole) else {
             let scheme = whole.split(':').next().unwrap_or_default();
             let scheme: String = scheme.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(20).collect();
-            return self.draft.note_repeated_omission(node.at, format!("a request with {scheme}: instead of HTTP"));
+            let text = format!("a request to a {scheme}: address is not imported: only http: and https: are");
+            return self.draft.note_repeated_omission(node.at, text);
         };
         if parts.origin() != self.origin {
-            let text = format!("a request to {}: import that host separately", parts.origin());
+            let text = format!("a request to {} is not imported: import that host separately", parts.origin());
             return self.draft.note_repeated_omission(node.at, text);
         }
         let path = parts.target.split('?').next().unwrap_or("/");
         let shown = draft::short_name(&format!("{method} {path}"));
         let status = response.and_then(|response| number(response, "status")).unwrap_or(0.0) as u16;
         if let Some(cache) = text(node, "_fromCache") {
-            return self
-                .draft
-                .note_omission(node.at, format!("{shown}: the response came from the browser's cache ({cache})"));
+            let text = format!("{shown} is not imported: its response came from the browser's cache ({cache})");
+            return self.draft.note_omission(node.at, text);
         }
         if status == 101 || text(node, "_resourceType") == Some("websocket") {
-            return self.draft.note_omission(node.at, format!("{shown}: a WebSocket"));
+            return self.draft.note_omission(node.at, format!("{shown} is not imported: it opens a WebSocket"));
         }
         if text(node, "_resourceType") == Some("eventsource") || is_event_stream(response) {
-            return self.draft.note_omission(node.at, format!("{shown}: a stream of events without an end"));
+            let text = format!("{shown} is not imported: its response is a stream of events without an end");
+            return self.draft.note_omission(node.at, text);
         }
         if !is_word(&method) || method == "CONNECT" {
-            return self.draft.note_omission(node.at, "a request whose method is not valid");
+            return self.draft.note_omission(node.at, "a request whose method is not valid is not imported");
         }
         // A hand-written file may have requests without responses. Browsers write status 0 if there
         // was no response.
         if response.is_some() && !(200..600).contains(&status) {
-            return self.draft.note_omission(node.at, format!("{shown}: its response never arrived"));
+            return self.draft.note_omission(node.at, format!("{shown} is not imported: its response never arrived"));
         }
         let think = self.pause(node, &shown);
         let mut request_made = DraftRequest {
             method,
-            target: DraftText::fixed(&parts.target),
+            target: DraftText::literal(&parts.target),
             expect: response.map_or_else(DraftExpect::default, |_| expected(status)),
             ..DraftRequest::default()
         };
         self.headers(request, &mut request_made);
         if let Some(authorization) = parts.authorization().filter(|_| !request_made.has_header("authorization")) {
-            request_made.headers.push(("authorization".to_owned(), DraftText::fixed(&authorization)));
+            request_made.headers.push(("authorization".to_owned(), DraftText::literal(&authorization)));
         }
         self.body(request, &mut request_made, &shown);
         let is_sent = |name: &str| !OWN_FIELDS.contains(&name) && !CONDITIONAL_FIELDS.contains(&name);
@@ -220,7 +224,8 @@ impl<'a> HarReader<'a> {
         let Some(pause_ns) = start_ns.checked_sub(ended_ns?) else {
             self.draft.note_repeated_omission(
                 node.at,
-                "a request in parallel with another request: plimsoll sends the requests one at a time",
+                "the browser sent this request in parallel with another request: plimsoll sends the requests one at a \
+                 time",
             );
             return None;
         };
@@ -228,7 +233,8 @@ impl<'a> HarReader<'a> {
             ms if ms < PAUSE_MS_MIN => None,
             ms if ms <= PAUSE_MS_MAX => Some(format!("{ms}ms")),
             _ => {
-                self.draft.note_omission(node.at, format!("{shown}: a pause of more than an hour before the request"));
+                let text = format!("{shown}: the pause of more than an hour before this request is left out");
+                self.draft.note_omission(node.at, text);
                 None
             }
         }
@@ -237,29 +243,32 @@ impl<'a> HarReader<'a> {
     fn headers(&mut self, request: &TreeNode, out: &mut DraftRequest) {
         for (number, header) in items(request, "headers").iter().enumerate() {
             if number == HEADERS_MAX {
-                return self.draft.note_omission(header.at, format!("header fields beyond the first {HEADERS_MAX}"));
+                let text = format!("header fields beyond the first {HEADERS_MAX} of a request are not imported");
+                return self.draft.note_omission(header.at, text);
             }
             let (Some(name), value) = (text(header, "name"), text(header, "value").unwrap_or_default()) else {
                 continue;
             };
             let lower = name.trim().to_ascii_lowercase();
             if CONDITIONAL_FIELDS.contains(&lower.as_str()) {
-                self.draft.note_repeated_omission(header.at, format!("the header {lower}: plimsoll has no cache"));
+                let text = format!("the header {lower} is not imported: plimsoll has no cache");
+                self.draft.note_repeated_omission(header.at, text);
             } else if lower == "cookie" {
                 for pair in value.split(';') {
                     let name = pair.split('=').next().unwrap_or_default().trim();
                     if !name.is_empty() && !self.set_cookies.contains(name) {
                         let name: String = name.chars().filter(|c| !c.is_control()).take(60).collect();
                         let text = format!(
-                            "the cookie '{name}' from before the recording: only cookies that responses set \
-                                 are sent"
+                            "the cookie '{name}' is not sent: it was set before the recording, and plimsoll sends only \
+                                 cookies that responses set"
                         );
                         self.draft.note_repeated_omission(header.at, text);
                     }
                 }
             } else if !lower.starts_with(':') && !lower.is_empty() && !OWN_FIELDS.contains(&lower.as_str()) {
                 if !is_word(&lower) || value.contains(['\r', '\n', '\0']) {
-                    self.draft.note_repeated_omission(header.at, "a header whose name or value is not valid");
+                    self.draft
+                        .note_repeated_omission(header.at, "a header whose name or value is not valid is not imported");
                     continue;
                 }
                 // HTTP joins repeated header fields with commas, except cookies.
@@ -268,7 +277,7 @@ impl<'a> HarReader<'a> {
                     // browser sent it.
                     Some((_, own)) if own.as_literal() == Some(value) => {}
                     Some((_, own)) => own.push(&format!(", {value}")),
-                    None => out.headers.push((lower, DraftText::fixed(value))),
+                    None => out.headers.push((lower, DraftText::literal(value))),
                 }
             }
         }
@@ -307,7 +316,7 @@ impl<'a> HarReader<'a> {
                 format!("{shown}: its body is not text: put the body into a file, body = \"@FILE\""),
             );
         } else if let Some(content) = content {
-            out.body = DraftBody::Text(DraftText::fixed(content));
+            out.body = DraftBody::Text(DraftText::literal(content));
         } else if kind.starts_with("multipart/") && !parameters.is_empty() {
             let mut parts = Vec::new();
             for parameter in parameters {
@@ -315,11 +324,12 @@ impl<'a> HarReader<'a> {
                 let value = text(parameter, "value").unwrap_or_default();
                 let file = text(parameter, "fileName").map(|file| file.rsplit(['/', '\\']).next().unwrap_or(file));
                 let mut part = match file {
-                    None => DraftPart::text(name, DraftText::fixed(value)),
+                    None => DraftPart::text(name, DraftText::literal(value)),
                     // The recording contains the content of the uploaded file (HAR 1.2, `params`).
-                    Some(file) if is_text(value) => {
-                        DraftPart { file_name: Some(file.to_owned()), ..DraftPart::text(name, DraftText::fixed(value)) }
-                    }
+                    Some(file) if is_text(value) => DraftPart {
+                        file_name: Some(file.to_owned()),
+                        ..DraftPart::text(name, DraftText::literal(value))
+                    },
                     Some(file) => {
                         let said = format!("{shown}: put the file {file} of its form beside this file");
                         self.draft.note_omission(parameter.at, said);
@@ -338,13 +348,13 @@ impl<'a> HarReader<'a> {
                 format!("{}={}", part("name"), part("value"))
             };
             let pairs: Vec<String> = parameters.iter().map(pair).collect();
-            out.body = DraftBody::Text(DraftText::fixed(&pairs.join("&")));
+            out.body = DraftBody::Text(DraftText::literal(&pairs.join("&")));
         }
         if !matches!(out.body, DraftBody::None | DraftBody::Parts(_))
             && !kind.is_empty()
             && !out.has_header("content-type")
         {
-            out.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
+            out.headers.push(("content-type".to_owned(), DraftText::literal(kind)));
         }
         if matches!(out.body, DraftBody::None)
             && number(request, "bodySize").unwrap_or(0.0) > 0.0

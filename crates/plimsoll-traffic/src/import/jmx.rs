@@ -69,9 +69,9 @@ pub fn jmx(source: &str) -> Result<ImportResult, TrafficFileError> {
     let mut levels = Vec::new();
     reader.plan(&top, &mut levels, 0);
     if let Err(error) = reader.values.budget.get().check() {
-        let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "variables"));
-        let text = format!("{what} are repeated too often in this plan, here at the latest: {error}");
-        return Err(TrafficFileError::new(xml::counted(at, &Lines::new(source)), text));
+        let (at, what) = reader.values.beyond.get().unwrap_or((xml::place(root), "this plan is too large"));
+        let text = format!("{what}, at the latest here: {error}");
+        return Err(TrafficFileError::new(xml::line_and_column(at, &Lines::new(source)), text));
     }
     reader.finish(&Lines::new(source))
 }
@@ -133,10 +133,10 @@ impl JmxReader {
     /// Imports a CSV data set as a table of data rows.
     fn data(&mut self, element: &Element) {
         let part = |name: &str| element.property(name).unwrap_or_default().trim();
-        let file = self.values.fixed(part("filename")).unwrap_or_default().replace('\\', "/");
+        let file = self.values.text_without_templates(part("filename")).unwrap_or_default().replace('\\', "/");
         let at = element.place();
         if file.is_empty() {
-            return self.draft.note_omission(at, "rows of a file whose name has a placeholder");
+            return self.draft.note_omission(at, "the rows of a file whose name has a placeholder are not imported");
         }
         let stem = file.rsplit('/').next().unwrap_or(&file).split('.').next().unwrap_or_default();
         let stem = plain_name(stem);
@@ -163,8 +163,9 @@ impl JmxReader {
             self.draft.note_omission(at, format!("{file} must be in UTF-8"));
         }
         if !["", "shareMode.all"].contains(&part("shareMode")) {
-            self.draft
-                .note_omission(at, format!("all threads share the rows of {file}: {}", short_text(part("shareMode"))));
+            let mode = short_text(part("shareMode"));
+            let text = format!("in plimsoll, all users share the rows of {file}: the mode {mode} is not imported");
+            self.draft.note_omission(at, text);
         }
         if !["", ",", "\\,"].contains(&part("delimiter")) {
             self.draft.note_omission(at, format!("separate the columns of {file} with commas"));
@@ -215,7 +216,10 @@ impl JmxReader {
             self.draft.note_omission(at, format!("'{name}': a failure ends the session, not the load"));
         }
         if element.property("ThreadGroup.same_user_on_next_iteration") == Some("false") {
-            self.draft.note_repeated_omission(at, "a user keeps its cookies from one session to the next");
+            self.draft.note_repeated_omission(
+                at,
+                "in plimsoll, a user keeps its cookies from one session to the next, unlike in this plan",
+            );
         }
         let steps = self.steps(&element.below(), levels, depth + 1);
         self.pause_ms = 0.0;
@@ -276,7 +280,7 @@ impl JmxReader {
         let (load, left_out) = self.load.written();
         left_out.into_iter().for_each(|(at, text)| self.draft.note_omission(at, text));
         self.draft.load = load;
-        self.draft.finish_at("no request of this test plan can be sent", |at| xml::counted(at, lines))
+        self.draft.finish_at("no request of this test plan can be sent", |at| xml::line_and_column(at, lines))
     }
 }
 

@@ -43,13 +43,17 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
             continue;
         }
         let Some(item) = api.resolved(node) else {
-            draft.note_omission(node.at, format!("{}: its reference leads to another document", path.name));
+            draft.note_omission(
+                node.at,
+                format!("{} is not imported: its reference leads to another document", path.name),
+            );
             continue;
         };
         for method in METHODS {
             let Some(node) = field(item, method) else { continue };
             if draft.requests.len() == OPERATIONS_MAX {
-                draft.note_repeated_omission(node.at, format!("operations beyond the first {OPERATIONS_MAX}"));
+                let text = format!("operations beyond the first {OPERATIONS_MAX} are not imported");
+                draft.note_repeated_omission(node.at, text);
                 continue;
             }
             let operation = Operation { api: &api, path: &path.name, method, item, node };
@@ -66,7 +70,7 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
     }
     for key in ["webhooks", "x-webhooks"] {
         if let Some(hooks) = field(&tree, key) {
-            draft.note_omission(hooks.at, "webhooks: the server sends them");
+            draft.note_omission(hooks.at, "webhooks are not imported: the server sends them");
         }
     }
     draft.finish("no operation of this description can be sent")

@@ -189,7 +189,8 @@ impl PostmanReader {
                 let what = DraftAction::Steps(self.items(&inner));
                 steps.push(DraftStep { at: Some(node.at), name: Some(name), what, ..DraftStep::default() });
             } else if self.requests == REQUESTS_MAX {
-                self.draft.note_repeated_omission(node.at, format!("requests beyond the first {REQUESTS_MAX}"));
+                let text = format!("requests beyond the first {REQUESTS_MAX} are not imported");
+                self.draft.note_repeated_omission(node.at, text);
             } else if self.beyond.is_some() {
                 break;
             } else if let Some(request) = self.request(&inner, &name) {
@@ -253,7 +254,10 @@ impl PostmanReader {
             match BODILESS.contains(&request.method.as_str()) && !keeps_body {
                 false => self.body(&mut request, body, scope, name),
                 true if has_content(body) => {
-                    let text = format!("'{name}': its body, which is not sent with {}", request.method);
+                    let text = format!(
+                        "'{name}': its body is not sent, because Postman sends no body with {}",
+                        request.method
+                    );
                     self.draft.note_omission(body.at, text);
                 }
                 true => {}
@@ -269,7 +273,7 @@ impl PostmanReader {
             if let Some(node) = field(node, key).filter(|node| !entries(node).is_empty()) {
                 self.draft.note_repeated_omission(
                     node.at,
-                    format!("a {key} of a request: set the {key} with flags of the load"),
+                    format!("a {key} of a request is not imported: set the {key} for the whole load"),
                 );
             }
         }
@@ -281,14 +285,15 @@ impl PostmanReader {
     fn header(&mut self, request: &mut DraftRequest, key: &str, value: &str, scope: &Scope, at: TextPlace) {
         let key = self.filled(key.trim(), scope, at);
         let Some(key) = key.as_literal() else {
-            return self.draft.note_omission(at, "a header whose name has a placeholder");
+            return self.draft.note_omission(at, "a header whose name has a placeholder is not imported");
         };
         // The connection sets these fields itself.
         if key.is_empty() || ["content-length", "connection"].iter().any(|own| key.eq_ignore_ascii_case(own)) {
             return;
         }
         if request.headers.len() >= HEADERS_MAX {
-            return self.draft.note_repeated_omission(at, format!("header fields beyond the first {HEADERS_MAX}"));
+            let text = format!("header fields beyond the first {HEADERS_MAX} of a request are not imported");
+            return self.draft.note_repeated_omission(at, text);
         }
         // Repeated names stay separate fields.
         let value = self.filled(value.trim(), scope, at);
@@ -313,11 +318,11 @@ impl PostmanReader {
             let Some(parts) = parts else {
                 self.draft.note_omission(
                     at,
-                    format!("'{name}': its host has a placeholder: write the request with the target's host"),
+                    format!("'{name}' is not imported: part of its host is a placeholder. Write the whole host"),
                 );
                 return None;
             };
-            let mut rest = DraftText::fixed(&parts.target);
+            let mut rest = DraftText::literal(&parts.target);
             rest.append(&whole.after(beginning.len()));
             if let Some(user) = parts.authorization() {
                 self.url_user = Some(user);
@@ -326,7 +331,8 @@ impl PostmanReader {
         };
         let asked = self.origin.get_or_insert_with(|| origin.clone());
         if *asked != origin {
-            self.draft.note_repeated_omission(at, format!("a request to {origin}: a file has one host, {asked}"));
+            let text = format!("a request to {origin} is not imported: a file of traffic has one host ({asked})");
+            self.draft.note_repeated_omission(at, text);
             return None;
         }
         if origin.starts_with('{') && self.requests == 0 {
@@ -334,7 +340,7 @@ impl PostmanReader {
             let text = format!("the variable {variable} names the host: give the host as the target");
             self.draft.note_repeated_omission(at, text);
         }
-        let mut target = DraftText::fixed(if rest.beginning().starts_with('/') { "" } else { "/" });
+        let mut target = DraftText::literal(if rest.beginning().starts_with('/') { "" } else { "/" });
         target.append(&rest);
         Some(target)
     }
@@ -437,7 +443,7 @@ impl PostmanReader {
                 }
                 Some(token) => {
                     let prefix = part("headerPrefix").filter(|_| kind == "oauth2");
-                    let prefix = prefix.unwrap_or_else(|| DraftText::fixed("Bearer"));
+                    let prefix = prefix.unwrap_or_else(|| DraftText::literal("Bearer"));
                     authorization.append(&prefix);
                     authorization.push(if prefix.is_empty() { "" } else { " " });
                     authorization.append(&token);
@@ -472,7 +478,8 @@ impl PostmanReader {
             }
             other => {
                 let other: String = other.chars().filter(|c| c.is_ascii_alphanumeric()).take(20).collect();
-                self.draft.note_repeated_omission(auth.at, format!("authorization of the kind {other}"));
+                let text = format!("authorization of the kind {other} is not imported");
+                self.draft.note_repeated_omission(auth.at, text);
             }
         }
         if !authorization.is_empty() {
@@ -483,7 +490,7 @@ impl PostmanReader {
     /// Adds the user info of the URL as authorization, unless the request has one already.
     fn url_user_as_authorization(&mut self, request: &mut DraftRequest) {
         if let Some(user) = self.url_user.take().filter(|_| !request.has_header("authorization")) {
-            request.headers.push(("Authorization".to_owned(), DraftText::fixed(&user)));
+            request.headers.push(("Authorization".to_owned(), DraftText::literal(&user)));
         }
     }
 
@@ -527,7 +534,7 @@ impl PostmanReader {
                     let Some(key) = key.as_literal() else {
                         self.draft.note_omission(
                             node.at,
-                            format!("'{name}': a part of its form whose name has a placeholder"),
+                            format!("'{name}': a part of its form whose name has a placeholder is not sent"),
                         );
                         continue;
                     };
@@ -569,7 +576,10 @@ impl PostmanReader {
                     None
                 }
                 None => {
-                    self.draft.note_omission(body.at, format!("'{name}': its body is a file that is not named"));
+                    self.draft.note_omission(
+                        body.at,
+                        format!("'{name}': its body is not sent: the collection does not name the file"),
+                    );
                     None
                 }
             },
@@ -587,7 +597,7 @@ impl PostmanReader {
         if let Some(kind) = kind
             && !request.has_header("content-type")
         {
-            request.headers.push(("Content-Type".to_owned(), DraftText::fixed(kind)));
+            request.headers.push(("Content-Type".to_owned(), DraftText::literal(kind)));
         }
     }
 
@@ -601,7 +611,8 @@ impl PostmanReader {
                 continue;
             }
             let (Some(request), Some("test")) = (request.as_mut(), text(event, "listen")) else {
-                self.draft.note_omission(event.at, format!("'{name}': a script that runs before or beside a request"));
+                let text = format!("'{name}': a script that is not a test of a request is not imported");
+                self.draft.note_omission(event.at, text);
                 continue;
             };
             let captures = script.captures.iter();

@@ -171,7 +171,7 @@ impl Format {
             if !self.has_time {
                 moment_ns = prefix.moment_ns(line).or(moment_ns);
             }
-            line = prefix.plain(line)?;
+            line = prefix.line_without_prefix(line)?;
         }
         self.entry(line, texts, moment_ns)
     }
@@ -256,7 +256,7 @@ impl Format {
         let Some(field) = field else { return Ok(()) };
         match (&mut self.lines, json::keys(field)) {
             (LogLines::Pairs(_, root), Some(keys)) => {
-                root.also(&keys, FieldMeaning::Session);
+                root.set_meaning(&keys, FieldMeaning::Session);
                 Ok(())
             }
             _ => Err(FormatError::Session(field.to_owned(), self.name.clone())),

@@ -41,10 +41,10 @@ impl PathNode {
     }
 
     /// Adds a path, or replaces the meaning of an existing path.
-    pub fn also(&mut self, path: &[String], place: FieldMeaning) {
+    pub fn set_meaning(&mut self, path: &[String], place: FieldMeaning) {
         match path.split_first() {
             None => self.place = Some(place),
-            Some((first, rest)) => self.child(first).also(rest, place),
+            Some((first, rest)) => self.child(first).set_meaning(rest, place),
         }
     }
 

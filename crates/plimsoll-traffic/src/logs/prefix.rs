@@ -74,13 +74,13 @@ impl LogPrefix {
     pub fn strip<'a>(self, line: &'a [u8], room: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         match self {
             LogPrefix::DockerJson => docker_line(line, room),
-            _ => self.plain(line),
+            _ => self.line_without_prefix(line),
         }
     }
 
     /// Returns a line without the prefix; `None` if the line lacks it. Docker's JSON always gives
     /// `None`, because its text needs unescaping ([`Self::strip`]).
-    pub fn plain(self, line: &[u8]) -> Option<&[u8]> {
+    pub fn line_without_prefix(self, line: &[u8]) -> Option<&[u8]> {
         let rest = match self {
             LogPrefix::DockerJson => return None,
             LogPrefix::Cri => {

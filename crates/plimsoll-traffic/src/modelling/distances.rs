@@ -298,7 +298,7 @@ impl ModelDistances {
     }
 
     /// Returns the figures whose differences exceed their bounds.
-    pub fn divergent_figures(&self) -> Vec<DivergentFigure> {
+    pub fn figures_over_bounds(&self) -> Vec<DivergentFigure> {
         let mut apart = Vec::new();
         let mut say = |name: String, said: String| apart.push(DivergentFigure { name, said });
         if self.mix_tv > self.mix_tv_max {
@@ -361,7 +361,7 @@ mod tests {
         let log = figures(&stream(1, 1));
         let alike = [figures(&stream(2, 1)), figures(&stream(3, 1))];
         let distances = ModelDistances::between(&log, &alike, caches);
-        assert_eq!(distances.divergent_figures(), Vec::new(), "{distances:?}");
+        assert_eq!(distances.figures_over_bounds(), Vec::new(), "{distances:?}");
         // Random arrivals have a dispersion of 1. The stream has too few windows of 100 s.
         let (_, one_second) = distances.dispersion[1];
         assert!(one_second.is_some_and(|(log, _)| (0.6..1.5).contains(&log)) && distances.dispersion[3].1.is_none());
@@ -371,7 +371,7 @@ mod tests {
             request.start_ns = request.start_ns / S * S;
             request.path = number as u64;
         }
-        let apart = ModelDistances::between(&log, &[figures(&other)], caches).divergent_figures();
+        let apart = ModelDistances::between(&log, &[figures(&other)], caches).figures_over_bounds();
         let expect = ["mix", "dispersion at 0.1 s", "hits of a cache of 24", "hits of a cache of 98"];
         assert!(expect.iter().all(|part| apart.iter().any(|figure| figure.name == *part)), "{apart:?}");
         assert!(apart[0].said.contains("and the bound is 2.0 %"), "{apart:?}");
@@ -399,13 +399,13 @@ mod tests {
                 ..distances
             };
             assert!(distances.mix_tv > MIX_TV_MAX, "{}", distances.mix_tv);
-            assert_eq!(distances.divergent_figures(), Vec::new(), "{log}: {distances:?}");
+            assert_eq!(distances.figures_over_bounds(), Vec::new(), "{log}: {distances:?}");
             let draws: Vec<StreamFigures> = (0..8).map(|draw| drawn(100 + log * 10 + draw, true)).collect();
             let distances = ModelDistances {
                 mix_tv: total_variation(&[0.002; 500], &StreamFigures::mean(&draws).routes),
                 ..distances
             };
-            assert_eq!(distances.divergent_figures()[0].name, "mix", "{log}: {distances:?}");
+            assert_eq!(distances.figures_over_bounds()[0].name, "mix", "{log}: {distances:?}");
         }
     }
 

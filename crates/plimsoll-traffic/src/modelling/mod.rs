@@ -164,7 +164,8 @@ impl TrafficModel {
         }
         let mut draft = Draft { base, about, load, ..Draft::default() };
         let mut files = Vec::new();
-        let is_mix = (visits.together() as f64) < MULTI_REQUEST_VISITS_SHARE_MIN * visits.requests.len() as f64;
+        let is_mix =
+            (visits.requests_in_longer_visits() as f64) < MULTI_REQUEST_VISITS_SHARE_MIN * visits.requests.len() as f64;
         let models: Vec<RouteModel> = routes
             .iter()
             .zip(&by_route)
@@ -172,7 +173,7 @@ impl TrafficModel {
             .map(|(((method, template), asked), own)| {
                 let name = format!("{method} {}", redact::path(template));
                 let target = match asked.iter().all(|target| *target == asked[0]) {
-                    true => DraftText::fixed(asked.first().map_or("/", |target| targets.get(*target))),
+                    true => DraftText::literal(asked.first().map_or("/", |target| targets.get(*target))),
                     false => {
                         let data = format!("paths{}", files.len() + 1);
                         let file = format!("{}/{data}.csv", names.folder);
@@ -185,7 +186,7 @@ impl TrafficModel {
                         let step = rows.len().div_ceil(ROWS_MAX);
                         let rows = rows.iter().step_by(step).map(|target| row(targets.get(*target)));
                         files.push((file.clone(), format!("path\n{}", rows.collect::<String>())));
-                        let mut target = DraftText::fixed("/");
+                        let mut target = DraftText::literal("/");
                         target.push_value(&format!("{data}.path"));
                         let pick = if in_order { "sequential" } else { "random" };
                         draft.data.push(DraftData { name: data, file, pick, each_use: !in_order });

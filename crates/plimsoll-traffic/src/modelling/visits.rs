@@ -67,7 +67,7 @@ impl Visits {
     }
 
     /// Returns the number of requests in visits with several requests.
-    pub fn together(&self) -> usize {
+    pub fn requests_in_longer_visits(&self) -> usize {
         self.visits.iter().map(Range::len).filter(|length| *length > 1).sum()
     }
 }
@@ -86,7 +86,7 @@ mod tests {
     fn a_gap_after_a_response_ends_a_visit() {
         let visits = Visits::from_requests(vec![request(1, 0), request(2, 1), request(1, 1801), request(1, 3603)]);
         let lengths: Vec<usize> = visits.visits.iter().map(Range::len).collect();
-        assert_eq!((lengths, visits.together(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
+        assert_eq!((lengths, visits.requests_in_longer_visits(), visits.long), (vec![2, 1, 1], 2, (0, 0)));
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let visits =
             Visits::from_requests((0..many).map(|at| request(1, at)).chain([request(2, 3), request(2, 4)]).collect());
         assert_eq!((visits.visits.len() as u64, visits.long), (many + 1, (1, many)));
-        assert_eq!(visits.together(), 2);
+        assert_eq!(visits.requests_in_longer_visits(), 2);
         // The log has 63 requests in 62 visits of the model. The weight of a split visit is
         // proportional to its requests.
         let starts = visits.starts();

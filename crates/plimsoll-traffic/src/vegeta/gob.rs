@@ -146,7 +146,7 @@ impl<'a> GobMessage<'a> {
                         message.fields(&mut |message, field| match field {
                             0 => message.text().map(|text| name = text),
                             1 => message.int().map(|it| number = it),
-                            _ => Err("a field has an unknown field"),
+                            _ => Err("the description of a field has an unknown entry"),
                         })?;
                         named.push((name, number));
                     }

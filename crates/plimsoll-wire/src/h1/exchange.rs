@@ -50,7 +50,7 @@ impl H1 {
 
     /// Returns the number of exchanges that can be started now: 0 or 1.
     #[inline]
-    pub fn room(&self) -> u32 {
+    pub fn exchanges_available(&self) -> u32 {
         u32::from(self.exchange.is_none() && !self.over)
     }
 
@@ -73,7 +73,7 @@ impl H1 {
     /// Starts an exchange whose request has `length` bytes.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, length: usize, expect: Expect, keep_alive: bool) {
-        debug_assert!(self.room() > 0, "one exchange at a time");
+        debug_assert!(self.exchanges_available() > 0, "one exchange at a time");
         self.exchange = Some(exchange);
         self.unsent = length;
         self.keep_alive = keep_alive;
@@ -278,7 +278,7 @@ mod tests {
             let answers = b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".repeat(messages);
             let mut bytes = &answers[..];
             let facts = std::iter::from_fn(|| h1.next(&mut bytes).map(|_| ())).count();
-            assert_eq!((facts, h1.room()), (messages, 1));
+            assert_eq!((facts, h1.exchanges_available()), (messages, 1));
         }
     }
 }

@@ -287,7 +287,7 @@ impl Head {
 
     /// Returns the facts in the complete head; `None` for an interim response (1xx), after which
     /// another head follows.
-    pub(super) fn meaning(&self, head_request: bool) -> Option<HeadFacts> {
+    pub(super) fn facts(&self, head_request: bool) -> Option<HeadFacts> {
         if self.status < 200 {
             return None;
         }

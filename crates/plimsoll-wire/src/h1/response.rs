@@ -318,7 +318,7 @@ impl ResponseParser {
         let ReplyPhase::Head(head) = &self.phase else {
             return Ok(());
         };
-        let Some(meaning) = head.meaning(self.expect.head_request) else {
+        let Some(meaning) = head.facts(self.expect.head_request) else {
             self.interims += 1;
             if self.interims > INTERIM_REPLIES_MAX {
                 return Err(ProtocolError::TooManyInterim);

@@ -240,7 +240,7 @@ where
 
 impl Session {
     /// Returns the negotiated TLS parameters, once the handshake has ended.
-    pub fn agreed(&self) -> Option<TlsParameters> {
+    pub fn tls_parameters(&self) -> Option<TlsParameters> {
         TlsParameters::from_connection(&self.connection)
     }
 }

@@ -40,9 +40,9 @@ fn responses_become_the_expected_facts() {
 
 fn whole(conn: &mut Conn, request: &EncodedRequest) {
     let mut scratch = Vec::new();
-    let count = conn.out(|_| request, &mut scratch).len();
+    let count = conn.bytes_to_send(|_| request, &mut scratch).len();
     assert!(conn.sent(count, &scratch));
-    assert!(conn.out(|_| request, &mut scratch).is_empty());
+    assert!(conn.bytes_to_send(|_| request, &mut scratch).is_empty());
 }
 
 #[test]
@@ -50,9 +50,9 @@ fn a_connection_is_reused_while_both_sides_allow() {
     let asked = request("GET", b"", false);
     let (mut conn, mut plain) = (Conn::new(), Vec::new());
     for number in 1..4 {
-        assert!(conn.room() == 1 && !conn.is_busy());
+        assert!(conn.exchanges_available() == 1 && !conn.is_busy());
         conn.start(number, &asked);
-        assert!(conn.room() == 0 && conn.is_busy());
+        assert!(conn.exchanges_available() == 0 && conn.is_busy());
         whole(&mut conn, &asked);
         let mut received = conn.receive(b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n", &mut plain);
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange, .. }) if exchange == number));
@@ -63,12 +63,12 @@ fn a_connection_is_reused_while_both_sides_allow() {
     conn.start(4, &asked);
     let mut received = conn.receive(b"HTTP/1.1 413 No\r\nContent-Length: 0\r\n\r\n", &mut plain);
     assert!(matches!(conn.next(&mut received), Some(Fact::Answered { exchange: 4, status: 413, .. })));
-    assert!(conn.is_over() && conn.room() == 0);
+    assert!(conn.is_over() && conn.exchanges_available() == 0);
     // A cancelled exchange may still get a response, so no further exchange can follow.
     let mut conn = Conn::new();
     conn.start(5, &asked);
     conn.cancel(5);
-    assert!(conn.is_over() && conn.room() == 0 && conn.give_up().is_none());
+    assert!(conn.is_over() && conn.exchanges_available() == 0 && conn.give_up().is_none());
     // No exchange can follow unsolicited bytes either.
     let mut conn = Conn::new();
     let mut received = conn.receive(b"HTTP/1.1 408 Timeout\r\n\r\n", &mut plain);
@@ -99,9 +99,9 @@ fn over_tls(
     server.set_buffer_limit(None);
     let (mut scratch, mut plain, mut heard_there) = (Vec::new(), Vec::new(), Vec::new());
     let (mut heard, mut stands, mut answered, mut owed) = (ReceivedData::default(), false, false, 0);
-    assert_eq!(conn.room(), 0);
+    assert_eq!(conn.exchanges_available(), 0);
     for _ in 0..100_000 {
-        let bytes = conn.out(|_| asked, &mut scratch);
+        let bytes = conn.bytes_to_send(|_| asked, &mut scratch);
         let count = bytes.len().min(1 + random.below(longest));
         let mut taken = &bytes[..count];
         while !taken.is_empty() {
@@ -132,7 +132,7 @@ fn over_tls(
             while let Some(fact) = conn.next(&mut received) {
                 match fact {
                     Fact::Stands { resumed: false } => {
-                        assert!(!std::mem::replace(&mut stands, true) && conn.room() == 1);
+                        assert!(!std::mem::replace(&mut stands, true) && conn.exchanges_available() == 1);
                         conn.start(7, asked);
                     }
                     // The due bytes are sent with the rest.
@@ -153,7 +153,7 @@ fn over_tls(
             return heard;
         }
         if heard.answer.is_some() && end == End::Open {
-            assert!(conn.room() == 1 && owed > 0, "the end of the handshake is owed");
+            assert!(conn.exchanges_available() == 1 && owed > 0, "the end of the handshake is owed");
             return heard;
         }
     }
@@ -194,10 +194,10 @@ fn a_tls_failure_is_reported_and_alerts_the_peer() {
     let (mut conn, mut scratch, mut plain) =
         (Conn::over_tls(&client, 1).expect("a connection"), Vec::new(), Vec::new());
     let asked = request("GET", b"", false);
-    let count = conn.out(|_| &asked, &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
     conn.sent(count, &scratch);
     let mut received = conn.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut plain);
     assert_eq!(conn.next(&mut received), Some(Fact::TlsFailed(TlsFailure::NotTls)));
     assert!(received.is_empty() && conn.next(&mut received).is_none());
-    assert!(!conn.out(|_| &asked, &mut scratch).is_empty());
+    assert!(!conn.bytes_to_send(|_| &asked, &mut scratch).is_empty());
 }

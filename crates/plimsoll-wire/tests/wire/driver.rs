@@ -179,7 +179,7 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
     conn.start(7, request);
     let mut sent = 0;
     while sent < request.h1().len() {
-        let bytes = conn.out(|_| request, &mut scratch);
+        let bytes = conn.bytes_to_send(|_| request, &mut scratch);
         if bytes != &request.h1()[sent..] {
             return Err(format!("after {sent} bytes: {}", bytes.escape_ascii()));
         }
@@ -200,7 +200,8 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
         if !received.is_empty() {
             return Err("facts were kept back".into());
         }
-        if (conn.room() > 0) != (heard.answer.is_some() && !conn.is_over()) || conn.is_busy() != heard.answer.is_none()
+        if (conn.exchanges_available() > 0) != (heard.answer.is_some() && !conn.is_over())
+            || conn.is_busy() != heard.answer.is_none()
         {
             return Err(format!("wrong about what is under way: {conn:?}"));
         }
@@ -208,7 +209,7 @@ fn facts<'a>(request: &EncodedRequest, pieces: impl IntoIterator<Item = &'a [u8]
     while let Some(fact) = conn.end() {
         hear(&mut heard, fact)?;
     }
-    if !conn.is_over() || conn.room() > 0 {
+    if !conn.is_over() || conn.exchanges_available() > 0 {
         return Err("goes on after the end".into());
     }
     Ok(heard)

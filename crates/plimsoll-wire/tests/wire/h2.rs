@@ -316,7 +316,7 @@ fn another_protocol_is_reported() {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     let requests = h2_requests();
     assert!(conn.start(0, &requests[0]));
-    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &requests[0], &mut scratch).len();
     assert!(conn.sent(count, &scratch));
     let mut received = conn.receive(b"HTTP/1.1 400 Bad Request\r\n\r\n", &mut plain);
     let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
@@ -384,12 +384,12 @@ fn each_ping_and_settings_frame_is_acknowledged_once() {
     let requests = h2_requests();
     let (mut conn, mut scratch, mut plain) = (Conn::h2(3), Vec::new(), Vec::new());
     conn.start(0, &requests[0]);
-    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &requests[0], &mut scratch).len();
     conn.sent(count, &scratch);
     let heard = [begun(), frame(PING, 0, 0, b"question"), frame(PING, 1, 0, b"answered"), settings(&[(3, 9)])].concat();
     let mut received = conn.receive(&heard, &mut plain);
     while conn.next(&mut received).is_some() {}
-    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &requests[0], &mut scratch).len();
     let acknowledged = (SETTINGS, 1, 0, vec![]);
     assert_eq!(frames(&scratch[..count]), [acknowledged.clone(), (PING, 1, 0, b"question".to_vec()), acknowledged]);
 }
@@ -426,7 +426,7 @@ fn request_content_respects_the_server_windows() {
     let drained = |conn: &mut Conn, scratch: &mut Vec<u8>| {
         let mut sent = Vec::new();
         loop {
-            let bytes = conn.out(|_| &asked, scratch);
+            let bytes = conn.bytes_to_send(|_| &asked, scratch);
             if bytes.is_empty() {
                 return sent;
             }
@@ -481,9 +481,9 @@ fn an_early_response_ends_the_request() {
     let mut received = conn.receive(&answer, &mut plain);
     let facts: Vec<Fact> = std::iter::from_fn(|| conn.next(&mut received)).collect();
     assert!(matches!(facts[..], [Fact::Answered { exchange: 7, status: 413, .. }, Fact::HasBytesToSend]), "{facts:?}");
-    let sent = frames(conn.out(|_| &asked, &mut scratch));
+    let sent = frames(conn.bytes_to_send(|_| &asked, &mut scratch));
     assert!(sent.contains(&(RST_STREAM, 0, 1, vec![0; 4])), "{sent:?}");
-    assert!(conn.room() == 1 && !conn.is_over());
+    assert!(conn.exchanges_available() == 1 && !conn.is_over());
 }
 
 #[test]
@@ -492,14 +492,14 @@ fn an_abandoned_exchange_is_reset_and_others_continue() {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(3), Vec::new(), Vec::new());
     conn.start(0, &requests[0]);
     conn.start(1, &requests[0]);
-    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &requests[0], &mut scratch).len();
     conn.sent(count, &scratch);
     conn.start(2, &requests[0]);
     // One exchange whose request is sent, and one whose request is not.
     conn.cancel(0);
     conn.cancel(2);
-    assert!(conn.wants_to_send() && conn.room() == 2);
-    let count = conn.out(|_| &requests[0], &mut scratch).len();
+    assert!(conn.wants_to_send() && conn.exchanges_available() == 2);
+    let count = conn.bytes_to_send(|_| &requests[0], &mut scratch).len();
     assert_eq!(frames(&scratch[..count]), [(RST_STREAM, 0, 1, vec![0, 0, 0, 8])]);
     assert!(conn.sent(count, &scratch));
     let late = [begun(), head(1, 0, &[STATUS]), frame(DATA, END, 1, b"late"), ok(3)].concat();
@@ -530,7 +530,7 @@ fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
     for (number, (request, head_fields, expect)) in answers.iter().enumerate() {
         conn.start(number as u32, request);
         loop {
-            let count = conn.out(|_| *request, &mut scratch).len();
+            let count = conn.bytes_to_send(|_| *request, &mut scratch).len();
             if count == 0 || conn.sent(count, &scratch) {
                 break;
             }
@@ -556,24 +556,24 @@ fn response_fields_come_with_the_first_fact_if_content_is_wanted() {
 fn the_stream_limit_of_the_server_is_respected() {
     let asked = request("GET", b"", false);
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1_000), Vec::new(), Vec::new());
-    assert_eq!(conn.room(), 100, "what servers take as a rule, before this one has said");
+    assert_eq!(conn.exchanges_available(), 100, "what servers take as a rule, before this one has said");
     for (bytes, room) in [(settings(&[(3, 7)]), 7), (settings(&[]), 7), (settings(&[(3, 5_000)]), 1_000)] {
         let mut received = conn.receive(&bytes, &mut plain);
         while conn.next(&mut received).is_some() {}
-        assert_eq!(conn.room(), room);
+        assert_eq!(conn.exchanges_available(), room);
     }
     let none = settings(&[(3, 0)]);
     let mut received = conn.receive(&none, &mut plain);
     while conn.next(&mut received).is_some() {}
-    assert!(conn.room() == 0 && !conn.is_over());
+    assert!(conn.exchanges_available() == 0 && !conn.is_over());
     // A server that does not announce a limit accepts any number of streams.
     let (mut conn, begun) = (Conn::h2(1_000), begun());
     let mut received = conn.receive(&begun, &mut plain);
     while conn.next(&mut received).is_some() {}
-    assert_eq!(conn.room(), 1_000);
+    assert_eq!(conn.exchanges_available(), 1_000);
     // A request that is started while facts are taken is sent with the bytes after them.
     conn.start(0, &asked);
-    let count = conn.out(|_| &asked, &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
     assert!(conn.sent(count, &scratch));
     let answers = ok(1);
     let mut received = conn.receive(&answers, &mut plain);
@@ -600,7 +600,7 @@ fn a_lowered_stream_limit_applies_to_waiting_requests() {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(4), Vec::new(), Vec::new());
     let send = |conn: &mut Conn, scratch: &mut Vec<u8>| {
         scratch.clear();
-        let bytes = conn.out(|_| &asked, scratch).to_vec();
+        let bytes = conn.bytes_to_send(|_| &asked, scratch).to_vec();
         assert!(conn.sent(bytes.len(), scratch));
         opened(&bytes)
     };
@@ -628,7 +628,7 @@ fn a_lowered_stream_limit_applies_to_waiting_requests() {
 fn half_answered_conn(asked: &EncodedRequest) -> Conn {
     let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
     conn.start(0, asked);
-    let count = conn.out(|_| asked, &mut scratch).len();
+    let count = conn.bytes_to_send(|_| asked, &mut scratch).len();
     conn.sent(count, &scratch);
     let first = [begun(), head(1, 0, &[STATUS])].concat();
     let mut received = conn.receive(&first, &mut plain);
@@ -649,7 +649,7 @@ fn an_empty_window_is_reported_once() {
         }
     }
     assert_eq!(empty, 1);
-    let count = conn.out(|_| &asked, &mut scratch).len();
+    let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
     let full = (1u32 << 30).to_be_bytes().to_vec();
     let told: Vec<_> = frames(&scratch[..count]).into_iter().filter(|frame| frame.0 == WINDOW_UPDATE).collect();
     assert_eq!(told, [(WINDOW_UPDATE, 0, 0, full.clone()), (WINDOW_UPDATE, 0, 1, full)]);
@@ -671,7 +671,7 @@ fn a_large_response_never_exhausts_the_window() {
             match fact {
                 Fact::Piece { piece, .. } => told += piece.bytes.len() as u64,
                 Fact::HasBytesToSend => {
-                    let count = conn.out(|_| &asked, &mut scratch).len();
+                    let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
                     for (kind, _, stream, payload) in frames(&scratch[..count]) {
                         if kind == WINDOW_UPDATE {
                             windows[(stream != 0) as usize] +=
@@ -737,12 +737,12 @@ fn client_and_server_understand_each_other() {
         let (mut to_server, mut to_client) = (Vec::new(), Vec::new());
         let (mut asked, mut answered, mut heads, mut begun) = (0u32, 0, Vec::new(), false);
         for _ in 0..100_000 {
-            while conn.room() > 0 && asked < 60 {
+            while conn.exchanges_available() > 0 && asked < 60 {
                 conn.start(asked, &requests[asked as usize % 3]);
                 asked += 1;
             }
             loop {
-                let bytes = conn.out(|number| &requests[number as usize % 3], &mut scratch);
+                let bytes = conn.bytes_to_send(|number| &requests[number as usize % 3], &mut scratch);
                 let count = bytes.len().min(1 + random.below(60_000));
                 to_server.extend_from_slice(&bytes[..count]);
                 if count == 0 {

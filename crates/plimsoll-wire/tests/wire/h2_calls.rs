@@ -16,7 +16,7 @@ fn the_call_status_is_reported_with_the_response() {
             let (mut conn, mut scratch, mut plain) = (Conn::h2(1), Vec::new(), Vec::new());
             for (number, id) in [(0, 1u8), (1, 3)] {
                 conn.start(number, &asked);
-                let count = conn.out(|_| &asked, &mut scratch).len();
+                let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
                 conn.sent(count, &scratch);
                 let mut bytes = if number == 0 { begun() } else { Vec::new() };
                 for piece in pieces {
@@ -34,7 +34,7 @@ fn the_call_status_is_reported_with_the_response() {
                     }
                 }
                 assert_eq!(told, Some(grpc_status), "{pieces:?}");
-                let count = conn.out(|_| &asked, &mut scratch).len();
+                let count = conn.bytes_to_send(|_| &asked, &mut scratch).len();
                 conn.sent(count, &scratch);
             }
         }
@@ -178,7 +178,7 @@ fn early_response_messages_release_as_many_request_messages() {
         assert!(matches!(conn.next(&mut received), Some(Fact::Answered { grpc_status: Some(0), .. })));
         while conn.next(&mut received).is_some() {}
         sent_now(&mut conn, asked);
-        assert!(conn.room() == 1 && !conn.wants_to_send());
+        assert!(conn.exchanges_available() == 1 && !conn.wants_to_send());
     };
     let [a, b, c, d] = &messages;
     check(&call(&messages).in_turn(), &[a], &[b, c]);

@@ -41,7 +41,7 @@ fn drain(
     scratch: &mut Vec<u8>,
 ) -> Result<(), String> {
     for _ in 0..1_000 {
-        let bytes = conn.out(|number| &requests[number as usize], scratch);
+        let bytes = conn.bytes_to_send(|number| &requests[number as usize], scratch);
         if bytes.is_empty() {
             return Ok(());
         }
@@ -77,7 +77,7 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, St
     for (number, request) in requests.iter().enumerate() {
         conn.start(number as u32, request);
     }
-    if conn.room() != 0 {
+    if conn.exchanges_available() != 0 {
         return Err("there is room for more than was asked for".into());
     }
     drain(&mut conn, &requests, &mut sent, &mut scratch)?;
@@ -104,7 +104,7 @@ fn facts<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Result<H2Results, St
     while let Some(fact) = conn.end() {
         hear(&mut heard, &mut content, fact)?;
     }
-    if !conn.is_over() || conn.room() > 0 || heard.outcomes.contains(&None) {
+    if !conn.is_over() || conn.exchanges_available() > 0 || heard.outcomes.contains(&None) {
         return Err(format!("goes on after the end: {conn:?}"));
     }
     judge(&sent, &mut heard)?;

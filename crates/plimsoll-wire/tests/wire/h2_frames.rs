@@ -68,7 +68,7 @@ pub fn frames(mut bytes: &[u8]) -> Vec<(u8, u8, u32, Vec<u8>)> {
 pub fn sent_now(conn: &mut Conn, asked: &EncodedRequest) -> Vec<u8> {
     let (mut scratch, mut all) = (Vec::new(), Vec::new());
     loop {
-        let bytes = conn.out(|_| asked, &mut scratch);
+        let bytes = conn.bytes_to_send(|_| asked, &mut scratch);
         if bytes.is_empty() {
             return all;
         }

@@ -6,13 +6,12 @@ use clap::Args;
 
 /// `plimsoll doctor`
 #[derive(Debug, Clone, Args)]
-#[command(
-    after_help = "Exit codes: 0 machine fit to measure, 1 machine not fit, 2 usage error or no start, 130 interrupted.\n\n\
+#[command(after_help = "Exit codes: 0 machine fit to measure, 1 machine not fit, 2 usage error or cannot start, \
+    130 interrupted.\n\n\
     Examples:\n  \
     plimsoll doctor\n  \
     plimsoll doctor --quick          skip the self-measurement; takes one second\n  \
-    plimsoll doctor --json | jq '.checks[] | select(.fitness != \"fit\")'"
-)]
+    plimsoll doctor --json | jq '.checks[] | select(.fitness != \"fit\")'")]
 pub struct DoctorArgs {
     /// Skip the self-measurement of plimsoll's speed
     #[arg(long)]

@@ -15,7 +15,7 @@ pub struct FleetArgs {
     /// nats://bus:4222 for agents that joined a NATS bus
     #[arg(long, value_name = "ssh://HOST,...|nats://BUS:PORT")]
     pub fleet: Option<String>,
-    /// Agents of the NATS bus to use: how many, or their names, such as 3 or a1,a2 [default: all]
+    /// Use these agents of the NATS bus: a number such as 3, or names such as a1,a2 [default: all]
     #[arg(long, value_name = "N|NAME,...", requires = "fleet")]
     pub agents: Option<String>,
     /// Time to wait for the agents of a bus [default: 30s]
@@ -33,8 +33,8 @@ pub struct FleetArgs {
     #[arg(long, value_name = "go|stop", default_value = "go", requires = "fleet",
           value_parser = KnownWords::text(&["go", "stop"]), hide_possible_values = true)]
     pub on_loss: String,
-    /// Refuse machines whose maximum clock error (half of the shortest round trip) exceeds this
-    /// time
+    /// Refuse a machine if its clock may be wrong by more than this time (half of the shortest
+    /// round trip to the machine)
     #[arg(long, value_name = "TIME", default_value = "20ms", requires = "fleet")]
     pub max_skew: String,
 }
@@ -55,7 +55,7 @@ pub struct WatchArgs {
     /// --cgroup then refer to that machine
     #[arg(long, value_name = "ssh://HOST")]
     pub watch: Option<String>,
-    /// Copy this plimsoll program to the machines, and delete the copies after the study
+    /// Copy this plimsoll program to the server's machine, and delete the copy after the study
     #[arg(long, requires = "watch")]
     pub watch_copy: bool,
 }
@@ -63,15 +63,17 @@ pub struct WatchArgs {
 #[derive(Debug, Clone, Args)]
 #[command(after_help = "Examples:\n  plimsoll agent --stdio --allow 10.0.0.0/8:8080\n  \
     plimsoll agent --join nats://bus:4222 --name load1 --allow 10.0.0.0/8:8080\n\n\
-    `plimsoll run --fleet ssh://HOST ...` starts the first on HOST. A line in HOST's authorized_keys can fix the targets:\n  \
+    `plimsoll run --fleet ssh://HOST ...` starts the first example on HOST. A line in HOST's authorized_keys can \
+    restrict the targets:\n  \
     command=\"plimsoll agent --stdio --allow 10.0.0.0/8:8080\" ssh-ed25519 ...\n\
-    The second is a service. `plimsoll run --fleet nats://bus:4222 ...` uses it from anywhere.\n\n\
-    `--watch ssh://HOST` starts `plimsoll agent --stdio --watch-only` there, which makes no load.")]
+    The second example is a service, which `plimsoll run --fleet nats://bus:4222 ...` uses from any machine.\n\n\
+    `--watch ssh://HOST` starts `plimsoll agent --stdio --watch-only` on HOST, which generates no load.")]
 pub struct AgentArgs {
-    /// Communicate with the coordinator over standard input and output
+    /// Take commands from the plimsoll that starts this agent over ssh, on standard input and
+    /// output
     #[arg(long, required_unless_present = "join", conflicts_with = "join")]
     pub stdio: bool,
-    /// Join this NATS bus, and generate load for its coordinators, one coordinator at a time
+    /// Join this NATS bus, and generate load for any plimsoll that uses the bus, one at a time
     #[arg(long, value_name = "nats://BUS:PORT")]
     pub join: Option<String>,
     /// The agent's name on the bus [default: the machine's name]
@@ -80,19 +82,19 @@ pub struct AgentArgs {
     /// Credentials for the NATS bus: a file with an nkey seed or NATS credentials
     #[arg(long, value_name = "FILE", requires = "join")]
     pub creds: Option<PathBuf>,
-    /// Certificates of the authority that signed the certificate of the NATS bus
+    /// Trust the certificate authorities in this file (PEM) to identify the NATS bus
     #[arg(long, value_name = "FILE", requires = "join")]
     pub bus_ca: Option<PathBuf>,
     /// The addresses and ports that the agent may send load to, such as 10.0.0.0/8:8080,192.168.1.5
     /// [default: none]
     #[arg(long, value_name = "LIST", default_value = "", hide_default_value = true)]
     pub allow: String,
-    /// Accept only load plans that are signed with this key: the line that `plimsoll fleet key`
-    /// prints
+    /// Accept only load plans that are signed with this key; give the line that `plimsoll fleet
+    /// key` printed
     #[arg(long, value_name = "ed25519:KEY", requires = "join")]
     pub trust: Option<String>,
-    /// Store measured intervals in this folder until the coordinator has recorded them [default:
-    /// _output/plimsoll/spool/NAME]
+    /// Store measurements in this folder until the plimsoll that controls this agent has recorded
+    /// them [default: _output/plimsoll/spool/NAME]
     #[arg(long, value_name = "DIR", requires = "join")]
     pub spool: Option<PathBuf>,
     /// Time to wait for a NATS bus that does not respond yet [default: 10s]
@@ -118,7 +120,7 @@ pub struct FleetStatusArgs {
     /// The machines, such as ssh://load1,load2 or nats://bus:4222; for key, the file to write
     #[arg(value_name = "PLACE")]
     pub place: Option<String>,
-    /// For fetch, the name of the run, as the coordinator's output shows it
+    /// For fetch, the name of the run, as printed by the plimsoll that started the run
     #[arg(value_name = "RUN")]
     pub word: Option<String>,
     /// For fetch, the run file to write [default: RUN.plimsoll]

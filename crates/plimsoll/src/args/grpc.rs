@@ -18,7 +18,7 @@ pub enum GrpcView {
 #[command(after_help = "Example:\n  plimsoll grpc list grpc://localhost:50051\n  \
     plimsoll grpc describe grpc://localhost:50051/pkg.Service/Method")]
 pub struct GrpcArgs {
-    /// The services of the gRPC server, or the method of the URL
+    /// Show the services and methods of the server (list), or the types of a method (describe)
     #[arg(value_name = "WHAT")]
     pub shown: GrpcView,
     /// Server, or method, such as grpc://localhost:50051/pkg.Service/Method

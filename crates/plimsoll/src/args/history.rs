@@ -21,8 +21,7 @@ pub struct HistoryArgs {
     /// Show the runs that loaded this URL or a path below this URL [default: all runs]
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub url: Option<String>,
-    /// Points of the history: one for each run in order of time (time), or one for each commit
-    /// (commit)
+    /// Show one point for each run in order of time (time), or one point for each commit (commit)
     #[arg(long, value_name = "ORDER", default_value = "time",
           value_parser = KnownWords::text(&["commit", "time"]), hide_possible_values = true)]
     pub by: String,
@@ -81,7 +80,7 @@ pub struct ServeArgs {
     /// Address to listen on; port 0 picks a free port
     #[arg(long, value_name = "HOST:PORT", default_value = "127.0.0.1:8900")]
     pub listen: SocketAddr,
-    /// Another name of this machine that browsers use, such as box or box:443
+    /// Another host name under which browsers reach this machine, such as box or box:443
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
     /// Serve https with this certificate and the certificates of its issuers (PEM file)

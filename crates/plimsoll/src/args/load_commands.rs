@@ -38,11 +38,12 @@ use std::path::PathBuf;
 pub struct RunArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Closed loop of N users, where each user waits for its response; stages such as
-    /// 10@10s,100@30s [default: 10]
+    /// Closed loop: N users, each waiting for its response before its next request; or stages such
+    /// as 10@10s,100@30s [default: 10]
     #[arg(short = 'c', long, value_name = "N|STAGES", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Open loop of N requests (or sessions of scenarios) a second; ramps such as 0..5000@30s
+    /// Open loop: start N requests (or scenario sessions) a second, whatever the server does; or
+    /// ramps such as 0..5000@30s
     #[arg(long, value_name = "N|STAGES", help_heading = "Load")]
     pub rate: Option<String>,
     /// Stop the load after N requests, or N sessions of scenarios
@@ -88,7 +89,7 @@ pub struct RunArgs {
     plimsoll find http://localhost:8080/ --pprof      the cost of each function\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
     plimsoll find --soak 30m http://localhost:8080/   load line for 30 min\n  \
-    plimsoll find --replay access.log http://localhost:8080/   multiple of a log\n  \
+    plimsoll find --replay access.log http://localhost:8080/   how many times a log\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]
@@ -98,13 +99,13 @@ pub struct FindArgs {
     /// Time for the whole search
     #[arg(long, value_name = "TIME", default_value = "60s", help_heading = "Search")]
     pub budget: String,
-    /// Find the multiple of this access log's traffic that the target sustains; - is standard input
+    /// Find how many times the traffic of this access log the target sustains; - is standard input
     /// (repeatable)
     #[arg(long = "replay", value_name = "LOG", help_heading = "Log",
           conflicts_with_all = ["file", "curl", "method", "body", "lua", "arrivals"], value_hint = ValueHint::FilePath)]
     pub logs: Vec<PathBuf>,
-    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices
-    /// (repeatable)
+    /// Send only requests that match this pattern, compared with text such as 'GET /path?query'
+    /// (repeatable: one match suffices)
     #[arg(long, value_name = "REGEX", requires = "logs", help_heading = "Log")]
     pub only: Vec<String>,
     /// Skip requests that match this pattern (repeatable)
@@ -115,15 +116,15 @@ pub struct FindArgs {
     pub allow_unsafe: bool,
     #[command(flatten)]
     pub log: LogArgs,
-    /// After the search, measure the rate that leaves this share of the load line as headroom, such
-    /// as 30%
+    /// After the search, test a rate that is lower than the load line by this share, such as 30%
     #[arg(long, value_name = "SHARE", help_heading = "Planning")]
     pub headroom: Option<String>,
     /// After the search, apply the load line's rate for this long, such as 30m, and report
     /// violations of the SLO (not part of --budget)
     #[arg(long, value_name = "TIME", help_heading = "Planning")]
     pub soak: Option<String>,
-    /// Calculate how many instances of the server sustain this rate, such as 50k
+    /// Calculate how many instances of the server sustain this total rate in requests/s, such as
+    /// 50k
     #[arg(long, value_name = "RATE", help_heading = "Planning")]
     pub need: Option<String>,
     /// Exit with code 1 if this condition on the load line, peak or knee is true, such as
@@ -222,13 +223,16 @@ pub struct ChangeArgs {
     /// Make no experiments: keep the path, method, client identity and number of users unchanged
     #[arg(long, conflicts_with_all = ["reference", "identities", "other_body", "may_signal"])]
     pub no_intervene: bool,
-    /// A path that costs the server little work [default: a path that the server does not have]
+    /// A URL of the same server that takes little work, for comparison [default: a path that the
+    /// server does not have]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub reference: Option<String>,
-    /// Header that identifies another client, such as 'X-Api-Key: k2' (repeatable)
+    /// In one experiment, also send requests as another client, with this header, such as
+    /// 'X-Api-Key: k2' (repeatable)
     #[arg(long = "identity", value_name = "NAME: VALUE")]
     pub identities: Vec<String>,
-    /// A second body of a different length, for the requests that have a body: text, or @FILE
+    /// In one experiment, send this longer or shorter body instead of the body of the requests:
+    /// text, or @FILE
     #[arg(long, value_name = "TEXT|@FILE")]
     pub other_body: Option<String>,
     /// Allow plimsoll to pause this dependency, such as a database, for 60 of each 180 ms during
@@ -304,15 +308,15 @@ impl ChangeArgs {
 pub struct SweepArgs {
     #[command(flatten)]
     pub request: RequestArgs,
-    /// Numbers of users to measure, in order [default: 1, 2, 4, ... 512]
+    /// User counts to measure, in the order given [default: 1, 2, 4, ... 512]
     #[arg(short = 'c', long, value_name = "LIST", help_heading = "Load")]
     pub concurrency: Option<String>,
-    /// Time for each number of users, in up to four loads of 1s or more [default: 10s with
-    /// -c; 300s with --full; else see --budget]
+    /// Time to measure each user count, in up to four loads of 1s or more [default: 10s with -c;
+    /// 300s with --full; else see --budget]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub level_time: Option<String>,
-    /// Total time for all numbers of users, each measured up to eight times [default: 60s, unless
-    /// -c, --for or --full is given]
+    /// Total time for all user counts, each measured up to eight times [default: 60s, unless -c,
+    /// --for or --full is given]
     #[arg(long, value_name = "TIME", help_heading = "Load")]
     pub budget: Option<String>,
     /// Measure 200, 500, 1000, 3000, 5000, 10000, 15000, 20000, 25000 and 50000 users
@@ -347,7 +351,7 @@ pub struct SweepArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (that much CPU time).\n\n\
+#[command(after_help = "Routes: /healthz, /bytes/N, /delay/MS, /status/N, /burn/US (US microseconds of CPU time).\n\n\
     Example:\n  plimsoll baseline --listen 127.0.0.1:8080 --threads 2")]
 pub struct BaselineArgs {
     /// Address to listen on; port 0 picks a free port, which is printed
@@ -359,21 +363,21 @@ pub struct BaselineArgs {
     /// The key of the certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE", requires = "cert", value_hint = ValueHint::FilePath)]
     pub key: Option<PathBuf>,
-    /// Threads, each with an event loop [default: all cores, and more threads if --connections
-    /// needs more]
+    /// Number of threads, each with an event loop [default: one for each core, or more if
+    /// --connections needs more]
     #[arg(long, value_name = "N")]
     pub threads: Option<String>,
     /// Number of connections that the server must accept; the server raises its limit of open files
     /// as needed
     #[arg(long, value_name = "N", default_value = "60000")]
     pub connections: String,
-    /// For each request to /items, call this dependency over a pool of connections: a known
-    /// bottleneck for plimsoll explain
+    /// For each request to /items, call this dependency over a pool of connections. The pool is a
+    /// known bottleneck, which plimsoll explain should find
     #[arg(long, value_name = "URL", requires = "pool",
           conflicts_with_all = ["threads", "connections", "cert"],
           value_hint = ValueHint::Url)]
     pub behind: Option<String>,
-    /// Number of connections in the pool to the dependency of --behind
+    /// Number of connections in the pool for the dependency of --behind
     #[arg(long, value_name = "N", requires = "behind")]
     pub pool: Option<String>,
 }
@@ -403,11 +407,12 @@ pub struct RerunArgs {
     /// Run file
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Run commands, send files and load public addresses of the run file without confirmation
+    /// Run the commands, send the files and load the public addresses of the run file without
+    /// confirmation
     #[arg(short = 'y', long)]
     pub yes: bool,
     /// The complete target URL, if the record withholds a part of the URL (repeatable, in the
-    /// record's order)
+    /// recorded order)
     #[arg(long = "url", value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub urls: Vec<String>,
@@ -423,7 +428,7 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub lua: Option<String>,
-    /// A log to replay (repeatable, in the record's order)
+    /// A log to replay (repeatable, in the recorded order)
     #[arg(long = "log", value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub logs: Vec<String>,
@@ -474,11 +479,11 @@ pub struct RerunArgs {
     #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
-    /// A path that costs the server little work
+    /// The URL of the same server that takes little work
     #[arg(long, value_name = "URL", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::Url)]
     pub reference: Option<String>,
-    /// A header that identifies another client (repeatable, in the record's order)
+    /// A header that identifies another client (repeatable, in the recorded order)
     #[arg(long = "identity", value_name = "NAME: VALUE", help_heading = "Values that the run file withholds")]
     pub identities: Vec<String>,
     /// The second body of an experiment: text, or @FILE
@@ -500,11 +505,11 @@ pub struct RerunArgs {
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub key: Option<String>,
-    /// A file that describes gRPC messages (repeatable, in the record's order)
+    /// A file that describes gRPC messages (repeatable, in the recorded order)
     #[arg(long, value_name = "FILE", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::FilePath)]
     pub proto: Vec<String>,
-    /// A folder with the imports of --proto files (repeatable, in the record's order)
+    /// A folder with the imports of --proto files (repeatable, in the recorded order)
     #[arg(long, value_name = "DIR", help_heading = "Values that the run file withholds",
           value_hint = ValueHint::DirPath)]
     pub proto_path: Vec<String>,

@@ -72,15 +72,15 @@ pub enum Command {
     Find(FindArgs),
     /// Name the bottleneck that limits the load line, with evidence
     Explain(Box<ExplainArgs>),
-    /// Show how the target fails above its load line, and recovers
+    /// Show how the target fails past its load line, and if it recovers
     Overload(Box<OverloadArgs>),
     /// Compare two builds or servers, with a known rate of false alarms
     Prove(Box<ProveArgs>),
-    /// Put one load on a URL and measure it
+    /// Apply one load to a URL, and measure rates and response times
     Run(RunArgs),
     /// Check a file of traffic, and print its first requests
     Check(CheckArgs),
-    /// Measure a list of numbers of users, with one load for each
+    /// Measure throughput and latency for a list of user counts
     Sweep(SweepArgs),
     /// Start the reference server: minimal, fast, with known costs
     Baseline(BaselineArgs),

@@ -25,10 +25,11 @@ use std::path::PathBuf;
     better        B is better by more than the margin\n  \
     worse         B is worse by more than the margin\n  \
     same          any difference is inside the margin\n  \
-    small         a real difference, but inside the margin\n  \
-    inconclusive  exit code 3, with the command that would decide\n\n\
+    small         B really differs, but by less than the margin\n  \
+    inconclusive  the data do not decide: exit code 3, and the command that would decide\n\n\
     The chance of a false better or worse is below 2 %, however often plimsoll looks at the data.\n\
-    Two URLs compare two running processes. --a and --b compare two builds, started afresh for each load.")]
+    With two URLs, prove compares two running processes. With --a and --b, prove compares two builds, and starts both \
+    builds anew for each load.")]
 pub struct ProveArgs {
     #[command(flatten)]
     pub request: RequestArgs,
@@ -65,7 +66,7 @@ pub struct ProveArgs {
     /// Record whole commands in the run file and in reports, not only the programs' names
     #[arg(long, help_heading = "Builds")]
     pub record_commands: bool,
-    /// Compare the goodput of each URL with the previous URL, without a verdict
+    /// Compare each URL's goodput with that of the URL before, without a verdict
     #[arg(long, help_heading = "Comparison")]
     pub ladder: bool,
     /// The measure that decides the verdict: goodput, p50, p99, or cpu (CPU time per request, of
@@ -94,8 +95,8 @@ pub struct ProveArgs {
     /// side's peak]
     #[arg(long, value_name = "N", help_heading = "Load")]
     pub rate: Option<String>,
-    /// Length of each load [default: 400ms, or longer for ten consecutive responses and 100
-    /// responses in total]
+    /// Length of each load [default: 400ms; longer if ten consecutive responses, or 100 responses
+    /// in total, take longer]
     #[arg(long = "for", value_name = "TIME", help_heading = "Load")]
     pub load_time: Option<String>,
     /// Apply the load for this long before measuring starts [default: the time of three consecutive
@@ -127,7 +128,7 @@ pub struct ProveArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
-    /// Exit with code 1 if this is the verdict: worse
+    /// With the value worse: exit with code 1 if B is worse than A
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,

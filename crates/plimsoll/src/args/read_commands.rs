@@ -17,7 +17,7 @@ pub struct CheckArgs {
     /// The file (TOML, YAML or JSON)
     #[arg(short = 'f', long, value_name = "FILE")]
     pub file: PathBuf,
-    /// The target of the requests [default: the file's base]
+    /// The target of the requests [default: the 'base' in the file]
     #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Seed of all random choices
@@ -46,18 +46,21 @@ pub struct ShowArgs {
     /// Print all samples of the probes as CSV
     #[arg(long, conflicts_with_all = ["json", "csv"])]
     pub probes: bool,
-    /// Print all figures, tables and warnings as text, not only the first screen
+    /// Print every number, table and warning, not only the one-screen summary
     #[arg(short, long, conflicts_with_all = ["json", "csv", "probes"])]
     pub verbose: bool,
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Reads pprof (gzip'd or plain), folded stacks and the text of perf script.\n\nExamples:\n  \
+#[command(
+    after_help = "plimsoll profile reads pprof files (plain or gzip), folded stacks, and the output of perf script.\n\n\
+    Examples:\n  \
     plimsoll profile cpu.pb.gz                        the 30 costliest functions\n  \
     plimsoll profile http://localhost:6060/debug/pprof --seconds 10 -o flame.html\n  \
     plimsoll profile heap.pb.gz --sample-index alloc_space --focus json\n  \
     plimsoll profile cpu.pb.gz --by 'main\\.handle'    split by handler\n  \
-    plimsoll profile --diff a.pb.gz b.pb.gz --requests-a 5000 --requests-b 60000")]
+    plimsoll profile --diff a.pb.gz b.pb.gz --requests-a 5000 --requests-b 60000"
+)]
 pub struct ProfileArgs {
     /// Profile: a file, or an address such as http://localhost:6060/debug/pprof
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
@@ -68,7 +71,7 @@ pub struct ProfileArgs {
     /// Allow an address that is neither loopback nor private
     #[arg(long)]
     pub allow_public: bool,
-    /// Compare two profiles, each a file or an address: the added cost of B
+    /// Compare two profiles, each a file or an address, and show how much more B costs
     #[arg(long, num_args = 2, value_names = ["A", "B"], help_heading = "Difference",
           value_hint = ValueHint::FilePath)]
     pub diff: Vec<String>,
@@ -93,7 +96,8 @@ pub struct ProfileArgs {
     /// Rows of the table [default: as many as fit on a screen; all with --json]
     #[arg(long, value_name = "N", num_args = 0..=1, help_heading = "Output")]
     pub top: Option<Option<String>>,
-    /// Order of the rows: flat, cum [default: cum; flat with --diff]
+    /// Order of the rows: by cost without callees (flat) or with callees (cum) [default: cum; flat
+    /// with --diff]
     #[arg(long, value_name = "COLUMN", help_heading = "Output",
           value_parser = KnownWords::text(&["flat", "cum"]), hide_possible_values = true)]
     pub sort: Option<String>,
@@ -106,7 +110,7 @@ pub struct ProfileArgs {
 }
 
 #[derive(Debug, Clone, Args)]
-#[command(after_help = "Both files are searches for the load line, or both are sweeps, single loads or .dat files.\n\
+#[command(after_help = "Both files must be searches for the load line, or both sweeps, single loads or .dat files.\n\
     A line of a .dat file has concurrency, requests/s, mean ms and success %.\n\n\
     Examples:\n  plimsoll diff before.dat after.dat\n  plimsoll diff find-before.plimsoll find-after.plimsoll\n  \
     plimsoll diff @2 @latest")]
@@ -139,7 +143,7 @@ pub enum ReportFormat {
     Md,
     /// Test cases for a CI system
     Junit,
-    /// The documents of --json
+    /// The JSON documents that commands print with --json
     Json,
     /// One chart
     Svg,
@@ -150,21 +154,22 @@ pub enum ReportFormat {
 /// A chart of a run file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ChartArg {
-    /// Offered rate against p99, with the load line (a search)
+    /// For a search: p99 at each offered rate, with the load line
     Line,
-    /// Throughput and time to last byte over the load (a sweep)
+    /// For a sweep: throughput and time to last byte over the load
     Throughput,
-    /// Success rate over the load (a sweep)
+    /// For a sweep: success rate over the load
     Success,
-    /// Latency by percentile (a run)
+    /// For a run: latency by percentile
     Percentiles,
-    /// Rate, latency, errors and lag over time (a run)
+    /// For a run: rate, latency, errors and lag over time
     Time,
-    /// Latency over time as a heat map (a run)
+    /// For a run: latency over time as a heat map
     Heat,
-    /// Both sides block by block, with the narrowing interval (a comparison); each step (a ladder)
+    /// For a comparison: the difference of B from A after each block, with its interval; for a
+    /// ladder: each step
     Blocks,
-    /// Changes of the server from a low load to a load past the load line (an explanation)
+    /// For an explanation: how the server changes from a low load to a load past the load line
     Evidence,
 }
 
@@ -188,7 +193,8 @@ pub struct ReportArgs {
     /// Draw the chart in colours for a dark background (pages follow the browser's setting)
     #[arg(long)]
     pub dark: bool,
-    /// SLO for each load of a run or sweep; each part is a test case (junit)
+    /// For junit, the SLO for each load of a run or sweep; each bound of the SLO becomes a test
+    /// case
     #[arg(long, value_name = "SLO", default_value = "success>=99.9%, p99<=500ms")]
     pub slo: String,
     /// Output file [default: html beside the first file, other formats to standard output]
@@ -292,8 +298,8 @@ pub struct ModelArgs {
     /// Compare the model's requests with the log
     #[arg(long, help_heading = "Model")]
     pub verify: bool,
-    /// Use only requests that match, such as 'GET /path?query'; one of several patterns suffices
-    /// (repeatable)
+    /// Use only requests that match this pattern, compared with text such as 'GET /path?query'
+    /// (repeatable: one match suffices)
     #[arg(long, value_name = "REGEX", help_heading = "Model")]
     pub only: Vec<String>,
     /// Skip requests that match this pattern (repeatable)
@@ -336,17 +342,17 @@ pub enum ImportKind {
     plimsoll import openapi http://localhost:8080/openapi.json -o api.toml\n  \
     plimsoll import postman shop.postman_collection.json -o shop.toml\n  \
     plimsoll import jmx plan.jmx -o plan.toml\n\n\
-    Parts without an equivalent are listed on standard error. Read the file, then check it:\n  \
+    Parts that plimsoll cannot import are listed on standard error. Read the file, then check it:\n  \
     plimsoll check -f shop.toml")]
 pub struct ImportArgs {
     /// Kind of the file to import
     #[arg(value_enum, value_name = "KIND")]
     pub kind: ImportKind,
-    /// The file; - is standard input, and an API description may have an address
+    /// The file, or - for standard input; an API description may also be an http:// address
     #[arg(value_name = "FILE|URL", value_hint = ValueHint::FilePath)]
     pub source: String,
-    /// Import only the requests of a recording to this host [default: the host of the first
-    /// request]
+    /// From a recording (har), import only the requests to this host [default: the host of the
+    /// first request]
     #[arg(long, value_name = "HOST", value_hint = ValueHint::Hostname)]
     pub host: Option<String>,
     /// Allow an address that is neither loopback nor private

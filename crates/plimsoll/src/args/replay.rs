@@ -15,7 +15,7 @@ use std::path::PathBuf;
     plimsoll replay access.log --target http://localhost:8080/ --speed 2x      one hour in 30 minutes\n  \
     plimsoll replay access.log --target http://localhost:8080/ --scale 2x      twice the visitors\n  \
     plimsoll replay access.log.*.gz --target http://localhost:8080/ -d 10m --skip '\\.(png|css|js)'\n  \
-    plimsoll replay model.toml --scale 2x     a file of plimsoll model\n  \
+    plimsoll replay model.toml --scale 2x     a file that plimsoll model made\n  \
     zcat access.log.gz | plimsoll replay - --target http://localhost:8080/ --only '^GET /api/' --json\n\n\
     Only GET and HEAD requests are sent, unless --allow-unsafe is given; other requests are only counted. A log has no \
     bodies and few header fields: add what the server needs with -H. A response with the logged status \
@@ -24,7 +24,7 @@ pub struct ReplayArgs {
     /// Access logs (- is standard input), or one file of traffic with a [load] (.toml, .yaml)
     #[arg(required = true, value_name = "LOG|FILE")]
     pub logs: Vec<PathBuf>,
-    /// Target of the requests; for a file of traffic, instead of its base
+    /// Target of the requests; overrides the 'base' of a file of traffic
     #[arg(long, value_name = "URL", help_heading = "Request", value_hint = ValueHint::Url)]
     pub target: Option<String>,
     /// Replay the log faster by this factor; pauses of visitors become shorter
@@ -33,8 +33,8 @@ pub struct ReplayArgs {
     /// Multiply the number of visitors of the log: copies of sessions start at other times
     #[arg(long, value_name = "2x", help_heading = "Load")]
     pub scale: Option<String>,
-    /// Send only requests that match, such as 'GET /path?query'; one of several patterns suffices
-    /// (repeatable)
+    /// Send only requests that match this pattern, compared with text such as 'GET /path?query'
+    /// (repeatable: one match suffices)
     #[arg(long, value_name = "REGEX", help_heading = "Load")]
     pub only: Vec<String>,
     /// Skip requests that match this pattern (repeatable)

@@ -30,7 +30,7 @@ pub struct RequestArgs {
     /// steps
     #[arg(short = 'f', long, value_name = "FILE", conflicts_with_all = ["method", "body"])]
     pub file: Option<PathBuf>,
-    /// Target of the file's requests, instead of the file's base
+    /// Target of the file's requests, instead of the 'base' in the file
     #[arg(long, value_name = "URL", requires = "file", conflicts_with = "url",
           value_hint = ValueHint::Url)]
     pub target: Option<String>,
@@ -130,7 +130,7 @@ pub struct ConnectionArgs {
     #[arg(long, value_name = "VERSION",
           value_parser = KnownWords::text(&["1.1", "2", "auto"]), hide_possible_values = true)]
     pub http: Option<String>,
-    /// Over HTTP/2, keep up to N requests in flight on a connection [default: 1]
+    /// Over HTTP/2, keep up to N requests in flight on each connection [default: 1]
     #[arg(long, value_name = "N")]
     pub streams: Option<String>,
     /// Do not verify the server's certificate
@@ -145,7 +145,7 @@ pub struct ConnectionArgs {
     /// The key of the client certificate (PEM) [default: in the --cert file]
     #[arg(long, value_name = "FILE")]
     pub key: Option<PathBuf>,
-    /// Make a full TLS handshake for each connection
+    /// Make a full TLS handshake for each connection, without session resumption
     #[arg(long)]
     pub no_resumption: bool,
 }
@@ -168,11 +168,11 @@ pub struct ScriptArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
-    /// Worker threads [default: all cores; half of them for a target on this machine with
-    /// kept-alive connections]
+    /// Number of worker threads [default: one for each core; half as many if the target is on this
+    /// machine and connections are kept alive]
     #[arg(short = 't', long, value_name = "N")]
     pub threads: Option<String>,
-    /// Wait in a busy loop instead of sleeping: auto, on, off
+    /// Before each send time, wait in a busy loop instead of sleeping: auto, on, off
     #[arg(long, value_name = "WHEN", default_value = "auto",
           value_parser = spin_words(), hide_possible_values = true)]
     pub spin: Spin,
@@ -190,7 +190,7 @@ pub struct GeneratorArgs {
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Profiles")]
 pub struct PprofArgs {
-    /// Afterwards profile the server at a low load and at this load, such as from
+    /// Afterwards, profile the server at a low and at the measured load, for example from
     /// http://localhost:6060/debug/pprof [without a value, or auto: /debug/pprof of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
@@ -210,15 +210,15 @@ pub struct ProbeArgs {
     /// Watch the process of this name
     #[arg(long, value_name = "NAME", value_hint = ValueHint::CommandName)]
     pub process: Option<String>,
-    /// Read the server's own metrics once a second, as Prometheus text or Go's /debug/vars
-    /// [alone, or auto: /metrics or /debug/vars of the target]
+    /// Read the server's own metrics once a second, as Prometheus text or Go's /debug/vars [without
+    /// a value, or auto: /metrics or /debug/vars of the target]
     #[arg(long, value_name = "URL|auto", num_args = 0..=1, default_missing_value = "auto",
           value_hint = ValueHint::Url)]
     pub metrics: Option<String>,
     /// Watch this control group [default: the control group of the process]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::DirPath)]
     pub cgroup: Option<String>,
-    /// Watch nothing
+    /// Do not measure the server's processes and machine
     #[arg(long, conflicts_with_all = ["pid", "process", "metrics", "cgroup", "watch"])]
     pub no_probes: bool,
     #[command(flatten)]
@@ -256,7 +256,7 @@ pub struct OutputArgs {
     /// Print a JSON line for each load, interval and finding as soon as it is known
     #[arg(long, conflicts_with = "json")]
     pub json_lines: bool,
-    /// Print all figures, tables and warnings as text, not only the first screen
+    /// Print every number, table and warning, not only the one-screen summary
     #[arg(short, long, conflicts_with_all = ["json", "json_lines"])]
     pub verbose: bool,
     /// Show no progress

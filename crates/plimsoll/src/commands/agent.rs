@@ -21,8 +21,8 @@ pub fn run(args: &AgentArgs) -> Result<u8, Failure> {
     let Some(bus) = &args.join else {
         if std::io::stdin().is_terminal() {
             return Err(Failure::usage(
-                "--stdio: this flag is only for a coordinator; plimsoll run --fleet ssh://HOST or --watch \
-                 ssh://HOST starts the agent on HOST",
+                "--stdio: only another plimsoll starts an agent with this flag, over ssh: plimsoll run --fleet \
+                 ssh://HOST or --watch ssh://HOST",
             ));
         }
         if args.watch_only {

@@ -7,7 +7,7 @@ use plimsoll_model::units::parse_count;
 use plimsoll_report::format::{bytes, date};
 use plimsoll_report::text::wrap;
 use plimsoll_study::output::print;
-use plimsoll_study::result_store::{RUNS_KEPT, remove, runs, surplus};
+use plimsoll_study::result_store::{RUNS_KEPT, removable_runs, remove, runs};
 use plimsoll_sys::system_text;
 
 /// Removes old runs, or only lists them with --dry-run. Returns the exit code.
@@ -20,7 +20,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     let cannot = |what: &str, e: &std::io::Error| Failure::start(format!("{what}: {}", system_text(e)));
     let all = runs(&args.dir).map_err(|e| cannot(&format!("the folder '{folder}' cannot be read"), &e))?;
     let count = all.len();
-    let old = surplus(all, keep);
+    let old = removable_runs(all, keep);
     let mut freed = 0;
     let columns = columns();
     for run in &old {

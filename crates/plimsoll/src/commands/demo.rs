@@ -43,7 +43,7 @@ pub fn spec_from_args(args: &DemoArgs) -> Result<(FindSpec<Plan>, Terms<String>)
     let request = Request { target: PATH.into(), ..Request::get() };
     let mut load = Load::new(LoadShape::Closed { users: Curve::constant(1.0) });
     load.seed = args.seed.unwrap_or_else(plan_from_args::fresh_seed);
-    let traffic = Traffic::one(origin, Route::new(request));
+    let traffic = Traffic::with_one_route(origin, Route::new(request));
     let base = Plan { traffic, load, carriage: ConnectionPlan::tcp(Vec::new()) };
     let output = plan_from_args::output(&args.out, None)?;
     let terms = Terms { demo: true, demo_quick: args.quick, output, ..Terms::default() };
@@ -63,8 +63,8 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
     let (budget, seed) = (format!("{}ms", asked.budget_ns / 1_000_000), asked.base.load.seed.to_string());
     let mut live = Live::new(terms.output.quiet);
     live.line(&format!("a sample server with a known bottleneck runs at {url}; plimsoll gets only this URL\n"));
-    let first = if terms.demo_quick { "how" } else { "1 of 3, how" };
-    live.line(&format!("{first} much load does the server sustain?   plimsoll find {url}"));
+    let step = if terms.demo_quick { "" } else { "1 of 3, " };
+    live.line(&format!("{step}how much load does the server sustain?   plimsoll find {url}"));
     find::carry_out(asked, terms)?;
     let mut words = vec!["--budget", &budget, "--seed", &seed];
     words.extend(terms.output.quiet.then_some("--quiet"));
@@ -108,8 +108,8 @@ pub fn carry_out(mut asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8,
 
 /// Parses these words as a command line.
 fn command(words: &[&str]) -> Result<Command, Failure> {
-    let cli =
-        Cli::try_parse_from(words).map_err(|error| Failure::start(format!("the arguments of the demo: {error}")))?;
+    let cli = Cli::try_parse_from(words)
+        .map_err(|error| Failure::start(format!("the demo's own command line failed: {error}")))?;
     Ok(cli.command)
 }
 

@@ -123,7 +123,7 @@ pub fn carry_out(asked: FindSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fai
 fn judge(demands: &[Demand], found: &SearchFinding, cpu_ns: Option<f64>) -> (Gate, Vec<String>) {
     let (mut gate, mut notes) = (Gate::Passed, Vec::new());
     for demand in demands {
-        let undecided = demand.undecided(&found.findings, cpu_ns, found.settings.budget_ns);
+        let undecided = demand.undecided_demand(&found.findings, cpu_ns, found.settings.budget_ns);
         match (undecided, demand.failure_text(&found.findings, cpu_ns)) {
             (Some(undecided), _) => {
                 let more = undecided.budget_ns.map(|ns| format!("; --budget {} would decide", format::flag_time(ns)));

@@ -100,7 +100,9 @@ fn terms(place: &str, args: &FleetStatusArgs) -> Result<FleetTerms, Failure> {
 fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
     let address = flag("fleet fetch", BusAddress::parse(place))?;
     let run = args.word.as_deref().ok_or_else(|| {
-        Failure::usage("fleet fetch: the name of the run is missing; the coordinator's output shows the name")
+        Failure::usage(
+            "fleet fetch: the name of the run is missing; the plimsoll that started the run printed the name",
+        )
     })?;
     let path = args.output.clone().unwrap_or_else(|| PathBuf::from(format!("{run}.plimsoll")));
     let shown = path.display();
@@ -109,10 +111,11 @@ fn fetch(place: &str, args: &FleetStatusArgs) -> Result<u8, Failure> {
         FetchedRun::Recovered { intervals, unfinished } => {
             let unfinished = match unfinished.is_empty() {
                 true => String::new(),
-                false => format!(" The end of the load of {} is not stored.", unfinished.join(", ")),
+                false => format!(" The bus does not store how the load of {} ended.", unfinished.join(", ")),
             };
             format!(
-                "run file: {shown}\nThe coordinator was lost. The file contains {intervals} intervals of the last load, which the agents had finished.{unfinished}"
+                "run file: {shown}\nThe plimsoll that started the run was lost. The file contains only its last load: \
+                 {intervals} intervals that all agents had finished.{unfinished}"
             )
         }
     };
@@ -126,6 +129,6 @@ fn up(args: &FleetStatusArgs) -> Result<u8, Failure> {
         return Err(Failure::usage("fleet up: it starts agents on this machine; say --local N, and no place"));
     }
     let count = args.local.ok_or_else(|| Failure::usage("fleet up: give the number of agents, such as --local 3"))?;
-    plimsoll_fleet::up(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
+    plimsoll_fleet::run_agents(count, args.allow.as_deref(), &mut |line| print(&format!("{line}\n")))?;
     Ok(exit::DONE)
 }

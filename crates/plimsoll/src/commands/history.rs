@@ -29,7 +29,8 @@ pub fn run(args: &HistoryArgs) -> Result<u8, Failure> {
         if lanes.is_empty() {
             let folder = store.folder().display();
             plimsoll_study::output::note(&format!(
-                "the store is '{folder}': plimsoll find URL --store DIR adds a run, history --store DIR shows it"
+                "the store '{folder}' has nothing to show: plimsoll find URL --store DIR adds a run, and plimsoll \
+                 history --store DIR shows the runs"
             ));
         }
     }

@@ -80,7 +80,7 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         false => print_screen(&model_report(&shown), 0, "--json"),
     }
     Ok(match distances {
-        Some(distances) if !distances.divergent_figures().is_empty() => exit::CROSSED,
+        Some(distances) if !distances.figures_over_bounds().is_empty() => exit::CROSSED,
         _ => exit::DONE,
     })
 }

@@ -10,7 +10,7 @@ use plimsoll_analysis::Finding;
 use plimsoll_analysis::study::overload::budget_min_ns;
 use plimsoll_analysis::study::search::search_part_ns;
 use plimsoll_model::failure::{Failure, exit};
-use plimsoll_model::retry::{RETRIES_MAX, retried};
+use plimsoll_model::retry::{RETRIES_MAX, with_retries};
 use plimsoll_model::units::parse_number;
 use plimsoll_model::{ExperimentSpec, OverloadSpec, Plan, Terms};
 use plimsoll_probe::Effort;
@@ -50,7 +50,7 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
     if retries > RETRIES_MAX {
         return Err(Failure::usage(format!("--retries: at most {RETRIES_MAX}")));
     }
-    if retries > 0 && (terms.script.is_some() || retried(&search.base.traffic, retries).is_none()) {
+    if retries > 0 && (terms.script.is_some() || with_retries(&search.base.traffic, retries).is_none()) {
         let why = "--retries: only a constant request can be repeated: give a URL, and no script, mix or template";
         return Err(Failure::usage(why));
     }
@@ -65,7 +65,7 @@ pub fn spec_from_args(args: &OverloadArgs) -> Result<(OverloadSpec<Plan>, Terms<
 pub fn carry_out(asked: OverloadSpec<Plan>, terms: &Terms<String>) -> Result<u8, Failure> {
     let OverloadSpec { search, line_rps, budget_ns, retries, second_target: against } = asked;
     let mut prepared = PreparedSearch::prepare(search, terms, Effort::Little)?;
-    let again = |plan: &Plan| retried(&plan.traffic, retries).filter(|_| retries > 0);
+    let again = |plan: &Plan| with_retries(&plan.traffic, retries).filter(|_| retries > 0);
     if let Some(traffic) = again(&prepared.plan) {
         let (plan, injector) = (Plan { traffic, ..prepared.plan.clone() }, prepared.injector.clone());
         prepared.variants.insert(PlanChange::Retried, Variant { plan, injector });

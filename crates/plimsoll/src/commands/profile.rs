@@ -4,7 +4,7 @@
 use crate::args::ProfileArgs;
 use crate::pictures::write_and_note;
 use crate::results::{print_json, print_report, print_screen};
-use plimsoll_analysis::profile::{CostDivisor, Sort, diff, diff_tree, top, tree};
+use plimsoll_analysis::profile::{CostDivisor, Sort, diff, diff_tree, sum_by_function, tree};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_report::flame::FRAMES_MAX;
 use plimsoll_report::profile::{diff_document, diff_report, profile_document, top_report};
@@ -65,7 +65,7 @@ fn show_profile(options: &ProfileOptions, given: &ProfileInput) -> Result<u8, Fa
     // Both computations are slow with a large profile and independent, so they run in parallel.
     let (sums, tree) = std::thread::scope(|scope| {
         let tree = drawn.then(|| scope.spawn(|| tree(profile, view, FRAMES_MAX)));
-        let sums = top(profile, view, options.sort);
+        let sums = sum_by_function(profile, view, options.sort);
         let tree = tree.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         (sums, tree)
     });

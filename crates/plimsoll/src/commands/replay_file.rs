@@ -71,9 +71,9 @@ pub fn spec_from_args(
             route.label, route.request.method
         )));
     }
-    plan.load
-        .scale(scale_milli as f64 / 1e3)
-        .map_err(|users| Failure::usage(format!("--scale: {users} users are too few, or too many")))?;
+    plan.load.scale(scale_milli as f64 / 1e3).map_err(|users| {
+        Failure::usage(format!("--scale: the scaled load has {users} users, which are too few or too many"))
+    })?;
     if let Some(length_ns) = length_ns {
         plan.load.shorten(length_ns);
     }

@@ -10,7 +10,7 @@ use super::experiment;
 use super::traffic::ReadingMeter;
 use crate::args::RerunArgs;
 use crate::results;
-use plimsoll_model::completion::{Incomplete, RerunInputs, RerunUrl, body_file, complete, missing};
+use plimsoll_model::completion::{Incomplete, RerunInputs, RerunUrl, body_file, complete, missing_inputs};
 use plimsoll_model::failure::{Failure, exit};
 use plimsoll_model::{BodySource, ExperimentSpec, RedactedText, Terms};
 use plimsoll_report::rerun::{command_text, incomplete_text, inputs_text};
@@ -32,7 +32,7 @@ pub fn run(args: &RerunArgs) -> Result<u8, Failure> {
             "the run file lacks the details for a rerun; the recorded command was: {command}"
         )));
     };
-    let missing = missing(asked, terms);
+    let missing = missing_inputs(asked, terms);
     if args.print {
         print(&format!("{}\n", command_text(&words(asked, terms))));
         if !missing.is_empty() {

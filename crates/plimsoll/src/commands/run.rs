@@ -152,7 +152,7 @@ pub fn carry_out(asked: RunSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fail
     let scripted = ScriptRun::from_terms(&asked.plan, terms)?;
     let typed = typed_url(&asked.plan);
     let mut measured = measure(asked, terms, scripted.clone().map(into_author_factory))?;
-    let crossed = fail_if.map(|conditions| conditions.crossed(measured.run())).unwrap_or_default();
+    let crossed = fail_if.map(|conditions| conditions.conditions_met(measured.run())).unwrap_or_default();
     let summary = Summary::from_run(measured.run());
     let succeeded = summary.whole.ledger.succeeded > 0;
     let (gate, notes) = Gate::judge(&crossed, &summary);
@@ -210,7 +210,7 @@ pub fn measure(
     let mut study = Study::new(&asked).map_err(|error| Failure::usage(format!("--stop-if: {error}")))?;
     let noted = StartNotes { warnings, adjustments: setup };
     let recording = Recording::begin(asked, terms, noted, base.local, &injector, path.as_deref(), spelling::words)?;
-    let mut runner = ThisMachine::new(source, plan, injector, None).authored(authoring).with_fleet(fleet);
+    let mut runner = ThisMachine::new(source, plan, injector, None).with_authoring(authoring).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(Live::new(terms.output.quiet)));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.profiler = profiles.zip(path.as_deref()).map(|(wanted, path)| wanted.profiler(path));

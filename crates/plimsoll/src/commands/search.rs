@@ -172,7 +172,7 @@ impl PreparedSearch {
         let moves = terms.preflight && fleet.is_none();
         let mut runner = ThisMachine::new(source, plan, injector, None).with_sources(moves).with_fleet(fleet);
         runner = runner
-            .authored(scripted.map(into_author_factory))
+            .with_authoring(scripted.map(into_author_factory))
             .with_variants(variants)
             .with_setting(setting)
             .with_stopped(pausable_processes);

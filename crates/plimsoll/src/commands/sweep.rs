@@ -66,12 +66,12 @@ impl LevelsSpec {
             |flag: &str, text: &Option<String>| text.as_deref().map(|text| positive_time(flag, text)).transpose();
         let (each_ns, budget_ns) = (time("--for", &args.level_time)?, time("--budget", &args.budget)?);
         if args.full && args.concurrency.is_some() {
-            return Err(Failure::usage("--full and --concurrency: both choose the concurrencies; leave one out"));
+            return Err(Failure::usage("--full and --concurrency: both choose the user counts; leave one out"));
         }
         if budget_ns.is_some() && (each_ns.is_some() || args.full) {
             let flag = if args.full { "--full" } else { "--for" };
             return Err(Failure::usage(format!(
-                "--budget and {flag}: both set the length of the levels; leave one out"
+                "--budget and {flag}: both set how long each user count is measured; leave one out"
             )));
         }
         let chosen = args.concurrency.as_deref().map(levels).transpose()?;
@@ -93,7 +93,7 @@ impl LevelsSpec {
             && ns < levels.len() as u64 * SHARE_MIN_NS
         {
             return Err(Failure::usage(format!(
-                "--budget: {} levels need at least {}; give more time, or fewer levels with -c",
+                "--budget: {} user counts need at least {}; give more time, or fewer user counts with -c",
                 levels.len(),
                 format::duration((levels.len() as u64 * SHARE_MIN_NS) as f64)
             )));
@@ -171,7 +171,7 @@ pub fn carry_out(asked: SweepSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
     let fitting = LoadFitter { base, limits: Limits::limits_of_machine() };
     let scripted = ScriptRun::from_terms(&plan, terms)?;
     let mut runner = ThisMachine::new(source, plan, injector, Some(fitting));
-    runner = runner.authored(scripted.map(into_author_factory)).with_sources(moves).with_fleet(fleet);
+    runner = runner.with_authoring(scripted.map(into_author_factory)).with_sources(moves).with_fleet(fleet);
     let mut study_loop = StudyLoop::new(&mut runner, recording, StudyScreen::new(live));
     event_stream::follow(&mut study_loop, &terms.output);
     study_loop.carry_out(&mut study, &mut |done, screen| {
@@ -227,7 +227,7 @@ fn judge(conditions: &Conditions, found: &SweepFinding) -> (Gate, Vec<String>) {
     let figures = found.levels.iter().filter_map(SweepLevel::figures);
     let mut at_peak = figures.filter(|figures| found.peak.as_ref() == Some(&figures.level));
     match at_peak.next() {
-        None => (Gate::Crossed, vec!["--fail-if: no request succeeded at any level".to_owned()]),
+        None => (Gate::Crossed, vec!["--fail-if: no request succeeded with any number of users".to_owned()]),
         Some(figures) => {
             let crossed = conditions.crossed_with_cpu_use(&figures.load.run, &|| figures.server.clone());
             let (gate, notes) = Gate::judge(&crossed, &figures.summary);
@@ -293,7 +293,7 @@ mod tests {
             ("--full -c 1", Err("--full and --concurrency")),
             ("--full --budget 1m", Err("--budget and --full")),
             ("--for 1s --budget 1m", Err("--budget and --for")),
-            ("--budget 2s", Err("10 levels need at least 5.00 s")),
+            ("--budget 2s", Err("10 user counts need at least 5.00 s")),
             ("--budget 0s", Err("--budget")),
             ("-c 1,0", Err("--concurrency")),
         ] {

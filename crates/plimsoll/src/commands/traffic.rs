@@ -32,7 +32,8 @@ pub fn run(args: &TrafficArgs) -> Result<u8, Failure> {
     let mut logs = Logs::open(&args.logs, reading(&terms))?;
     let mut survey = Survey::new(if path_folds.is_empty() { None } else { Some(&fold) });
     let mut meter = ReadingMeter::new();
-    let counts = logs.each(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
+    let counts =
+        logs.for_each_request(|entry, stamp| survey.add(entry, stamp), |read, length| meter.passing(read, length))?;
     meter.clear();
     check_strict(&terms, &counts)?;
     let figures = survey.finish();

@@ -60,7 +60,7 @@ fn another_process_generates_a_part_of_a_load() {
         let ending = loop {
             match next(&mut part).expect("an end") {
                 Frame::Interval { interval, .. } => {
-                    let ledger = interval.whole().ledger;
+                    let ledger = interval.all_routes().ledger;
                     scheduled += ledger.scheduled;
                     ended += ledger.requests() + ledger.unsent + ledger.in_flight;
                     ticks += 1;

@@ -195,7 +195,7 @@ fn machines_are_calibrated_and_later_shares_follow() {
     // user override calibrations.
     let done = there(&[&run[..], &["ssh://load1,load3"]].concat());
     assert!(
-        done.stderr.replace("\n  ", " ").contains("agent load3 has no calibration for its current state"),
+        done.stderr.replace("\n  ", " ").contains("agent load3 was not calibrated since it changed"),
         "{}",
         done.stderr
     );

@@ -269,8 +269,8 @@ fn finished_agent_work_survives_a_killed_coordinator() {
     std::thread::sleep(Duration::from_secs(8));
     let fetched = folder("recovered").join("run.plimsoll").to_str().expect("text").to_owned();
     let done = plimsoll(&["fleet", "fetch", &nats.url, &run, "-o", &fetched]);
-    assert!(done.code == 0 && done.stdout.contains("The coordinator was lost"), "{} {}", done.stdout, done.stderr);
-    assert!(!done.stdout.contains("is not stored"), "{}", done.stdout);
+    assert!(done.code == 0 && done.stdout.contains("started the run was lost"), "{} {}", done.stdout, done.stderr);
+    assert!(!done.stdout.contains("does not store"), "{}", done.stdout);
     let shown = plimsoll(&["show", "--json", &fetched]);
     let document = shown.json();
     assert_ledger_closes(&document, "recovered");

@@ -197,7 +197,7 @@ fn slos_and_conditions_can_name_one_request() {
     for (gate, code, part) in [
         ("'slow, sorted'.p50>5ms", 1, "--fail-if 'slow, sorted'.p50>5ms: it was 2"),
         ("list.p50>5s, 'slow, sorted'.p50>5s", 0, ""),
-        ("lst.p50>1ms", 2, "--fail-if: no request is called 'lst': there is list, 'slow, sorted'"),
+        ("lst.p50>1ms", 2, "--fail-if: no request is called 'lst': the requests are list, 'slow, sorted'"),
     ] {
         let done = with(&["--fail-if", gate, "--on-inconclusive=fail"]);
         assert!(done.code == code && done.stderr.contains(part), "{gate}: {} {}", done.code, done.stderr);

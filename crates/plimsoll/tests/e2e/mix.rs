@@ -418,5 +418,5 @@ fn builds_are_compared_for_each_request() {
         assert!(told, "{first}: {}{}", show.stdout, show.stderr);
     }
     let page = std::fs::read_to_string(record.with_extension("html")).expect("a page");
-    assert!(page.contains("corrected for their number"));
+    assert!(page.contains("corrected for the number of comparisons"));
 }

@@ -120,7 +120,7 @@ fn postman_collections_are_sent_as_newman_sends_them() {
     }
     let (heard, said) = imported("postman", "postman-get-body.json", "{}");
     assert_eq!((body(&heard[0]).as_str(), heard[0].field("content-length")), ("", ""));
-    assert!(said.contains("its body, which is not sent with GET"), "{said}");
+    assert!(said.contains("its body is not sent, because Postman sends no body with GET"), "{said}");
 }
 
 #[test]

@@ -157,7 +157,7 @@ fn a_failing_session_is_abandoned_with_an_example() {
     assert_eq!(number(&document, "sessions.abandoned"), 10.0, "{:#}", document["sessions"]);
     let kept = &document["failed_answers"][0];
     assert_eq!((kept["missed"].as_str(), kept["route"].as_str()), (Some("capture"), Some("login")), "{kept:#}");
-    assert!(kept["reason"].as_str().is_some_and(|reason| reason.contains("there is no $.other")), "{kept:#}");
+    assert!(kept["reason"].as_str().is_some_and(|reason| reason.contains("the response has no $.other")), "{kept:#}");
     assert!(!kept.to_string().contains("t0k-"), "{kept:#}");
 }
 

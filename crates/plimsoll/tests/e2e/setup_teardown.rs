@@ -149,7 +149,7 @@ fn a_setup_that_fails_refuses_the_load() {
         ),
         (
             ITEMS.replace("\"$.token\"", "\"$.tokn\""),
-            vec!["the setup 'POST /login' got a response, but there is no $.tokn to capture 'token' from"],
+            vec!["the setup 'POST /login' got a response, but the response has no $.tokn to capture 'token' from"],
         ),
         (format!("{ITEMS}[[setup]]\n{stop}on_fail = \"continue\"\n"), vec![]),
     ] {

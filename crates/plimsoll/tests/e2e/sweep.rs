@@ -12,7 +12,7 @@ fn a_sweep_writes_its_table() {
     assert_eq!(done.code, 0, "{}", done.stderr);
     // A line below the table explains a concurrency that was disturbed.
     let rows = done.stdout.lines().take_while(|line| !line.is_empty());
-    assert_eq!(rows.filter(|line| !line.contains("for the machine in its state then")).count(), 4, "{}", done.stdout);
+    assert_eq!(rows.filter(|line| !line.contains("measured on a disturbed machine")).count(), 4, "{}", done.stdout);
     assert!(done.stdout.contains("peak: ") && done.stdout.contains("requests/s with "), "{}", done.stdout);
     let table = std::fs::read_to_string(folder.join("api.dat")).expect("a table");
     let rows: Vec<Vec<f64>> =
@@ -79,7 +79,7 @@ fn level_intervals_come_from_several_visits() {
         assert!((answers / seconds / rate - 1.0).abs() < 1e-3, "{visits:?}, {rate}");
     }
     let text = plimsoll(&["show", folder.join("sweep.plimsoll").to_str().expect("text")]).stdout;
-    assert!(text.contains("visits of each level"), "{text}");
+    assert!(text.contains("loads with each user count"), "{text}");
     assert_eq!(std::fs::read_to_string(folder.join("sweep.dat")).expect("a table").lines().count(), 2);
     let once = plimsoll(&["sweep", &url, "-c", "2", "--for", "600ms", "--dir", dir, "--quiet"]);
     assert!(once.stdout.contains("within this run only"), "{}", once.stdout);

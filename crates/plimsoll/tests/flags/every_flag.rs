@@ -8,7 +8,7 @@ use crate::commands::experiment::{self, ExperimentInput};
 use crate::commands::traffic::ReadingMeter;
 use crate::{parse_with_secrets, usage_error};
 use clap::CommandFactory;
-use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing};
+use plimsoll_model::completion::{RerunInputs, RerunUrl, complete, missing_inputs};
 use plimsoll_model::failure::Failure;
 use plimsoll_model::{BodySource, Terms, TextKind};
 use plimsoll_report::spelling;
@@ -426,7 +426,7 @@ fn no_spelling_of_a_secret_is_recorded() {
                         Ok((cli, hidden)) => {
                             let may = matches!(class, ValueClass::Place | ValueClass::Program);
                             let silent = |message: &str| {
-                                let message = hidden.hide(message);
+                                let message = hidden.replace_secrets(message);
                                 assert!(may || !message.contains(CANARY), "{name} {words:?}: {message}");
                             };
                             silent(&format!("'{value}' is no good: {value}"));
@@ -477,7 +477,9 @@ fn error_sentences_repeat_no_secret() {
             Ok((cli, hidden)) => match experiment::spec_from_command(&cli.command) {
                 Ok(Some(question)) => assert!(!recorded(&question).contains(CANARY), "{words:?}"),
                 Ok(None) => {}
-                Err(failure) => assert!(!hidden.hide(&failure.to_string()).contains(CANARY), "{words:?}: {failure}"),
+                Err(failure) => {
+                    assert!(!hidden.replace_secrets(&failure.to_string()).contains(CANARY), "{words:?}: {failure}")
+                }
             },
             Err(error) => {
                 let sentence = usage_error::sentence(&Cli::command(), &error);
@@ -492,7 +494,7 @@ fn error_sentences_repeat_no_secret() {
 
 /// Returns the withheld values of a record, as a user would give them again.
 fn withheld_values((asked, terms): &ExperimentInput) -> RerunInputs {
-    let missing = missing(&asked.record(), &terms.record());
+    let missing = missing_inputs(&asked.record(), &terms.record());
     let is_missing = |kind| missing.iter().any(|it| it.kind == kind);
     let mut given = RerunInputs::default();
     for plan in asked.plans() {
@@ -557,7 +559,7 @@ fn a_recorded_command_parses_to_the_same_plan() {
                 });
                 let again = again.unwrap_or_else(|why| panic!("{name} {words:?}: {why:?}"));
                 assert_eq!(again, question, "{name} {words:?}");
-                if missing(&asked_record, &terms_record).is_empty() {
+                if missing_inputs(&asked_record, &terms_record).is_empty() {
                     whole += 1;
                     let shown = spelling::words(&asked_record, &terms_record);
                     let again = parse_command(name, &shown[2..], &[]);
@@ -583,6 +585,6 @@ fn a_missing_body_is_requested() {
     let (asked, terms) =
         parse_command("run", &words, &besides("run", "body")).expect("understood").expect("a question");
     let terms = Terms { body: Some(BodySource::Input), ..terms };
-    let missing = missing(&asked.record(), &terms.record());
+    let missing = missing_inputs(&asked.record(), &terms.record());
     assert_eq!(missing.iter().map(|it| it.kind).collect::<Vec<_>>(), [TextKind::Body]);
 }

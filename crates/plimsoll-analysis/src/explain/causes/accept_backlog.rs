@@ -1,6 +1,6 @@
 //! The cause accept backlog: new connections arrive faster than the server accepts them.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, signal_max_or_zero, words};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -42,10 +42,14 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         // The kernel completes connections before the server accepts them, so connecting may be
         // fast.
-        let is_queued = case.reaches(Signal::Unaccepted, 1.0) == Some(true);
-        let how = match top(case, Signal::Connect) {
+        let is_queued = case.signal_reaches(Signal::Unaccepted, 1.0) == Some(true);
+        let how = match signal_max_or_zero(case, Signal::Connect) {
             ns if ns < FEW * LATE_CONNECT_NS && is_queued => {
-                format!("{:.0} connections wait in this queue{}", top(case, Signal::Unaccepted), idle(case))
+                format!(
+                    "{:.0} connections wait in this queue{}",
+                    signal_max_or_zero(case, Signal::Unaccepted),
+                    idle_cores_text(case)
+                )
             }
             ns => format!("connecting took up to {}, but responses were not slow", format::duration(ns)),
         };

@@ -127,18 +127,18 @@ pub(super) fn number(value: f64, one: &str, many: &str) -> String {
 }
 
 /// Returns the maximum of a signal at the load line and above; 0 if the signal was not observed.
-pub(super) fn top(case: &Contrast, signal: Signal) -> f64 {
-    case.top(signal).unwrap_or(0.0)
+pub(super) fn signal_max_or_zero(case: &Contrast, signal: Signal) -> f64 {
+    case.signal_max(signal).unwrap_or(0.0)
 }
 
 /// Formats the maximum of a share at the load line and above as a percentage.
 pub(super) fn share(case: &Contrast, signal: Signal) -> String {
-    format::short_percent(top(case, signal).min(1.0))
+    format::short_percent(signal_max_or_zero(case, signal).min(1.0))
 }
 
 /// Formats the minimum number of idle cores as the end of a sentence; empty if it was not observed.
-pub(super) fn idle(case: &Contrast) -> String {
-    let idle = case.bottom(Signal::Idle).zip(case.top(Signal::Cores));
+pub(super) fn idle_cores_text(case: &Contrast) -> String {
+    let idle = case.signal_min(Signal::Idle).zip(case.signal_max(Signal::Cores));
     idle.map_or_else(String::new, |(idle, cores)| format!("; {idle:.1} of {cores:.0} cores are idle"))
 }
 

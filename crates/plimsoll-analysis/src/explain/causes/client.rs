@@ -1,6 +1,6 @@
 //! The cause client: plimsoll cannot make the load, or reads responses late.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -43,18 +43,20 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[],
     tell: |case| {
         let why = case.line.limited.clone().or_else(|| case.past.limited.clone());
-        let reads_late = case.top(Signal::WindowLimited).is_some_and(|share| share >= MOST_SHARE_MIN);
+        let reads_late = case.signal_max(Signal::WindowLimited).is_some_and(|share| share >= MOST_SHARE_MIN);
         let why = match is_limited_by_own_connections(case) {
             Some(true) => {
                 let most = case.past.under_way_max;
                 Sentence::from(format!(
-                    "at most {most:.0} requests can be in flight, and the server serves all these requests at once ("
+                    "plimsoll allows at most {most:.0} requests in flight, and the server handles all of them at once ("
                 ))
                 .remedy(Remedy::MaxConnections)
                 .words(")")
             }
             _ if why.is_none() && reads_late => "plimsoll read responses later than the server sent them".into(),
-            _ => why.unwrap_or_else(|| format!("plimsoll used {:.2} cores", top(case, Signal::ClientCores)).into()),
+            _ => why.unwrap_or_else(|| {
+                format!("plimsoll used {:.2} cores", signal_max_or_zero(case, Signal::ClientCores)).into()
+            }),
         };
         let whole = Sentence::from("plimsoll itself was the limit, not the server: ").then(&why);
         CauseText { subject: "plimsoll on this machine".to_owned(), ..CauseText::sentence(Cause::Client, whole) }

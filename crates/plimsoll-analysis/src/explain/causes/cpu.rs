@@ -1,6 +1,6 @@
 //! The cause CPU: all cores that the server may use are saturated.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, number, server, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, number, server, signal_max_or_zero};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -52,13 +52,13 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     missing_evidence: PROBES,
     tell: |case| {
-        let downstream = case.top(Signal::DownstreamCores).filter(|cores| *cores > FEW);
+        let downstream = case.signal_max(Signal::DownstreamCores).filter(|cores| *cores > FEW);
         let downstream = downstream.map_or_else(String::new, |cores| format!(", its dependencies {cores:.2}"));
-        let own = top(case, Signal::ServerCores);
+        let own = signal_max_or_zero(case, Signal::ServerCores);
         let all = case.cores_full() == Some(true);
         let count = match (all, case.allowed_full()) {
-            (true, _) => top(case, Signal::Cores),
-            (false, Some(true)) => top(case, Signal::CoresAllowed),
+            (true, _) => signal_max_or_zero(case, Signal::Cores),
+            (false, Some(true)) => signal_max_or_zero(case, Signal::CoresAllowed),
             (false, _) => own,
         };
         let cores = number(count, "core", "cores");
@@ -71,7 +71,8 @@ pub(super) static CARD: CauseCard = CauseCard {
             format!("the {cores} that {} may use", server(case))
         };
         // On a separate machine, plimsoll uses no core of the server.
-        let ours = case.top(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
+        let ours =
+            case.signal_max(Signal::ClientCores).map_or_else(String::new, |ours| format!(", plimsoll {ours:.2}"));
         CauseText::limit(subject, format!("the server uses {own:.2} {of_them}{downstream}{ours}")).plural(several)
     },
 };

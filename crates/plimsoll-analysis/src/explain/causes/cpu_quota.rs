@@ -1,7 +1,7 @@
 //! The cause CPU quota: the CPU quota of a control group, of the server or of a dependency, is
 //! exhausted.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, share, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, share, signal_max_or_zero, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -43,19 +43,23 @@ pub(super) static CARD: CauseCard = CauseCard {
     missing_evidence: &[words("the server's control group ("), SentencePart::Remedy(Remedy::ControlGroup), words(")")],
     tell: |case| match case.quota_full() {
         Some(true) => CauseText::limit(
-            format!("the quota of {:.2} cores of the server's control group", top(case, Signal::Quota)),
-            format!("the quota was exhausted in {} of the periods{}", share(case, Signal::Throttled), idle(case)),
+            format!("the quota of {:.2} cores of the server's control group", signal_max_or_zero(case, Signal::Quota)),
+            format!(
+                "the quota was exhausted in {} of the periods{}",
+                share(case, Signal::Throttled),
+                idle_cores_text(case)
+            ),
         ),
         _ => CauseText::limit(
             format!(
                 "the quota of {:.2} cores of the control group of {}, a dependency",
-                top(case, Signal::DownstreamQuota),
+                signal_max_or_zero(case, Signal::DownstreamQuota),
                 case.throttled_dependency().unwrap_or("a process that the server calls")
             ),
             format!(
                 "the quota was exhausted in {} of the periods{}",
                 share(case, Signal::DownstreamThrottled),
-                idle(case)
+                idle_cores_text(case)
             ),
         ),
     },

@@ -1,6 +1,6 @@
 //! The cause disk: storage is the limit.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, top};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, signal_max_or_zero};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -46,10 +46,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROBES,
     tell: |case| {
-        let waiting = top(case, Signal::Blocked).max(top(case, Signal::InDisk));
+        let waiting = signal_max_or_zero(case, Signal::Blocked).max(signal_max_or_zero(case, Signal::InDisk));
         CauseText::limit(
             Cause::Disk.text(),
-            format!("{waiting:.1} of the server's threads wait for storage{}", idle(case)),
+            format!("{waiting:.1} of the server's threads wait for storage{}", idle_cores_text(case)),
         )
     },
 };

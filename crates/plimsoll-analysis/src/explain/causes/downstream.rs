@@ -1,6 +1,8 @@
 //! The cause downstream: a dependency is saturated, or its calls take longer under load.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, peer_text, top, words};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, peer_text, signal_max_or_zero, words,
+};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -77,17 +79,17 @@ pub(super) static CARD: CauseCard = CauseCard {
             Some((peer, _)) => format!("the dependency at {peer}"),
             None => "a dependency of the server".to_owned(),
         };
-        let how = match case.top(Signal::DownstreamCores).filter(|cores| *cores >= NEARLY_FULL) {
+        let how = match case.signal_max(Signal::DownstreamCores).filter(|cores| *cores >= NEARLY_FULL) {
             Some(cores) => {
                 format!(
                     "the dependency uses {cores:.2} cores, the server uses {:.2}{}",
-                    top(case, Signal::ServerCores),
-                    idle(case)
+                    signal_max_or_zero(case, Signal::ServerCores),
+                    idle_cores_text(case)
                 )
             }
             None => format!(
                 "the dependency's responses take longer under load, and the server waits for these responses{}",
-                idle(case)
+                idle_cores_text(case)
             ),
         };
         CauseText::limit(subject, how)

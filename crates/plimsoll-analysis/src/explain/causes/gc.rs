@@ -1,6 +1,6 @@
 //! The cause GC: garbage collection of the server's runtime takes CPU time from requests.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, server, share, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, server, share, signal_max_or_zero, words};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -54,7 +54,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         words(")"),
     ],
     tell: |case| {
-        let how = match top(case, Signal::GcPauses) >= FEW {
+        let how = match signal_max_or_zero(case, Signal::GcPauses) >= FEW {
             true => format!("garbage collection stops all requests for {} of the time", share(case, Signal::GcPauses)),
             false => {
                 let taken = format::short_percent(case.collected().unwrap_or(0.0).min(1.0));

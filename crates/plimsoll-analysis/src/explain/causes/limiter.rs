@@ -1,6 +1,9 @@
 //! The cause limiter: a rate limiter rejects requests, or delays responses.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, goodput_above_line_text, idle, top};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, goodput_above_line_text, idle_cores_text,
+    signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, Predictions, RISES_OR_FALLS, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
@@ -74,13 +77,17 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     missing_evidence: PROBES,
     tell: |case| match case.past.refusals.iter().max_by_key(|(_, times)| *times) {
-        Some((status, _)) if top(case, Signal::Refused) > 0.0 => CauseText::limit(
+        Some((status, _)) if signal_max_or_zero(case, Signal::Refused) > 0.0 => CauseText::limit(
             format!("a rate limit (status {status})"),
             format!("{} succeeded at every offered rate", goodput_above_line_text(case)),
         ),
         _ => CauseText::limit(
             "a rate limit that delays responses",
-            format!("{} succeeded, and no resource was saturated{}", goodput_above_line_text(case), idle(case)),
+            format!(
+                "{} succeeded, and no resource was saturated{}",
+                goodput_above_line_text(case),
+                idle_cores_text(case)
+            ),
         ),
     },
 };

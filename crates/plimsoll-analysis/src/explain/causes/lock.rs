@@ -1,7 +1,10 @@
 //! The cause lock: threads wait for a lock, or database statements wait for locks of other
 //! statements.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, peer_text, server, share, top};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, peer_text, server, share,
+    signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -111,28 +114,31 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: PROBES,
     tell: |case| {
-        let (server, idle) = (server(case), idle(case));
-        if top(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
+        let (server, idle) = (server(case), idle_cores_text(case));
+        if signal_max_or_zero(case, Signal::Spinning) >= NOTICEABLE_SHARE_MIN {
             let how = format!("waiting for the lock takes {} of the server's CPU time", share(case, Signal::Spinning));
             return CauseText::limit(format!("a lock in {server}"), how);
         }
         if let Some(peer) = database(case).filter(|_| database_locks(case) == Some(true)) {
             let calls = match waiting_statements(case) {
                 Some(waiting) => format!("{waiting:.0} database statements wait for a lock of another statement"),
-                None => format!("{:.0} calls wait for this dependency", top(case, Signal::PeerWaiting)),
+                None => format!("{:.0} calls wait for this dependency", signal_max_or_zero(case, Signal::PeerWaiting)),
             };
-            let cores = top(case, Signal::DownstreamCores);
+            let cores = signal_max_or_zero(case, Signal::DownstreamCores);
             let how = format!("{calls} while the dependency uses {cores:.2} cores{idle}");
             return CauseText::limit(format!("a lock in {}", peer_text(case, peer)), how);
         }
-        let used = top(case, Signal::ServerCores);
+        let used = signal_max_or_zero(case, Signal::ServerCores);
         let how = match ONE_CORE_RANGE.contains(&used) {
             // From outside, a single goroutine or actor that does all the work looks like a lock.
             true => format!(
                 "the server's threads run one at a time and use {used:.2} cores in total, as with a lock, or with a \
                  single goroutine or actor{idle}"
             ),
-            false => format!("{:.1} requests are in service at once{idle}", case.requests_in_service().unwrap_or(0.0)),
+            false => format!(
+                "on average, the server handles {:.1} requests at a time{idle}",
+                case.requests_in_service().unwrap_or(0.0)
+            ),
         };
         CauseText::limit(format!("a lock in {server}"), how)
     },

@@ -1,7 +1,9 @@
 //! The cause memory: memory is short, so pages are read back from storage, or the control group
 //! reaches its memory limit.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, number, top};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, number, signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{OPEN, Predictions, RISES_OR_STAYS, STAYS_OR_FALLS};
@@ -43,15 +45,18 @@ pub(super) static CARD: CauseCard = CauseCard {
     resources: &[],
     is_countable: false,
     missing_evidence: PROBES,
-    tell: |case| match (case.killed.unwrap_or(0.0), top(case, Signal::MajorFaults)) {
+    tell: |case| match (case.killed.unwrap_or(0.0), signal_max_or_zero(case, Signal::MajorFaults)) {
         (killed, _) if killed >= 1.0 => CauseText::limit(
             "the limit of memory of the server's control group",
             format!("the kernel ended {} because of the memory limit", number(killed, "process", "processes")),
         ),
         (_, pages) if pages >= 1.0 => CauseText::limit(
             Cause::Memory.text(),
-            format!("{} pages a second are read back from storage{}", format::rate(pages), idle(case)),
+            format!("{} pages a second are read back from storage{}", format::rate(pages), idle_cores_text(case)),
         ),
-        _ => CauseText::limit(Cause::Memory.text(), format!("more load brings no more responses{}", idle(case))),
+        _ => CauseText::limit(
+            Cause::Memory.text(),
+            format!("more load brings no more responses{}", idle_cores_text(case)),
+        ),
     },
 };

@@ -62,7 +62,7 @@ pub fn cards() -> [&'static CauseCard; 21] {
 }
 
 /// Returns all forms in which causes show themselves in the features, each with its cause.
-pub fn ways() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
+pub fn forms() -> impl Iterator<Item = (&'static CauseCard, &'static CauseForm)> {
     cards().into_iter().flat_map(|card| card.ways.iter().map(move |way| (card, way)))
 }
 

@@ -1,7 +1,7 @@
 //! The cause neighbour: other processes of the machine used cores that the server's threads waited
 //! for.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, top, words};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, signal_max_or_zero, words};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::Predictions;
@@ -23,7 +23,7 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: &[words("the machine's CPU time (probes)")],
     tell: |case| {
-        let (others, waiting) = (top(case, Signal::Others), top(case, Signal::RunQueue));
+        let (others, waiting) = (signal_max_or_zero(case, Signal::Others), signal_max_or_zero(case, Signal::RunQueue));
         let whole = format!(
             "other processes on the machine limited the server: they used {others:.2} cores, while {waiting:.1} \
              threads of the server waited for a core"

@@ -1,6 +1,8 @@
 //! The cause network: its bandwidth is saturated, or it loses packets.
 
-use super::card::{CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, number, share, top};
+use super::card::{
+    CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, number, share, signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, RISES_OR_STAYS, STAYS, STAYS_OR_FALLS};
@@ -71,22 +73,25 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: CONNECTIONS,
     tell: |case| {
-        let idle = idle(case);
+        let idle = idle_cores_text(case);
         let how = if on_the_way(case) == Some(true) {
             format!(
                 "{} of responses from a dependency are in transit{idle}",
-                format::bytes(top(case, Signal::PeerOnTheWay))
+                format::bytes(signal_max_or_zero(case, Signal::PeerOnTheWay))
             )
         } else if arrives_slowly_from_dependency(case) == Some(true) {
             format!(
                 "{}/s come from a dependency, and {} arrive in small pieces{idle}",
-                format::bytes(top(case, Signal::PeerReceived)),
-                number(top(case, Signal::PeerComing), "response", "responses")
+                format::bytes(signal_max_or_zero(case, Signal::PeerReceived)),
+                number(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
             )
-        } else if case.reaches(Signal::Retransmits, RETRANSMIT_SHARE_MIN) == Some(true) {
+        } else if case.signal_reaches(Signal::Retransmits, RETRANSMIT_SHARE_MIN) == Some(true) {
             format!("{} of the TCP segments are retransmitted{idle}", share(case, Signal::Retransmits))
         } else {
-            format!("{} wait in the server's send buffers{idle}", format::bytes(top(case, Signal::SendQueue)))
+            format!(
+                "{} wait in the server's send buffers{idle}",
+                format::bytes(signal_max_or_zero(case, Signal::SendQueue))
+            )
         };
         CauseText::limit(Cause::Network.text(), how)
     },

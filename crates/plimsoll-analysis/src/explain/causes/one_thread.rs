@@ -1,7 +1,9 @@
 //! The cause one thread: one thread of the server is saturated, or several threads run one at a
 //! time.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, server, top};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, server, signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::demands::UsedResource;
 use crate::explain::features::Feature;
@@ -44,12 +46,20 @@ pub(super) static CARD: CauseCard = CauseCard {
     tell: |case| {
         let server = server(case);
         if case.thread_full() != Some(true) {
-            let how = format!("all threads together use {:.2} of a core{}", top(case, Signal::ServerCores), idle(case));
+            let how = format!(
+                "all threads together use {:.2} of a core{}",
+                signal_max_or_zero(case, Signal::ServerCores),
+                idle_cores_text(case)
+            );
             return CauseText::limit(format!("the threads of {server}, of which one runs at a time"), how).plural(true);
         }
         let thread = case.past.fullest_thread.clone().or_else(|| case.line.fullest_thread.clone());
         let thread = thread.map_or_else(String::new, |name| format!(" ({name})"));
-        let how = format!("this thread uses {:.2} of a core{}", top(case, Signal::FullestThread), idle(case));
+        let how = format!(
+            "this thread uses {:.2} of a core{}",
+            signal_max_or_zero(case, Signal::FullestThread),
+            idle_cores_text(case)
+        );
         CauseText::limit(format!("one thread of {server}{thread}"), how)
     },
 };

@@ -1,7 +1,10 @@
 //! The cause pool: a fixed number of connections to a dependency, or another pool of fixed size, is
 //! exhausted.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, number, peer_text, server, top};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, number, peer_text, server,
+    signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_FALLS, MOSTLY_RISES, MOSTLY_STAYS, Predictions, RISES, STAYS};
@@ -76,8 +79,11 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     missing_evidence: PROBES,
     tell: |case| {
-        let in_flight =
-            format!("past the load line, with {:.0} requests in flight{}", top(case, Signal::InFlight), idle(case));
+        let in_flight = format!(
+            "past the load line, with {:.0} requests in flight{}",
+            signal_max_or_zero(case, Signal::InFlight),
+            idle_cores_text(case)
+        );
         if let Some((peer, count)) = case.peer().filter(|_| fixed_connections(case) == Some(true)) {
             let several = count.round() != 1.0;
             let how = match several {

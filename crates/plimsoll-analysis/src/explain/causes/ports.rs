@@ -1,7 +1,7 @@
 //! The cause ports: plimsoll or the server has no free local port for a new connection. A server
 //! opens such connections to its dependencies.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, server, share};
+use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server, share};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS, STAYS_OR_FALLS};
@@ -46,7 +46,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let (subject, how) = match (ours, behind) {
             (true, _) => (
                 "local ports of this machine".to_owned(),
-                format!("no port was free for new connections{}", idle(case)),
+                format!("no port was free for new connections{}", idle_cores_text(case)),
             ),
             (false, true) => (format!("local ports of a dependency of {server}"), String::new()),
             (false, false) => (format!("local ports of {server}"), String::new()),
@@ -54,7 +54,7 @@ pub(super) static CARD: CauseCard = CauseCard {
         let held = format!(
             "{} of the ports to one peer are taken by closed connections (TIME-WAIT){}",
             share(case, Signal::TimeWait),
-            idle(case)
+            idle_cores_text(case)
         );
         CauseText::limit(subject, if ours { how } else { held }).plural(true)
     },

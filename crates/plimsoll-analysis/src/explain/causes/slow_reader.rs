@@ -1,7 +1,9 @@
 //! The cause slow reader: clients, a dependency or the reader of a pipe read the server's output
 //! slowly.
 
-use super::card::{CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle, server, share, top};
+use super::card::{
+    CONNECTIONS, CauseCard, CauseForm, CauseText, ExpectedAnswer, idle_cores_text, server, share, signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{
@@ -71,18 +73,21 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: false,
     missing_evidence: CONNECTIONS,
     tell: |case| {
-        let (server, idle) = (server(case), idle(case));
+        let (server, idle) = (server(case), idle_cores_text(case));
         if leaves_unsent(case) == Some(true) {
-            let bytes = format::bytes(top(case, Signal::PeerUnsent));
+            let bytes = format::bytes(signal_max_or_zero(case, Signal::PeerUnsent));
             let how = format!("{bytes} sent to this receiver are not read{idle}");
             return CauseText::limit(format!("another receiver of data from {server}"), how);
         }
         if reads_late(case) == Some(true) {
-            let how = format!("{} of responses wait to be read{idle}", format::bytes(top(case, Signal::PeerUnread)));
+            let how = format!(
+                "{} of responses wait to be read{idle}",
+                format::bytes(signal_max_or_zero(case, Signal::PeerUnread))
+            );
             return CauseText::limit(format!("slow reading of dependency responses by {server}"), how);
         }
         if writes_wait(case) == Some(true) {
-            let waits = match top(case, Signal::InWrite) {
+            let waits = match signal_max_or_zero(case, Signal::InWrite) {
                 count if count < SLOWER_FACTOR_MIN => {
                     format!("a thread waits for {} of the time", share(case, Signal::InWrite))
                 }

@@ -1,7 +1,10 @@
 //! The cause workers: all workers of the server or of a dependency are busy. A worker is a process
 //! or thread that handles one request at a time.
 
-use super::card::{CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle, number, peer_text, server, top};
+use super::card::{
+    CauseCard, CauseForm, CauseText, ExpectedAnswer, PROBES, idle_cores_text, number, peer_text, server,
+    signal_max_or_zero,
+};
 use crate::explain::cause::Cause;
 use crate::explain::features::Feature;
 use crate::explain::predictions::{MOSTLY_RISES, MOSTLY_STAYS, OPEN, Predictions, RISES, STAYS};
@@ -72,10 +75,10 @@ pub(super) static CARD: CauseCard = CauseCard {
     is_countable: true,
     missing_evidence: PROBES,
     tell: |case| {
-        let idle = idle(case);
+        let idle = idle_cores_text(case);
         let count = case.requests_in_service().unwrap_or(0.0).max(1.0);
-        if top(case, Signal::FullThreads) >= EQUALLY_SHORT_FACTOR {
-            let threads = number(top(case, Signal::FullThreads), "thread", "threads");
+        if signal_max_or_zero(case, Signal::FullThreads) >= EQUALLY_SHORT_FACTOR {
+            let threads = number(signal_max_or_zero(case, Signal::FullThreads), "thread", "threads");
             return CauseText::limit(
                 format!("{threads} of {}", server(case)),
                 format!("these threads are saturated{idle}"),
@@ -87,11 +90,11 @@ pub(super) static CARD: CauseCard = CauseCard {
                 .slowest_accepting_dependency()
                 .map_or_else(|| "a dependency".to_owned(), |peer| peer_text(case, peer));
             let served = number(count, "request", "requests");
-            let queued = number(top(case, Signal::PeerQueued), "connection", "connections");
-            let how = format!("about {served} are in service at once, and {queued} wait to be accepted{idle}");
+            let queued = number(signal_max_or_zero(case, Signal::PeerQueued), "connection", "connections");
+            let how = format!("about {served} are handled at once, and {queued} wait to be accepted{idle}");
             return CauseText::limit(format!("the workers of {who}"), how).plural(true);
         }
-        let in_flight = top(case, Signal::InFlight);
+        let in_flight = signal_max_or_zero(case, Signal::InFlight);
         CauseText::limit(
             format!("{} of {}", number(count, "worker", "workers"), server(case)),
             format!("each worker serves one request at a time, and {in_flight:.0} requests are in flight{idle}"),

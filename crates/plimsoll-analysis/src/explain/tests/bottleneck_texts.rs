@@ -117,7 +117,7 @@ fn indistinguishable_causes_are_both_named() {
     let in_turn = [(FullestThread, 0.1, 0.4, 0.4), (ServerCores, 0.2, 1.0, 1.0), (Idle, 1.4, 0.8, 0.8)];
     for (cause, case, expect) in [
         (Cause::Lock, usual().alone(1.0).with_signals(&in_turn), "as with a lock, or with a single goroutine or actor"),
-        (Cause::Lock, usual().alone(1.0), "1.0 requests are in service at once"),
+        (Cause::Lock, usual().alone(1.0), "on average, the server handles 1.0 requests at a time"),
         (
             Cause::Pool,
             usual().alone(1.0).peers(1.0, 1.0, 1.0),

@@ -108,7 +108,7 @@ fn littles_law_holds() {
         // The first value is the integral of the requests in flight, the second the sum of the
         // response times.
         let (area, took) = (in_flight * window_ns, completed * totals.routes_sum.response.mean_ns());
-        let most = sim.run.intervals.values().map(|it| it.whole().in_flight_end).max().unwrap_or(0).max(1) as f64;
+        let most = sim.run.intervals.values().map(|it| it.all_routes().in_flight_end).max().unwrap_or(0).max(1) as f64;
         let longest_ns = totals.routes_sum.response.max_ns().max(2 * service_ns) as f64;
         let edge = most * (longest_ns + Plan::TICK_NS as f64);
         let what = format!("PLIMSOLL_SEED={seed}: {:?}, {server:?}", plan.load);

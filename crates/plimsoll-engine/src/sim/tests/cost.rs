@@ -81,7 +81,7 @@ fn throughput_on_an_ideal_network() {
         let mut succeeded = 0;
         worker.run(1_000_000_000, &mut |reported| {
             if let PartReport::Tick { interval, .. } = reported {
-                succeeded += interval.whole().ledger.succeeded;
+                succeeded += interval.all_routes().ledger.succeeded;
             }
         });
         assert_eq!(succeeded, requests);

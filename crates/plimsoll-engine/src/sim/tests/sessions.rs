@@ -164,7 +164,7 @@ fn authored(plan: &Setup, messages: usize, delay_ns: u64, left: u32, fails: bool
             let request = source.route(0).request.h1().to_vec();
             let heard = std::sync::Arc::clone(&heard);
             let author = Box::new(RepeatAuthor { request, messages, delay_ns, left, fails, heard });
-            *source = source.for_worker(Stripe::ALL, None).authored(author, is_open);
+            *source = source.for_worker(Stripe::ALL, None).with_author(author, is_open);
         },
         &mut |_| ControlFlow::Continue(()),
     );

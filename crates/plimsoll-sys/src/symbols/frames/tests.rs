@@ -155,7 +155,7 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
     };
     let walked = |length: usize, frame: u64, rules: &dyn Fn(u64, bool) -> Option<FrameRule>| {
         let mut into = vec![9, 9];
-        walk(&StackTop { at: 100, stack: 0x8000, frame, bytes: &bytes[..length] }, rules, &mut into);
+        append_callers(&StackTop { at: 100, stack: 0x8000, frame, bytes: &bytes[..length] }, rules, &mut into);
         into
     };
     for (length, expect) in [
@@ -178,7 +178,7 @@ fn callers_are_unwound_as_far_as_rules_are_known() {
     let long: Vec<u8> = (1..=200u64).flat_map(u64::to_le_bytes).collect();
     let mut into = Vec::new();
     let each = |_, _| Some(FrameRule { offset: 8, ..BARE });
-    walk(&StackTop { at: 100, stack: 0x8000, frame: 0, bytes: &long }, each, &mut into);
+    append_callers(&StackTop { at: 100, stack: 0x8000, frame: 0, bytes: &long }, each, &mut into);
     assert_eq!(into.len(), CALLERS_MAX + 1);
 }
 

@@ -89,7 +89,7 @@ fn extractor_default(element: &Element, values: &Values, kind: &str, name: &str)
     Some(match (text, is_empty) {
         ("", true) => String::new(),
         ("", false) => format!("${{{name}}}"),
-        (text, _) => values.fixed(text).unwrap_or_default(),
+        (text, _) => values.text_without_templates(text).unwrap_or_default(),
     })
 }
 
@@ -121,7 +121,7 @@ fn response(element: &Element, values: &Values, expect: &mut DraftExpect) -> Res
     let mut texts = Vec::new();
     for string in strings {
         let text = string.text().unwrap_or_default();
-        texts.push(values.fixed(text).ok_or("the expected text has a placeholder")?);
+        texts.push(values.text_without_templates(text).ok_or("the expected text has a placeholder")?);
     }
     if texts.is_empty() {
         return Ok(());
@@ -206,7 +206,7 @@ fn json(element: &Element, values: &Values, expect: &mut DraftExpect) -> Result<
         return Err("the check expects that a value exists, without naming the value".to_owned());
     }
     let text = values
-        .fixed(element.property("EXPECTED_VALUE").unwrap_or_default())
+        .text_without_templates(element.property("EXPECTED_VALUE").unwrap_or_default())
         .ok_or("the expected value has a placeholder")?;
     let value = match text.trim() {
         word @ ("true" | "false") => word.to_owned(),
@@ -312,7 +312,8 @@ fn json_extractor(element: &Element, values: &Values, captures: &mut Vec<DraftCa
     let mut defaults = part("JSONPostProcessor.defaultValues").split(';');
     for (name, path) in own_names(element).iter().zip(paths) {
         let default = defaults.next().unwrap_or_default().trim();
-        let default = if values.asked.contains(name) { Some(String::new()) } else { values.fixed(default) };
+        let default =
+            if values.asked.contains(name) { Some(String::new()) } else { values.text_without_templates(default) };
         let default = Some(default.unwrap_or_default());
         let from = json_path(path)?;
         if of_names.next() == Some(&Some(ALL_MATCHES_NOTE)) {

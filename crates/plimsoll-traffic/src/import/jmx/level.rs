@@ -65,7 +65,7 @@ impl RequestUrl {
     fn texts(&self) -> [String; 2] {
         let own = if self.scheme.eq_ignore_ascii_case("https") { "443" } else { "80" };
         let of = |port: &str| {
-            let mut text = DraftText::fixed(&format!("{}://", self.scheme));
+            let mut text = DraftText::literal(&format!("{}://", self.scheme));
             text.append(&self.host);
             text.push(port);
             text.append(&self.target);
@@ -127,7 +127,7 @@ impl JmxReader {
         let users = levels.iter().rev().map(|level| &level.users).find(|users| !users.is_empty())?;
         // The request is compared with each user, which costs budget.
         let bytes: usize = users.iter().map(|user| user.begins.len()).sum();
-        if !self.values.has_room_for(bytes, "users of an authorization manager") {
+        if !self.values.has_room_for(bytes, "this plan has too many users of authorization managers") {
             return None;
         }
         let urls = asked.texts();
@@ -148,7 +148,7 @@ impl JmxReader {
         let (mut sent, scope) = (DraftText::default(), CookieTarget::new(asked));
         for cookie in cookies {
             // Each request has its own copy of each cookie, or a note, which costs budget.
-            if !self.values.has_room_for(cookie.bytes, "cookies of a cookie manager") {
+            if !self.values.has_room_for(cookie.bytes, "this plan has too many cookies of cookie managers") {
                 break;
             }
             if !cookie.is_sent(&scope) {
@@ -186,7 +186,8 @@ impl JmxReader {
                             continue;
                         }
                         if name.contains("${") {
-                            self.draft.note_omission(xml::place(header), "a header whose name has a placeholder");
+                            let text = "a header whose name has a placeholder is not imported";
+                            self.draft.note_omission(xml::place(header), text);
                             continue;
                         }
                         let value = self.text(value, xml::place(header));
@@ -207,21 +208,30 @@ impl JmxReader {
                             name,
                             value,
                             domain: domain.strip_prefix('.').unwrap_or(&domain).to_owned(),
-                            path: self.values.fixed(part("Cookie.path")).unwrap_or_default().trim().to_owned(),
+                            path: self
+                                .values
+                                .text_without_templates(part("Cookie.path"))
+                                .unwrap_or_default()
+                                .trim()
+                                .to_owned(),
                             is_secure: part("Cookie.secure").trim() == "true",
                         });
                     }
                     if !level.cookies.is_empty() {
-                        let text = "cookies from the start: they replace the cookies that responses set";
+                        let text = "the cookies of the cookie manager replace the cookies that responses set";
                         self.draft.note_repeated_omission(element.place(), text);
                     }
                     if element.flag("CookieManager.clearEachIteration") {
-                        let text = "a user keeps its cookies from one session to the next";
+                        let text =
+                            "in plimsoll, a user keeps its cookies from one session to the next, unlike in this plan";
                         self.draft.note_repeated_omission(element.place(), text);
                     }
                 }
                 "AuthManager" => self.authorization(element, &mut level),
-                "CacheManager" => self.draft.note_repeated_omission(element.place(), "a cache: plimsoll has no cache"),
+                "CacheManager" => {
+                    let text = "a cache manager is not imported: plimsoll has no cache";
+                    self.draft.note_repeated_omission(element.place(), text);
+                }
                 kind if kind.ends_with("ThroughputTimer") => self.throughput(element),
                 kind if kind.ends_with("Timer") => level.timers.push(*element),
                 kind if kind.ends_with("Assertion") => level.assertions.push(*element),
@@ -238,15 +248,15 @@ impl JmxReader {
             let url = self.text(part("Authorization.url").trim(), at);
             let mechanism = part("Authorization.mechanism").trim();
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
-                self.draft
-                    .note_repeated_omission(at, format!("a user with the authentication {}", short_text(mechanism)));
+                let text = format!("a user with the authentication {} is not imported", short_text(mechanism));
+                self.draft.note_repeated_omission(at, text);
                 let begins = url.written(false);
                 level.users.push(LevelUser { at, url, begins, authorization: None });
                 continue;
             }
-            let [name, password] =
-                ["Authorization.username", "Authorization.password"].map(|name| self.values.fixed(part(name)));
-            let mut authorization = DraftText::fixed("Basic ");
+            let [name, password] = ["Authorization.username", "Authorization.password"]
+                .map(|name| self.values.text_without_templates(part(name)));
+            let mut authorization = DraftText::literal("Basic ");
             match (name, password) {
                 (Some(name), Some(password)) => authorization.push(&base64(format!("{name}:{password}").as_bytes())),
                 _ => {
@@ -281,11 +291,12 @@ impl JmxReader {
             _ => None,
         };
         match per_minute {
-            None => self
-                .draft
-                .note_omission(at, format!("a {}: set the rate of the load instead", short_text(element.kind()))),
+            None => self.draft.note_omission(
+                at,
+                format!("a {} is not imported: set the rate of the load", short_text(element.kind())),
+            ),
             Some((per_minute, is_each)) if !self.load.set_timer_rate(per_minute, is_each, at) => {
-                self.draft.note_omission(at, "a second throughput timer: set the rate of the load instead")
+                self.draft.note_omission(at, "a second throughput timer is not imported: set the rate of the load")
             }
             Some(_) => {}
         }

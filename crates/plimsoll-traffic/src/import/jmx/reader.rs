@@ -49,11 +49,11 @@ impl JmxReader {
     /// be imported.
     pub fn text(&mut self, source: &str, at: TextPlace) -> DraftText {
         let (text, left_out) = self.values.text(source);
-        self.lacks(left_out, at);
+        self.note_left_out(left_out, at);
         text
     }
 
-    pub fn lacks(&mut self, left_out: BTreeSet<String>, at: TextPlace) {
+    pub fn note_left_out(&mut self, left_out: BTreeSet<String>, at: TextPlace) {
         left_out.into_iter().for_each(|text| self.draft.note_repeated_omission(at, text));
     }
 }

@@ -59,7 +59,7 @@ impl JmxReader {
         let at = element.place();
         let name = short_text(element.name());
         if self.requests == REQUESTS_MAX {
-            self.draft.note_repeated_omission(at, format!("requests beyond the first {REQUESTS_MAX}"));
+            self.draft.note_repeated_omission(at, format!("requests beyond the first {REQUESTS_MAX} are not imported"));
             return None;
         }
         let below = element.below();
@@ -79,7 +79,8 @@ impl JmxReader {
             INHERITED_BYTES * (level.headers.len() + level.timers.len() + level.assertions.len()) + level.defaults_bytes
         };
         let inherited: usize = levels.iter().map(of_level).sum();
-        if !self.values.has_room_for(inherited, "headers, timers, assertions and defaults of requests") {
+        let what = "the requests of this plan inherit too many headers, timers, assertions and defaults";
+        if !self.values.has_room_for(inherited, what) {
             return None;
         }
         let defaults: Vec<&Element> = levels.iter().rev().flat_map(|level| level.defaults.iter().rev()).collect();
@@ -97,7 +98,10 @@ impl JmxReader {
             (scheme, _) => scheme.to_ascii_lowercase(),
         };
         let port = if port == "0" { String::new() } else { port };
-        let method = self.values.fixed(said("HTTPSampler.method")).map(|method| method.trim().to_ascii_uppercase());
+        let method = self
+            .values
+            .text_without_templates(said("HTTPSampler.method"))
+            .map(|method| method.trim().to_ascii_uppercase());
         let is_word = |method: &String| method.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let method = method.filter(is_word).unwrap_or_else(|| {
             self.draft.note_repeated_omission(at, format!("'{name}': its method is not known: the method becomes GET"));
@@ -136,11 +140,11 @@ impl JmxReader {
             request.headers.retain(|(own, _)| !nearer.contains(&lower(own)));
             for (header, value) in &level.headers {
                 let (value, lacks) = self.values.resolve_in_thread_group(value);
-                self.lacks(lacks, at);
+                self.note_left_out(lacks, at);
                 request.headers.push((header.clone(), value));
             }
         }
-        if !self.values.has_room_for(request.bytes(), "headers and arguments of requests") {
+        if !self.values.has_room_for(request.bytes(), "this plan has too many headers and arguments of requests") {
             return None;
         }
         if matches!(request.body, DraftBody::Parts(_)) {
@@ -152,21 +156,23 @@ impl JmxReader {
         ] {
             if let Some(value) = told.filter(|_| !request.has_header(name)) {
                 let (value, lacks) = self.values.resolve_in_thread_group(&value);
-                self.lacks(lacks, at);
+                self.note_left_out(lacks, at);
                 request.headers.push((name.to_owned(), value));
             }
         }
         let mut thinking = ThinkTimeSum::default();
-        thinking.fixed(std::mem::take(&mut self.pause_ms));
+        thinking.set_fixed_ms(std::mem::take(&mut self.pause_ms));
         for timer in levels.iter().flat_map(|level| &level.timers) {
             match thinking.add(timer, &self.values) {
                 Timer::Added => {}
                 Timer::Alike(text) => self.draft.note_repeated_omission(timer.place(), text),
                 Timer::Unread => {
-                    self.draft.note_repeated_omission(timer.place(), "a timer whose time has a placeholder")
+                    let text = "a timer whose time has a placeholder is not imported";
+                    self.draft.note_repeated_omission(timer.place(), text)
                 }
                 Timer::No => {
-                    self.draft.note_repeated_omission(timer.place(), format!("a {}", short_text(timer.kind())))
+                    let text = format!("a {} is not imported", short_text(timer.kind()));
+                    self.draft.note_repeated_omission(timer.place(), text)
                 }
             }
         }
@@ -187,10 +193,10 @@ impl JmxReader {
                 None if check.kind().ends_with("Assertion") => {
                     self.draft.note_repeated_omission(
                         check.place(),
-                        format!("'{shown_name}': a {}", short_text(check.kind())),
+                        format!("'{shown_name}': a {} is not imported", short_text(check.kind())),
                     );
                 }
-                None => self.other(check.kind(), check, &shown_name),
+                None => self.handle_other_element(check.kind(), check, &shown_name),
             }
         }
         for capture in &mut request.captures {
@@ -209,10 +215,10 @@ impl JmxReader {
             let is_usual = ["", "false", "0", "UTF-8", "utf-8"].contains(&value.trim())
                 || (property, value.trim()) == ("HTTPSampler.use_keepalive", "true");
             if !is_known && !is_usual {
-                let text = format!("'{name}': {} = {}", short_text(property), short_text(value));
+                let text = format!("'{name}': {} = {} is not imported", short_text(property), short_text(value));
                 self.draft.note_repeated_omission(element.place(), text);
             } else if (property, value.trim()) == ("HTTPSampler.use_keepalive", "false") {
-                let text = "a new connection for each request: switch keep-alive off for the load";
+                let text = "the plan opens a new connection for each request: switch keep-alive off for the load, too";
                 self.draft.note_repeated_omission(element.place(), text);
             }
         }
@@ -230,15 +236,17 @@ impl JmxReader {
         let is_begun = path_text.beginning().starts_with('/') || path_text.first_value().is_some();
         // A path that begins with a template value gets no slash in front, because the value may
         // begin with one.
-        let mut target = DraftText::fixed(if is_begun { "" } else { "/" });
+        let mut target = DraftText::literal(if is_begun { "" } else { "/" });
         target.append(&path_text);
         let (host, port_text) = (self.text(domain, at), self.text(port, at));
         let port = port_text.as_literal().unwrap_or(port).trim().to_owned();
-        let scheme = self.values.fixed(scheme).unwrap_or_else(|| scheme.to_owned()).trim().to_ascii_lowercase();
+        let scheme =
+            self.values.text_without_templates(scheme).unwrap_or_else(|| scheme.to_owned()).trim().to_ascii_lowercase();
         let asked = RequestUrl { scheme, host, port, target };
         if domain.is_empty() {
             if self.origin.is_none() {
-                self.draft.note_repeated_omission(at, "a request without a host: the request goes to the target");
+                let text = "a request names no host in the plan: the request goes to the target of the load";
+                self.draft.note_repeated_omission(at, text);
             }
             return Some(asked);
         }
@@ -261,14 +269,14 @@ impl JmxReader {
         let is_fixed = whole_text.as_literal().is_some() || authority.contains(['/', '?']);
         match nodes::url(beginning).filter(|_| is_fixed) {
             Some(parts) => {
-                let mut target = DraftText::fixed(&parts.target);
+                let mut target = DraftText::literal(&parts.target);
                 target.append(&whole_text.after(beginning.len()));
                 let (host, port) = match parts.authority.rsplit_once(':') {
                     Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
                     _ => (parts.authority.as_str(), ""),
                 };
                 let (origin, scheme) = (parts.origin(), parts.scheme.clone());
-                let asked = RequestUrl { scheme, host: DraftText::fixed(host), port: port.to_owned(), target };
+                let asked = RequestUrl { scheme, host: DraftText::literal(host), port: port.to_owned(), target };
                 self.is_common_origin(&origin, name, at).then_some(asked)
             }
             None => {
@@ -285,12 +293,14 @@ impl JmxReader {
     fn is_common_origin(&mut self, origin: &str, name: &str, at: TextPlace) -> bool {
         let asked = self.origin.get_or_insert_with(|| origin.to_owned());
         if asked != origin {
-            let text = format!("'{name}' is sent to {origin}: a file has one host, {asked}");
+            let text =
+                format!("'{name}' is not imported: its host is {origin}, and a file of traffic has one host ({asked})");
             self.draft.note_repeated_omission(at, text);
             return false;
         }
         if origin.starts_with('{') {
-            self.draft.note_repeated_omission(at, format!("its host is {origin}: give this host as the target"));
+            let text = format!("the host of the plan is the placeholder {origin}: give the host as the target");
+            self.draft.note_repeated_omission(at, text);
         }
         true
     }
@@ -301,14 +311,15 @@ impl JmxReader {
         let mut files = Vec::new();
         for file in element.collection("HTTPFileArgs.files") {
             let part = |name: &str| property(file, name).unwrap_or_default().trim();
-            let kind = self.values.fixed(part("File.mimetype")).filter(|kind| !kind.is_empty());
-            match self.values.fixed(part("File.path")).filter(|path| !path.is_empty()) {
+            let kind = self.values.text_without_templates(part("File.mimetype")).filter(|kind| !kind.is_empty());
+            match self.values.text_without_templates(part("File.path")).filter(|path| !path.is_empty()) {
                 Some(path) => {
                     let part = DraftPart::file(part("File.paramname"), &path.replace('\\', "/"));
                     files.push(DraftPart { kind, ..part });
                 }
                 None => {
-                    self.draft.note_omission(xml::place(file), format!("'{name}': a file whose name has a placeholder"))
+                    let text = format!("'{name}': a file whose name has a placeholder is not sent");
+                    self.draft.note_omission(xml::place(file), text)
                 }
             }
         }
@@ -327,7 +338,7 @@ impl JmxReader {
             match (&file.content, has_none) {
                 (DraftPartContent::File(path), false) => {
                     request.body = DraftBody::File(path.clone());
-                    let kind = file.kind.iter().map(|kind| ("Content-Type".to_owned(), DraftText::fixed(kind)));
+                    let kind = file.kind.iter().map(|kind| ("Content-Type".to_owned(), DraftText::literal(kind)));
                     request.headers.extend(kind);
                 }
                 _ => dropped = Some("a file"),
@@ -346,7 +357,7 @@ impl JmxReader {
                 let mut body = DraftText::default();
                 arguments.iter().for_each(|argument| body.append(&argument.value));
                 match has_none {
-                    true if !body.is_empty() => dropped = Some("a body"),
+                    true if !body.is_empty() => dropped = Some("body data"),
                     false if !body.is_empty() => request.body = DraftBody::Text(body),
                     _ => {}
                 }
@@ -365,14 +376,15 @@ impl JmxReader {
                 } else if has_none {
                     dropped = Some("parameters");
                 } else {
-                    let kind = DraftText::fixed("application/x-www-form-urlencoded");
+                    let kind = DraftText::literal("application/x-www-form-urlencoded");
                     request.headers.push(("Content-Type".to_owned(), kind));
                     request.body = DraftBody::Text(query);
                 }
             }
         }
         if let Some(what) = dropped {
-            self.draft.note_omission(at, format!("'{name}': {what}, which the tool does not send with {method}"));
+            let text = format!("'{name}': {what} are not imported, because JMeter does not send them with {method}");
+            self.draft.note_omission(at, text);
         }
         let has_file = match &request.body {
             DraftBody::File(_) => true,
@@ -393,7 +405,7 @@ impl JmxReader {
                 let (at, part) = (xml::place(argument), |name: &str| property(argument, name).unwrap_or_default());
                 let name_text = self.text(part("Argument.name"), at);
                 let Some(name) = name_text.as_literal() else {
-                    self.draft.note_omission(at, "a parameter whose name has a placeholder");
+                    self.draft.note_omission(at, "a parameter whose name has a placeholder is not imported");
                     continue;
                 };
                 // Arguments of the sampler replace arguments of defaults with the same name.
@@ -401,7 +413,7 @@ impl JmxReader {
                     continue;
                 }
                 names.insert(name.to_owned());
-                let kind = self.values.fixed(part("HTTPArgument.content_type").trim());
+                let kind = self.values.text_without_templates(part("HTTPArgument.content_type").trim());
                 arguments.push(SamplerArgument {
                     name: name.to_owned(),
                     value: self.text(part("Argument.value"), at),

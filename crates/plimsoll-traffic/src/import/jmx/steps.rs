@@ -56,7 +56,7 @@ impl JmxReader {
         let mut steps = Vec::new();
         for element in elements {
             if depth > DEPTH_MAX {
-                self.draft.note_omission(element.place(), "elements that are nested too deep");
+                self.draft.note_omission(element.place(), "elements that are nested too deep are not imported");
                 break;
             }
             let name = short_text(element.name());
@@ -128,7 +128,7 @@ impl JmxReader {
                         _ => self.draft.note_omission(at, format!("'{name}': it stops threads")),
                     }
                 }
-                kind => self.other(kind, element, &name),
+                kind => self.handle_other_element(kind, element, &name),
             }
         }
         levels.pop();
@@ -150,7 +150,7 @@ impl JmxReader {
     }
 
     /// Handles an element that does not become a step: ignores it, or adds a note.
-    pub fn other(&mut self, kind: &str, element: &Element, name: &str) {
+    pub fn handle_other_element(&mut self, kind: &str, element: &Element, name: &str) {
         let is_config = [
             "HeaderManager",
             "AuthManager",
@@ -176,7 +176,7 @@ impl JmxReader {
                 format!("'{name}' ({kind}): move this element below the request whose response the element reads");
             return self.draft.note_omission(element.place(), text);
         }
-        self.draft.note_omission(element.place(), format!("'{name}': a {}", short_text(kind)));
+        self.draft.note_omission(element.place(), format!("'{name}': a {} is not imported", short_text(kind)));
     }
 
     /// Parses the condition of an If Controller. Returns a value that must not be empty, or one

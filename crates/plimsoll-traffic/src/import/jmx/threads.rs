@@ -113,7 +113,7 @@ impl JmxLoad {
             "UltimateThreadGroup" => rows(element, values),
             "OpenModelThreadGroup" => {
                 let schedule = element.property("OpenModelThreadGroup.schedule").unwrap_or_default();
-                let ramps = values.fixed(schedule).and_then(|text| schedule_ramps(&text));
+                let ramps = values.text_without_templates(schedule).and_then(|text| schedule_ramps(&text));
                 (None, ramps.map_or(ThreadArrivals::Unknown, ThreadArrivals::Rate))
             }
             _ => (None, ThreadArrivals::Unknown),
@@ -162,7 +162,8 @@ impl JmxLoad {
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
         let mut groups: Vec<&GroupLoad> = asking().map(|(_, group)| group).collect();
         if let (Some((_, group)), true) = (asking().next(), groups.len() > 1) {
-            let text = "several thread groups: they share users, and each session is drawn by the number of threads";
+            let text =
+                "several thread groups share the users: each session picks a group, in proportion to its threads";
             left_out.push((group.at, text.to_owned()));
         }
         if let Some(group) = groups
@@ -170,7 +171,10 @@ impl JmxLoad {
             .find(|group| matches!(group.start_pattern, ThreadArrivals::Rate(_)))
             .filter(|_| groups.len() > 1)
         {
-            let text = format!("'{}': sessions at a rate, beside other groups: set the rate of the load", group.name);
+            let text = format!(
+                "'{}': this group starts sessions at a rate, and other groups do not: set the rate of the load",
+                group.name
+            );
             left_out.push((group.at, text));
             groups.retain(|group| !matches!(group.start_pattern, ThreadArrivals::Rate(_)));
         }
@@ -189,15 +193,17 @@ impl JmxLoad {
                 let per_minute = if pace.is_each { pace.per_minute * threads.max(1.0) } else { pace.per_minute };
                 let rate = figure((per_minute / 60.0 / each).max(0.001));
                 let text = format!(
-                    "a timer of {} requests a minute: it becomes an open loop of {rate} sessions a second",
+                    "a timer of {} requests a minute becomes an open loop of {rate} sessions a second",
                     figure(per_minute)
                 );
                 left_out.push((pace.at, text));
                 load.rate = Some(rate);
                 return (load, left_out);
             }
-            let text =
-                format!("a timer of {} requests a minute: set the rate of the load instead", figure(pace.per_minute));
+            let text = format!(
+                "a timer of {} requests a minute is not imported: set the rate of the load",
+                figure(pace.per_minute)
+            );
             left_out.push((pace.at, text));
         }
         if let [
@@ -245,7 +251,7 @@ impl JmxLoad {
             };
             if ramp_s > 1.0 && group.threads.is_some_and(|threads| threads > 1.0) {
                 let text = format!(
-                    "'{}': its threads start within {} s in JMeter, and at once here",
+                    "'{}': its threads start within {} s in JMeter, and at once in plimsoll",
                     group.name,
                     figure(ramp_s)
                 );

@@ -30,7 +30,7 @@ pub enum Timer {
 }
 
 impl ThinkTimeSum {
-    pub fn fixed(&mut self, ms: f64) {
+    pub fn set_fixed_ms(&mut self, ms: f64) {
         self.fixed_ms += ms.max(0.0);
     }
 
@@ -48,11 +48,11 @@ impl ThinkTimeSum {
         match kind {
             "ConstantTimer" => {
                 // JMeter's command "Add think times to children" creates such an element.
-                self.fixed(delay);
+                self.set_fixed_ms(delay);
                 Timer::Added
             }
             "UniformRandomTimer" => {
-                self.fixed(delay);
+                self.set_fixed_ms(delay);
                 self.draw(range / 2.0, range * range / 12.0, Some(range));
                 Timer::Added
             }
@@ -61,7 +61,7 @@ impl ThinkTimeSum {
                 Timer::Alike("a Gaussian time becomes a uniform time of the same mean and deviation")
             }
             "PoissonRandomTimer" => {
-                self.fixed(delay);
+                self.set_fixed_ms(delay);
                 self.draw(range, range, None);
                 Timer::Alike("a Poisson time becomes a uniform time of the same mean and deviation")
             }
@@ -105,7 +105,7 @@ mod tests {
     fn timer_delays_are_summed() {
         let thinking = |fixed: &[f64], drawn: &[(f64, f64, Option<f64>)]| {
             let mut thinking = ThinkTimeSum::default();
-            fixed.iter().for_each(|ms| thinking.fixed(*ms));
+            fixed.iter().for_each(|ms| thinking.set_fixed_ms(*ms));
             drawn.iter().for_each(|(mean, variance, range)| thinking.draw(*mean, *variance, *range));
             thinking.written()
         };

@@ -143,12 +143,12 @@ impl Values {
     }
 
     /// Returns the converted text, if it has no template values.
-    pub fn fixed(&self, source: &str) -> Option<String> {
+    pub fn text_without_templates(&self, source: &str) -> Option<String> {
         self.text(source).0.as_literal().map(str::to_owned)
     }
 
     pub fn number(&self, source: &str) -> Option<f64> {
-        self.fixed(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
+        self.text_without_templates(source)?.trim().parse::<f64>().ok().filter(|number| number.is_finite())
     }
 
     /// Returns the name of a capture in the traffic file. Names in setup and cleanup get a prefix
@@ -162,11 +162,11 @@ impl Values {
 
     /// Charges bytes to the budget. Returns false if the budget is exhausted.
     pub fn has_room(&self, bytes: usize) -> bool {
-        self.has_room_for(bytes, "variables whose values refer to each other")
+        self.has_room_for(bytes, "the variables of this plan refer to each other too often")
     }
 
-    /// Charges bytes to the budget for an element that each request copies; `what` names the
-    /// element in the error.
+    /// Charges bytes to the budget for an element that each request copies; `what` is the clause
+    /// with which the error begins.
     pub fn has_room_for(&self, bytes: usize, what: &'static str) -> bool {
         // Every piece costs at least this many bytes of the budget, even if it is empty.
         const PIECE_BYTES: usize = 64;
@@ -451,6 +451,6 @@ mod tests {
             assert_eq!((text.display_text().as_str(), left.len()), (expect, left_out), "{source}: {left:?}");
         }
         // A variable that refers to itself must not loop.
-        assert!(values.fixed("${loop}").is_none());
+        assert!(values.text_without_templates("${loop}").is_none());
     }
 }

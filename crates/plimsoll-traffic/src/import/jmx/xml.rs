@@ -131,7 +131,7 @@ pub fn place(node: Node) -> TextPlace {
 }
 
 /// Converts a provisional position of [`place`] to line and column.
-pub fn counted(at: TextPlace, lines: &Lines) -> TextPlace {
+pub fn line_and_column(at: TextPlace, lines: &Lines) -> TextPlace {
     lines.place(at.column)
 }
 

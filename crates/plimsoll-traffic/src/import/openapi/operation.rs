@@ -31,11 +31,11 @@ impl<'a> Operation<'a, '_> {
         let shown = draft::short_name(&format!("{} {}", self.method.to_ascii_uppercase(), self.path));
         let prefix = self.own_prefix(&shown, draft)?;
         if let Some(callbacks) = field(self.node, "callbacks") {
-            draft.note_omission(callbacks.at, format!("{shown}: callbacks, which the server sends"));
+            draft.note_omission(callbacks.at, format!("{shown}: callbacks are not imported: the server sends them"));
         }
         let mut request = DraftRequest { method: self.method.to_ascii_uppercase(), ..DraftRequest::default() };
         let parameters = self.parameters(&shown, draft);
-        request.target = DraftText::fixed(&prefix);
+        request.target = DraftText::literal(&prefix);
         request.target.append(&self.target(&parameters, &shown, draft));
         let mut cookies = RequestCookies::default();
         for parameter in &parameters {
@@ -94,7 +94,8 @@ impl<'a> Operation<'a, '_> {
         match path.strip_prefix(base_path).filter(|rest| is_same && (rest.is_empty() || rest.starts_with('/'))) {
             Some(rest) => Some(rest.to_owned()),
             None => {
-                draft.note_omission(server.at, format!("{shown}: another server ({url}): a file has one server"));
+                let text = format!("{shown} goes to another server ({url}), and a file of traffic has one server");
+                draft.note_omission(server.at, text);
                 None
             }
         }
@@ -110,7 +111,7 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(parameter) = self.api.resolved(node) else {
-                draft.note_omission(node.at, format!("{shown}: a parameter in another document"));
+                draft.note_omission(node.at, format!("{shown}: a parameter in another document is not imported"));
                 continue;
             };
             let key = (text(parameter, "name"), text(parameter, "in"));
@@ -122,7 +123,7 @@ impl<'a> Operation<'a, '_> {
                 keys.insert(key);
                 parameters.push(parameter);
             } else {
-                draft.note_repeated_omission(node.at, "an optional parameter without an example");
+                draft.note_repeated_omission(node.at, "an optional parameter without an example is not sent");
             }
         }
         parameters
@@ -152,9 +153,9 @@ impl<'a> Operation<'a, '_> {
                 None => {
                     draft.note_omission(
                         self.node.at,
-                        format!("{shown}: '{name}' is not described: the value becomes 1"),
+                        format!("{shown}: the parameter '{name}' is not described, and is always 1"),
                     );
-                    DraftText::fixed("1")
+                    DraftText::literal("1")
                 }
             };
             target.append(&value);
@@ -209,7 +210,8 @@ impl<'a> Operation<'a, '_> {
                 break;
             }
             let Some(scheme) = self.api.security(&key.name) else {
-                draft.note_omission(node.at, format!("{shown}: the security '{}' is not described", key.name));
+                let text = format!("{shown}: the security '{}' is not described, and is left out", key.name);
+                draft.note_omission(node.at, text);
                 continue;
             };
             let variable = variable_name(&key.name).to_ascii_uppercase();
@@ -228,7 +230,7 @@ impl<'a> Operation<'a, '_> {
                             target.push_value(&format!("{secret} | url"));
                         }
                         Some("cookie") => {
-                            let mut cookie = DraftText::fixed(&format!("{name}="));
+                            let mut cookie = DraftText::literal(&format!("{name}="));
                             cookie.push_value(&secret);
                             cookies.push(request, &cookie);
                         }
@@ -245,7 +247,8 @@ impl<'a> Operation<'a, '_> {
                     format!("{said} to a token")
                 }
                 (kind, scheme) => {
-                    draft.note_repeated_omission(key.at, format!("the security '{}' ({kind} {scheme})", key.name));
+                    let text = format!("the security '{}' ({kind} {scheme}) is not supported", key.name);
+                    draft.note_repeated_omission(key.at, text);
                     continue;
                 }
             };
@@ -267,7 +270,8 @@ impl<'a> Operation<'a, '_> {
         };
         let Some(content) = field(body, "content") else { return };
         if ["get", "head", "trace"].contains(&self.method) {
-            let said = format!("{shown}: its body, which {} cannot have", self.method.to_ascii_uppercase());
+            let said =
+                format!("{shown}: its body is not sent: {} cannot have a body", self.method.to_ascii_uppercase());
             return draft.note_omission(body.at, said);
         }
         let kinds = entries(content);
@@ -291,7 +295,7 @@ impl<'a> Operation<'a, '_> {
             if let Some((kind, _)) = kinds.first() {
                 draft.note_omission(
                     kind.at,
-                    format!("{shown}: a body of {} without an example: write an example", kind.name),
+                    format!("{shown}: its body ({}) has no example and is not sent: write an example", kind.name),
                 );
             }
             return;
@@ -306,15 +310,15 @@ impl<'a> Operation<'a, '_> {
         } else {
             let body = match (example, schema) {
                 (Some(example), _) if !is_json => {
-                    scalar_text(example).map_or_else(|| sampler.json_example(example), DraftText::fixed)
+                    scalar_text(example).map_or_else(|| sampler.json_example(example), DraftText::literal)
                 }
                 (Some(example), _) => sampler.json_example(example),
                 (None, Some(schema)) if !is_json => sampler.plain(schema),
                 (None, Some(schema)) => sampler.json(schema),
-                (None, None) => DraftText::fixed("{}"),
+                (None, None) => DraftText::literal("{}"),
             };
             let kind = if kind.name.contains('*') { "application/json" } else { &kind.name };
-            request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
+            request.headers.push(("content-type".to_owned(), DraftText::literal(kind)));
             request.body = DraftBody::Text(body);
         }
         self.report_omissions(sampler, shown, draft);
@@ -338,7 +342,7 @@ impl<'a> Operation<'a, '_> {
                 body.push(if body.is_empty() || pairs.is_empty() { "" } else { "&" });
                 body.append(&pairs);
             }
-            let kind = DraftText::fixed("application/x-www-form-urlencoded");
+            let kind = DraftText::literal("application/x-www-form-urlencoded");
             request.headers.push(("content-type".to_owned(), kind));
             request.body = DraftBody::Text(body);
             return;
@@ -385,11 +389,12 @@ impl<'a> Operation<'a, '_> {
             let kind = consumes.iter().find(|kind| kind.contains("json")).copied();
             match (kind.or_else(|| consumes.is_empty().then_some("application/json")), field(body, "schema")) {
                 (Some(kind), Some(schema)) => {
-                    request.headers.push(("content-type".to_owned(), DraftText::fixed(kind)));
+                    request.headers.push(("content-type".to_owned(), DraftText::literal(kind)));
                     request.body = DraftBody::Text(sampler.json(schema));
                 }
                 _ => {
-                    draft.note_omission(body.at, format!("{shown}: a body of {}: write the body", consumes.join(", ")))
+                    let text = format!("{shown}: its body ({}) is not sent: write the body", consumes.join(", "));
+                    draft.note_omission(body.at, text)
                 }
             }
         }
@@ -401,7 +406,7 @@ impl<'a> Operation<'a, '_> {
                 sampler.left_out.push((parameter.at, format!("'{name}' is a file: put @{name} beside this file")));
             }
             let value = match self.api.example_of(parameter) {
-                _ if is_file => SampleValue::One(DraftText::fixed(&name)),
+                _ if is_file => SampleValue::One(DraftText::literal(&name)),
                 Some(example) => sampler.example_as_value(example),
                 None => sampler.value(parameter),
             };

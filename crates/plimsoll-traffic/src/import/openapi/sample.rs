@@ -91,16 +91,16 @@ impl<'a, 'b> Sampler<'a, 'b> {
         if let TreeValue::Text(text) = &example.value
             && text.trim_start().starts_with(['{', '['])
         {
-            return DraftText::fixed(text);
+            return DraftText::literal(text);
         }
         let mut text = String::new();
         write_value(example, &mut text);
-        DraftText::fixed(&text)
+        DraftText::literal(&text)
     }
 
     /// Returns an example for a parameter with this schema.
     pub fn value(&mut self, schema: &'a TreeNode) -> SampleValue {
-        let none = || SampleValue::One(DraftText::fixed("value"));
+        let none = || SampleValue::One(DraftText::literal("value"));
         // Each level costs budget, because lists and alternatives may contain themselves.
         if !self.has_room(0) {
             return none();
@@ -135,7 +135,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
             TreeValue::Table(pairs) => SampleValue::Table(
                 pairs.iter().map(|(key, value)| (key.name.clone(), self.plain_example(value))).collect(),
             ),
-            _ => SampleValue::One(DraftText::fixed(scalar_text(example).unwrap_or_default())),
+            _ => SampleValue::One(DraftText::literal(scalar_text(example).unwrap_or_default())),
         }
     }
 
@@ -150,7 +150,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn plain_example(&mut self, example: &TreeNode) -> DraftText {
         match &example.value {
             TreeValue::List(_) | TreeValue::Table(_) => self.json_example(example),
-            _ => DraftText::fixed(scalar_text(example).unwrap_or_default()),
+            _ => DraftText::literal(scalar_text(example).unwrap_or_default()),
         }
     }
 
@@ -186,7 +186,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 let text = format!("'{name}' is a file: put @{name} beside this file");
                 self.left_out.push((property.at, text));
             }
-            let value = if is_file { SampleValue::One(DraftText::fixed(name)) } else { self.value(property) };
+            let value = if is_file { SampleValue::One(DraftText::literal(name)) } else { self.value(property) };
             let json = (!is_file && matches!(value, SampleValue::Table(_))).then(|| self.json(property));
             fields.push(SampledField { name: name.to_owned(), value, is_file, json, schema: Some(property) });
         }
@@ -201,7 +201,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn resolved(&mut self, schema: &'a TreeNode) -> Option<&'a TreeNode> {
         let resolved = self.api.resolved(schema);
         if resolved.is_none() {
-            self.left_out.push((schema.at, "a schema in another document".to_owned()));
+            self.left_out.push((schema.at, "a schema in another document is not imported".to_owned()));
         }
         resolved
     }
@@ -298,7 +298,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 continue;
             }
             let Some(property) = self.api.resolved(node) else {
-                self.left_out.push((node.at, format!("'{name}' is described in another document")));
+                self.left_out.push((node.at, format!("'{name}' is described in another document, and is left out")));
                 continue;
             };
             let recurs = text(node, "$ref").is_some_and(|reference| self.open.iter().any(|open| open == reference));
@@ -371,7 +371,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 (value(&format!("float({from},{to})")), false)
             }
             Some("boolean") => (value("pick(true,false)"), false),
-            Some("null") => (DraftText::fixed("null"), false),
+            Some("null") => (DraftText::literal("null"), false),
             _ => (self.text(schema, format), true),
         }
     }
@@ -380,11 +380,11 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn least_items(&mut self, schema: &TreeNode) -> usize {
         let least = number(schema, "minItems").unwrap_or(1.0);
         if least > ITEMS_MAX {
-            let said = format!("a list of {ITEMS_MAX} items, although the minimum is {least}: write an example");
+            let said = format!("a list gets {ITEMS_MAX} items, although its minimum is {least}: write an example");
             self.left_out.push((schema.at, said));
         }
         if least > 1.0 && flag(schema, "uniqueItems") {
-            let said = "a list whose items must differ, but random items may be equal: write an example";
+            let said = "the items of a list must differ, but the random items may be equal: write an example";
             self.left_out.push((schema.at, said.to_owned()));
         }
         least.clamp(1.0, ITEMS_MAX) as usize
@@ -393,7 +393,7 @@ impl<'a, 'b> Sampler<'a, 'b> {
     fn text(&mut self, schema: &TreeNode, format: &str) -> DraftText {
         let value = |value: &str| DraftText::value(value);
         let drawn = |before: &str, after: &str| {
-            let mut text = DraftText::fixed(before);
+            let mut text = DraftText::literal(before);
             text.push_value("text(8)");
             text.push(after);
             text
@@ -406,9 +406,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
             "email" | "idn-email" => drawn("", "@example.com"),
             "uri" | "url" | "iri" => drawn("https://example.com/", ""),
             "hostname" | "idn-hostname" => drawn("", ".example.com"),
-            "ipv4" => DraftText::fixed("192.0.2.1"),
-            "ipv6" => DraftText::fixed("2001:db8::1"),
-            "byte" => DraftText::fixed("cGxpbXNvbGw="),
+            "ipv4" => DraftText::literal("192.0.2.1"),
+            "ipv6" => DraftText::literal("2001:db8::1"),
+            "byte" => DraftText::literal("cGxpbXNvbGw="),
             _ => {
                 if let Some(pattern) = text(schema, "pattern") {
                     let said = format!("a random text ignores the pattern {pattern}: write an example");
@@ -458,7 +458,7 @@ fn multiples(schema: &TreeNode, least: Option<f64>, most: Option<f64>) -> Option
         .map(|value| ((value * 1e9).round() / 1e9).to_string())
         .collect();
     match texts.as_slice() {
-        [only] => Some(DraftText::fixed(only)),
+        [only] => Some(DraftText::literal(only)),
         several => Some(DraftText::value(&format!("pick({})", several.join(",")))),
     }
 }
@@ -527,7 +527,7 @@ fn enum_choice(first: &TreeNode, choices: &[TreeNode]) -> DraftText {
             let quoted: Vec<String> = texts.iter().map(|text| format!("\"{text}\"")).collect();
             DraftText::value(&format!("pick({})", quoted.join(",")))
         }
-        false => DraftText::fixed(scalar_text(first).unwrap_or_default()),
+        false => DraftText::literal(scalar_text(first).unwrap_or_default()),
     }
 }
 

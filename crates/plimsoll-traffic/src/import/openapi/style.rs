@@ -65,13 +65,13 @@ impl ParameterStyle {
     pub fn pairs(&self, name: &str, value: &SampleValue) -> DraftText {
         let key = encoded(name);
         let pair = |key: &str, value: &DraftText| {
-            let mut pair = DraftText::fixed(&format!("{key}="));
+            let mut pair = DraftText::literal(&format!("{key}="));
             pair.append(&self.encoded(value));
             pair
         };
         match value {
             SampleValue::One(value) => pair(&key, value),
-            SampleValue::List(items) if items.is_empty() => DraftText::fixed(&format!("{key}=")),
+            SampleValue::List(items) if items.is_empty() => DraftText::literal(&format!("{key}=")),
             SampleValue::List(items) if self.explode => joined(items.iter().map(|item| pair(&key, item)), "&"),
             SampleValue::Table(entries) if self.name == "deepObject" => {
                 joined(entries.iter().map(|(own, value)| pair(&format!("{key}[{}]", encoded(own)), value)), "&")
@@ -80,7 +80,7 @@ impl ParameterStyle {
                 joined(entries.iter().map(|(own, value)| pair(&encoded(own), value)), "&")
             }
             several => {
-                let mut pair = DraftText::fixed(&format!("{key}="));
+                let mut pair = DraftText::literal(&format!("{key}="));
                 pair.append(&self.listed(several, self.between(), ",", true));
                 pair
             }
@@ -95,7 +95,7 @@ impl ParameterStyle {
             SampleValue::List(items) => joined(items.iter().map(plain), between),
             SampleValue::Table(entries) => joined(
                 entries.iter().map(|(key, value)| {
-                    let mut pair = DraftText::fixed(&if encodes { encoded(key) } else { key.clone() });
+                    let mut pair = DraftText::literal(&if encodes { encoded(key) } else { key.clone() });
                     pair.push(equals);
                     pair.append(&plain(value));
                     pair
@@ -110,7 +110,7 @@ impl ParameterStyle {
         match (self.name.as_str(), value) {
             ("label", value) => {
                 let between = if self.explode { "." } else { self.label_between };
-                let mut text = DraftText::fixed(".");
+                let mut text = DraftText::literal(".");
                 text.append(&self.listed(value, between, if self.explode { "=" } else { between }, true));
                 text
             }
@@ -127,7 +127,7 @@ impl ParameterStyle {
     }
 
     fn matrix(&self, key: &str, value: &DraftText) -> DraftText {
-        let mut text = DraftText::fixed(&format!(";{key}="));
+        let mut text = DraftText::literal(&format!(";{key}="));
         text.append(value);
         text
     }
@@ -141,7 +141,7 @@ impl ParameterStyle {
     pub fn cookie(&self, name: &str, value: &SampleValue) -> DraftText {
         match value {
             SampleValue::One(value) => {
-                let mut text = DraftText::fixed(&format!("{name}="));
+                let mut text = DraftText::literal(&format!("{name}="));
                 text.append(value);
                 text
             }
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn parameter_styles_match_the_openapi_table() {
-        let text = DraftText::fixed;
+        let text = DraftText::literal;
         let one = SampleValue::One(text("blue"));
         let list = SampleValue::List(["blue", "black", "brown"].map(text).to_vec());
         let table =

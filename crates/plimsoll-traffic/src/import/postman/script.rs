@@ -62,7 +62,9 @@ impl PostmanScript {
         setters.sort_by_key(|(at, _)| *at);
         for (_, arguments) in setters {
             let Some((name, rest)) = literal(arguments.trim_start()) else {
-                script.left_out.push("its script sets a variable whose name is computed".to_owned());
+                script
+                    .left_out
+                    .push("its script sets a variable with a computed name, which is not imported".to_owned());
                 continue;
             };
             let expression = argument(rest.trim_start().strip_prefix(',').unwrap_or_default());
@@ -88,7 +90,7 @@ impl PostmanScript {
         }
         let expectations = code.matches("pm.expect(").count() + code.matches("pm.response.to.").count();
         if expectations > usize::from(script.status.is_some()) {
-            script.left_out.push("its script expects more than a status".to_owned());
+            script.left_out.push("its script expects more than a status, and only the status is imported".to_owned());
         }
         for (call, said) in [
             ("setNextRequest", "its script chooses the next request"),

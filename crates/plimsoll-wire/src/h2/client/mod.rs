@@ -226,7 +226,7 @@ impl H2 {
 
     /// Returns the number of exchanges that can be started now.
     #[inline]
-    pub fn room(&self) -> u32 {
+    pub fn exchanges_available(&self) -> u32 {
         if self.is_closing() {
             return 0;
         }
@@ -268,7 +268,7 @@ impl H2 {
     /// part of the next bytes to send.
     #[inline]
     pub fn start(&mut self, exchange: ExchangeNumber, keep_alive: bool) -> bool {
-        debug_assert!(self.room() > 0, "no more exchanges than there is room for");
+        debug_assert!(self.exchanges_available() > 0, "no more exchanges than there is room for");
         self.idle_frames = 0;
         self.queued.push_back(exchange);
         // When all stream numbers are used, a new connection is needed.

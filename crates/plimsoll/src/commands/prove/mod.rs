@@ -135,7 +135,8 @@ fn compare(
     let nothing = !study_loop.recording.trials().iter().any(|trial| trial.tag.purpose == Purpose::Block);
     let (experiment, note, StudyScreen { mut live, .. }) = study_loop.end(broken.as_deref());
     // Loads that ran without any success are a result. A load that could not run is an error.
-    let succeeded = |trial: &Trial| trial.run.intervals.values().any(|interval| interval.whole().ledger.succeeded > 0);
+    let succeeded =
+        |trial: &Trial| trial.run.intervals.values().any(|interval| interval.all_routes().ledger.succeeded > 0);
     let silent = !experiment.trials.is_empty() && !experiment.trials.iter().any(succeeded);
     if let (true, Some(reason)) = (nothing && !plimsoll_sys::signal::interrupted(), &broken) {
         if silent {

@@ -111,7 +111,10 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         return Err(Failure::usage(format!("-c: {} is measured at a fixed rate; set --rate", primary.word())));
     }
     if args.rate.is_some() && !primary.at_fixed_rate() {
-        return Err(Failure::usage(format!("--rate: {} is measured with a number of users; set -c", primary.word())));
+        return Err(Failure::usage(format!(
+            "--rate: {} is measured with a fixed number of users, not at a rate; set -c",
+            primary.word()
+        )));
     }
     if args.generator.arrivals.is_some() && !primary.at_fixed_rate() {
         return Err(Failure::usage(
@@ -128,7 +131,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
     }
     let rate = match args.rate.as_deref().map(parse_number).transpose() {
         Ok(rate) if rate.is_none_or(|rate| rate > 0.0 && rate <= 1e8) => rate,
-        Ok(_) => return Err(Failure::usage("--rate: more than 0 and at most 100M requests a second")),
+        Ok(_) => return Err(Failure::usage("--rate: must be more than 0 and at most 100M requests a second")),
         Err(error) => return Err(Failure::usage(format!("--rate: {error}"))),
     };
     let load_ns = args.load_time.as_deref().map(|text| positive_time("--for", text)).transpose()?;

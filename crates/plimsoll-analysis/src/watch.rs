@@ -429,7 +429,7 @@ impl Watch {
             pair[1].scheduled > 0 && growth >= 1.0 && growth >= OVERLOAD_SHARE * pair[1].scheduled as f64
         });
         grows.then(|| {
-            let growth = backlog(&last[ticks]) - backlog(&last[0]);
+            let growth = backlog(&last[OVERLOAD_TICKS]) - backlog(&last[0]);
             let arrivals: u64 = last[1..].iter().map(|s| s.scheduled).sum();
             format!(
                 "the server fell behind by {} of the scheduled requests",

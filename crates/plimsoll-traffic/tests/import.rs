@@ -814,7 +814,7 @@ fn parts_beyond_a_limit_are_omitted() {
     let made = postman(&collection).expect("a file");
     let is_noted =
         |made: &ImportResult, part: &str| made.left_out.iter().filter(|left| left.text.contains(part)).count();
-    assert_eq!(is_noted(&made, "a scenario captures 5000 names"), 100);
+    assert_eq!(is_noted(&made, "a scenario captures at most 5000 names"), 100);
     let entry = |n: usize| {
         format!(
             "{{\"startedDateTime\":\"2026-01-01T{:02}:{:02}:{:02}Z\",\"request\":{{\"url\":\"http://h/\"}}}}",

@@ -393,7 +393,7 @@ mod tests {
             (0.87, 0.0, 64.0, 200.0, Err("not clear")),
             (0.67, 0.2, 64.0, 200.0, Err("noise")),
             // Each of 64 users has sent its request within 6 ms: then all users wait.
-            (0.67, 0.0, 64.0, 10_000.0, Err("too few users")),
+            (0.67, 0.0, 64.0, 10_000.0, Err("so few users")),
             (0.99, 0.0, 64.0, 10_000.0, Ok(Effect::Stays)),
         ] {
             match (effect_of_pauses(change, noise, users, rps), expect) {

@@ -87,15 +87,23 @@ pub fn load_text(plan: &PlanRecord) -> String {
         few if few < 10.0 && few.fract() != 0.0 => format::rate(few),
         many => count(many.round() as u64),
     };
+    let unit = match load {
+        LoadShape::Closed { .. } => " users".to_owned(),
+        LoadShape::Open { .. } => format!(" {counted}/s"),
+        LoadShape::Given { .. } => String::new(),
+    };
     let curve = load.curve();
     let stages: Vec<String> = curve
         .stages
         .iter()
-        .map(|stage| {
+        .enumerate()
+        .map(|(number, stage)| {
+            // The unit stands once, with the first level.
+            let unit = if number == 0 { unit.as_str() } else { "" };
             let levels = if stage.from == stage.to {
-                level(stage.from)
+                format!("{}{unit}", level(stage.from))
             } else {
-                format!("{} to {}", level(stage.from), level(stage.to))
+                format!("{} to {}{unit}", level(stage.from), level(stage.to))
             };
             match stage.duration_ns {
                 Some(ns) if curve.stages.len() > 1 || stage.from != stage.to => {
@@ -107,11 +115,11 @@ pub fn load_text(plan: &PlanRecord) -> String {
         .collect();
     let stages = stages.join(", then ");
     match load {
-        LoadShape::Closed { .. } if stages == "1" => "1 user".into(),
-        LoadShape::Closed { .. } => format!("{stages} users"),
-        LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages} {counted}/s, evenly spaced"),
-        LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages} {counted}/s, Poisson arrivals"),
-        LoadShape::Open { arrivals: Arrivals::Replayed, .. } => format!("{stages} {counted}/s, drawn from a log"),
+        LoadShape::Closed { .. } if stages == "1 users" => "1 user".into(),
+        LoadShape::Closed { .. } => stages,
+        LoadShape::Open { arrivals: Arrivals::Constant, .. } => format!("{stages}, evenly spaced"),
+        LoadShape::Open { arrivals: Arrivals::Poisson, .. } => format!("{stages}, Poisson arrivals"),
+        LoadShape::Open { arrivals: Arrivals::Replayed, .. } => format!("{stages}, drawn from a log"),
         LoadShape::Given { arrivals } => {
             let length = duration(curve.duration_ns().unwrap_or(0) as f64);
             format!("{} requests of a log in {length}, {stages} a second on average", count(arrivals.count()))

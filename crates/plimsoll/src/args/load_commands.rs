@@ -89,7 +89,7 @@ pub struct RunArgs {
     plimsoll find http://localhost:8080/ --pprof      the cost of each function\n  \
     plimsoll find --headroom 30% --need 50k http://localhost:8080/\n  \
     plimsoll find --soak 30m http://localhost:8080/   load line for 30 min\n  \
-    plimsoll find --replay access.log http://localhost:8080/   how many times a log\n  \
+    plimsoll find --replay access.log http://localhost:8080/   multiple of a log\n  \
     plimsoll find -X POST -b '{\"n\":1}' http://localhost:8080/orders")]
 pub struct FindArgs {
     #[command(flatten)]

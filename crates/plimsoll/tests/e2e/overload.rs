@@ -1,6 +1,6 @@
 //! Tests `plimsoll overload`: real servers under loads above their load line, and their recovery.
 
-use crate::test_support::{baseline, folder, json, number, place, plimsoll};
+use crate::test_support::{baseline, folder, json, number, place, plimsoll, plimsoll_without_turn};
 use plimsoll_bench::servers::token_bucket;
 
 #[test]
@@ -87,7 +87,7 @@ fn another_target_gets_the_same_load() {
 #[test]
 fn the_line_flag_needs_a_rate() {
     for (line, expect) in [("0", "--line"), ("fast", "--line")] {
-        let refused = plimsoll(&["overload", "http://127.0.0.1:9/", "--line", line]);
+        let refused = plimsoll_without_turn(&["overload", "http://127.0.0.1:9/", "--line", line]);
         assert!(refused.code == 2 && refused.stderr.contains(expect), "{}", refused.stderr);
     }
 }

@@ -2,7 +2,9 @@
 //! that plimsoll starts and stops, and failures.
 
 use crate::report::assert_works_in_a_browser;
-use crate::test_support::{Server, baseline, command, finish, folder, json, number, place, plimsoll, signal};
+use crate::test_support::{
+    Server, baseline, command, finish, folder, json, number, place, plimsoll, plimsoll_without_turn, signal,
+};
 use plimsoll_bench::Fault;
 use plimsoll_bench::servers::{misbehave, slots};
 use serde_json::Value;
@@ -421,7 +423,7 @@ fn a_build_that_exits_is_reported_and_other_blocks_are_kept() {
 }
 
 fn refused(arguments: &[&str], said: &str) {
-    let done = plimsoll(&[&["prove", "--quiet"], arguments].concat());
+    let done = plimsoll_without_turn(&[&["prove", "--quiet"], arguments].concat());
     assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{arguments:?}: {}", done.stderr);
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);
     assert!(done.stderr.starts_with("plimsoll: ") && done.stderr.contains(said), "{arguments:?}: {}", done.stderr);

@@ -2,7 +2,7 @@
 //! difference.
 
 use crate::prove::free_port;
-use crate::test_support::{folder, go_binary, go_server, number, place, plimsoll};
+use crate::test_support::{folder, go_binary, go_server, number, place, plimsoll, plimsoll_without_turn};
 use serde_json::Value;
 
 #[test]
@@ -45,7 +45,7 @@ fn an_unprofilable_build_is_one_sentence() {
         (&["prove", "--pprof=http://127.0.0.1:1,x:y:z", &url, &url], "--pprof"),
         (&["prove", "--ladder", "--pprof", &url, &url], "--ladder"),
     ] {
-        let done = plimsoll(arguments);
+        let done = plimsoll_without_turn(arguments);
         assert_eq!(done.code, 2, "{arguments:?}: {}", done.stderr);
         assert!(done.stderr.contains(part) && done.stderr.trim().lines().count() == 1, "{}", done.stderr);
         let nothing: Option<Value> = serde_json::from_str(&done.stdout).ok();

@@ -1,7 +1,7 @@
 //! Tests `plimsoll replay` end to end: the requests of a log are sent with their recorded timing,
 //! statuses are compared, and unusable logs are refused.
 
-use crate::test_support::{assert_ledger_closes, baseline, folder, json, number, plimsoll};
+use crate::test_support::{assert_ledger_closes, baseline, folder, json, number, plimsoll, plimsoll_without_turn};
 use plimsoll_bench::servers::slots;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -184,7 +184,7 @@ fn unusable_replay_flags_of_a_search_are_refused() {
         (vec!["--fold", "x", url], "--replay"),
         (vec!["--fail-if", "scale<2", url], "--replay"),
     ] {
-        let done = plimsoll(&[&["find"][..], &words].concat());
+        let done = plimsoll_without_turn(&[&["find"][..], &words].concat());
         assert_eq!((done.code, done.stdout.as_str()), (2, ""), "{words:?}: {}", done.stderr);
         assert!(done.stderr.contains(said), "{words:?}: {}", done.stderr);
     }

@@ -1,12 +1,12 @@
 //! Tests wrong use: the error is one sentence that names the flag or file and says what to change.
 //! The exit code is 2, and plimsoll never panics.
 
-use crate::test_support::{baseline, command, folder, plimsoll};
+use crate::test_support::{baseline, command, folder, plimsoll, plimsoll_without_turn};
 use std::net::TcpListener;
 use std::process::Stdio;
 
 fn check(arguments: &[&str], said: &str) {
-    let done = plimsoll(arguments);
+    let done = plimsoll_without_turn(arguments);
     assert_eq!(done.code, 2, "{arguments:?}: {}{}", done.stdout, done.stderr);
     assert_eq!(done.stdout, "", "{arguments:?}");
     assert_eq!(done.stderr.lines().count(), 1, "{arguments:?} is not one sentence: {}", done.stderr);

@@ -26,7 +26,7 @@ pub enum Token {
     Zone,
     /// A fraction of a second with at most this number of digits; 0 means any number.
     Fraction(u8),
-    /// A number of units since the Unix epoch; the value is the unit in ns.
+    /// A count of units since the Unix epoch; the field is the length of one unit in ns.
     Epoch(u64),
     /// A word that is skipped, such as a weekday.
     Word,

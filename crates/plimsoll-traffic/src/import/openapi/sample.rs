@@ -16,7 +16,7 @@ const OPTIONAL_DEPTH_MAX: usize = 5;
 const PIECES_MAX: usize = 4_000;
 /// The smallest budget cost of a piece, bytes.
 const PIECE_BYTES: usize = 64;
-/// The largest number of choices from an enumeration.
+/// At most this many values of an OpenAPI `enum` are used; the rest are ignored.
 const CHOICES_MAX: usize = 100;
 /// The largest number of items of a list with a minimum length.
 const ITEMS_MAX: f64 = 20.0;

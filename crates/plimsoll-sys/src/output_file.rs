@@ -41,13 +41,29 @@ fn is_device(path: &Path) -> bool {
 /// of results, [`OWN_FOLDER`].
 pub fn make_folder(path: &Path) -> io::Result<()> {
     let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) else { return Ok(()) };
-    if parent.starts_with(OWN_FOLDER) {
-        let folders: Vec<&Path> = parent.ancestors().filter(|folder| !folder.as_os_str().is_empty()).collect();
-        if let Some(link) = folders.into_iter().find(|folder| metadata(folder).is_some_and(|it| it.is_symlink())) {
-            return Err(io::Error::other(format!("the folder '{}': {}", link.display(), refused(link))));
-        }
-    }
+    refuse_links(parent)?;
     fs::create_dir_all(parent)
+}
+
+/// Refuses a folder in the default folder of results, [`OWN_FOLDER`], that is reached through a
+/// symbolic link: its files may belong to another user.
+pub fn refuse_links(folder: &Path) -> io::Result<()> {
+    if !folder.starts_with(OWN_FOLDER) {
+        return Ok(());
+    }
+    match folder.ancestors().filter(|one| !one.as_os_str().is_empty()).find(|one| is_linked(one)) {
+        Some(link) => Err(io::Error::other(format!("the folder '{}': {}", link.display(), refused(link)))),
+        None => Ok(()),
+    }
+}
+
+/// Refuses a path that is a symbolic link.
+pub fn refuse_link(path: &Path) -> io::Result<()> {
+    if is_linked(path) { Err(refused(path)) } else { Ok(()) }
+}
+
+fn is_linked(path: &Path) -> bool {
+    metadata(path).is_some_and(|it| it.is_symlink())
 }
 
 /// Opens a file for continuous writing; `mode` decides what happens to existing content. The file
@@ -89,9 +105,7 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return File::options().write(true).open(path)?.write_all(bytes);
     }
     let before = metadata(path);
-    if before.as_ref().is_some_and(Metadata::is_symlink) {
-        return Err(refused(path));
-    }
+    refuse_link(path)?;
     if before.as_ref().is_some_and(Metadata::is_dir) {
         return Err(io::Error::from(io::ErrorKind::IsADirectory));
     }

@@ -80,7 +80,10 @@ fn exit_code(result: Result<u8, Failure>) -> u8 {
     match (report_unwritten(), code) {
         (true, _) => exit::USAGE,
         // A server that ran until a signal asked it to end has succeeded, except after SIGHUP.
-        (false, exit::INTERRUPTED | exit::DONE) if plimsoll_sys::signal::is_terminal_closed() => exit::TERMINAL_CLOSED,
+        // `plimsoll ab` ends with 1 after a signal.
+        (false, exit::INTERRUPTED | exit::DONE | exit::CROSSED) if plimsoll_sys::signal::is_terminal_closed() => {
+            exit::TERMINAL_CLOSED
+        }
         (false, code) => code,
     }
 }

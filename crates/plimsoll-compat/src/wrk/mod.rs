@@ -40,6 +40,10 @@ pub fn carry_out(words: &[String], dialect: Dialect, run: &dyn RunVerb) -> Resul
     let (mut question, terms) = run.parse(&run_arguments_of(&asked))?;
     // As in wrk, all connections are opened and kept, even those that the rate would not need.
     question.plan.load.connections_ready = u32::try_from(asked.connections).unwrap_or(u32::MAX);
+    if asked.json {
+        // What a script prints goes to standard error, so that the output is one document.
+        plimsoll_sys::stdout::reserve();
+    }
     let scripted = run.script(asked.url(), &question.plan, &terms)?;
     if let (false, Some(scripted)) = (asked.json, &scripted) {
         let url = plimsoll_traffic::target_url::redact_for_terminal(asked.url());

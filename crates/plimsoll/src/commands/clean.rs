@@ -18,6 +18,7 @@ pub fn run(args: &CleanArgs) -> Result<u8, Failure> {
     };
     let folder = args.dir.display();
     let cannot = |what: &str, e: &std::io::Error| Failure::start(format!("{what}: {}", system_text(e)));
+    plimsoll_sys::output_file::refuse_links(&args.dir).map_err(|e| Failure::start(system_text(&e)))?;
     let all = runs(&args.dir).map_err(|e| cannot(&format!("the folder '{folder}' cannot be read"), &e))?;
     let count = all.len();
     let old = removable_runs(all, keep);

@@ -10,6 +10,7 @@ use plimsoll_report::model::{ModelReport, model_document, model_report};
 use plimsoll_study::fields::path_text;
 use plimsoll_study::log_replay::{LogChoice, fold_path, path_folds, read_requests};
 use plimsoll_study::model_check::distances;
+use plimsoll_sys::output_file;
 use plimsoll_traffic::modelling::{ModelNames, TrafficModel};
 use plimsoll_traffic::target_url::Url;
 
@@ -54,7 +55,9 @@ pub fn run(args: &ModelArgs) -> Result<u8, Failure> {
         )));
     };
     if !model.files.is_empty() {
-        std::fs::create_dir_all(&folder)
+        // The user names the model and not this folder, so a link in its place is a surprise.
+        output_file::refuse_link(&folder)
+            .and_then(|()| std::fs::create_dir_all(&folder))
             .map_err(|error| Failure::start(format!("the folder '{}' cannot be created: {error}", folder.display())))?;
     }
     for (name, rows) in &model.files {

@@ -341,3 +341,37 @@ fn build_logs_are_bounded() {
     }
     assert!(logs > 0, "{said}");
 }
+
+/// `clean` deletes nothing behind a link in place of the default folder, and `model` writes no list
+/// behind a link in place of its folder.
+#[test]
+fn nothing_behind_a_linked_folder_is_changed() {
+    let work = folder("linked");
+    let other = work.join("other");
+    std::fs::create_dir_all(&other).expect("a folder");
+    std::fs::create_dir_all(work.join("_output")).expect("a folder");
+    std::os::unix::fs::symlink("../other", work.join("_output/plimsoll")).expect("a link");
+    std::fs::write(other.join("paths1.csv"), "precious\n").expect("written");
+    std::fs::write(other.join("run-11-4194999.plimsoll"), "precious\n").expect("written");
+    std::os::unix::fs::symlink("other", work.join("s.paths")).expect("a link");
+    let lines = (0..400).map(|n| {
+        format!(
+            "10.0.{}.{} - - [28/Nov/2026:10:{:02}:{:02} +0000] \"GET /items/{} HTTP/1.1\" 200 5 \"-\" \"x\"\n",
+            n / 200,
+            n % 200,
+            n / 60,
+            n % 60,
+            n % 90
+        )
+    });
+    std::fs::write(work.join("access.log"), lines.collect::<String>()).expect("written");
+    for words in [&["clean", "--keep", "0"][..], &["model", "access.log", "-o", "s.toml"]] {
+        let mut started = command(words);
+        started.current_dir(&work).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let done = finish(started.spawn().expect("the binary starts"));
+        assert!(done.code == 2 && done.stderr.contains("symbolic link"), "{words:?}: {} {}", done.code, done.stderr);
+    }
+    for name in ["paths1.csv", "run-11-4194999.plimsoll"] {
+        assert_eq!(std::fs::read_to_string(other.join(name)).expect("still there"), "precious\n", "{name}");
+    }
+}

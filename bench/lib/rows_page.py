@@ -101,7 +101,7 @@ def _load(serve, url, seconds, is_read):
     found = json.loads(serve.ask(f"/api/v1/runs/{study['run_file']}"))
     generator = found["generator"]
     return {"cpu_ns": generator["cpu_s"] * 1e9 / found["requests"], "lag_p99_ns": generator["lag_ns"]["p99"],
-            "response_p50_ns": found["response_ns"]["p50"], "serve_cpu": serve_cpu_s, "limited": generator["limited"]}
+            "response_p50_ns": found["response_time_ns"]["p50"], "serve_cpu": serve_cpu_s, "limited": generator["limited"]}
 
 
 def page(settings):
@@ -109,7 +109,7 @@ def page(settings):
     lag p99 by 2 % of the response time at most"""
     seconds, rounds = int(max(3, settings.seconds(10))), []
     with measure.baseline(measure.cores(settings.smoke)[0]) as server, Serve() as serve:
-        url = f"http://{server.address}/"
+        url = server.url("/healthz")
         _load(serve, url, 3, True)
         for index in range(settings.rounds(20)):
             order = (True, False) if index % 2 else (False, True)

@@ -122,7 +122,8 @@ def page(settings):
     added_us = statistics.median(lag_us["open"]) - statistics.median(lag_us["closed"])
     response_us = statistics.median(report.values(rounds, "closed", "response_p50_ns")) / 1e3
     serve_cpu = statistics.median(report.values(rounds, "open", "serve_cpu"))
-    holds = abs(statistics.median(cpu) - 1) <= DIFFERENCE_MAX and abs(added_us) <= DIFFERENCE_MAX * response_us
+    # The lag differs more between equal loads than a page could lower it, so only an increase counts.
+    holds = abs(statistics.median(cpu) - 1) <= DIFFERENCE_MAX and added_us <= DIFFERENCE_MAX * response_us
     return report.Row(
         "page", "an open page against none: CPU a request and lag p99 of the load",
         "2 % of the CPU and of the response time",

@@ -1,0 +1,261 @@
+//! The capacity model of a server: a queue whose response times have an exponential tail below the
+//! capacity C ([`Capacity`]).
+//!
+//! A request takes longer than t with probability exp(-theta t), where theta = 2 (C - rate) / (I_a
+//! + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced
+//! arrivals. I_s is the dispersion of the completions. So a share a of the requests is later than t
+//! at the rate C - ln(1 / a) (I_a + I_s) / (2 t). This formula of Kingman (1962) is exact for
+//! M/M/1.
+//!
+//! C and I_s are measured while the server is saturated. This measurement takes seconds; a direct
+//! count of late requests would take hours. The formula holds for heavy traffic. Its error grows as
+//! t approaches a single service time.
+//!
+//! Not here: the measurement of the capacity, and servers that reject surplus requests
+//! ([`super::rejection_model`]).
+
+use super::capacity::Capacity;
+use super::line_models::{ModelFit, ModelTerms, OpenTrial, SHARE_MIN, ln_share, with_disturbance_probability};
+use super::normal::{normal_quantile, upper_tail};
+use super::rejection_model::{RejectionModel, rejection_headroom};
+use crate::judge::BoundEvidence;
+
+/// Number of random draws of the parameters of a capacity model.
+const DRAWS: usize = 1024;
+/// The minimum capacity that the capacity model assumes, as a share of the measured capacity.
+const CAPACITY_SHARE_MIN: f64 = 0.01;
+/// Prior probability that the server has no floor. A floor is a constant share of late (or failed)
+/// requests at every rate.
+const NO_FLOOR_PRIOR: f64 = 0.8;
+/// The range of the floor: the share of requests that is bad at every rate, as a multiple of the
+/// share that the SLO allows.
+const FLOOR_RANGE: (f64, f64) = (0.03, 0.95);
+/// The largest share of requests that may fail at any rate without a floor.
+const RARE_FAILURES_SHARE_MAX: f64 = 1e-5;
+/// The largest burst that a server with a rate limiter may accept at once: its capacity multiplied
+/// by this time, s. The smallest burst is one request. The logarithm of the burst is the square of
+/// a uniform variable, so that half of the prior probability lies at small bursts. A search at a
+/// low rate sees too few requests to rule them out.
+const BURST_S_MAX: f64 = 10.0;
+/// The relative error of the number of requests that may wait at a rejecting server (see
+/// [`rejected_share`]). This value of 10 % holds between the load line and the capacity. It comes
+/// from comparisons with simulated token buckets of 2 to 40 tokens.
+const FORMULA_ERROR_ROOM: f64 = 0.1;
+/// The expected number of late requests in one excursion of the queue (one period with a long
+/// queue) is multiplied by this. Excursions of exponential length double the number, and excursions
+/// that return soon double it again.
+const LATE_GROUP_SIZE_FACTOR: f64 = 4.0;
+/// The constant part of the relative error of the heavy-traffic formula (standard deviation of its
+/// logarithm). The value comes from comparisons with the exact formulas of M/D/1 and M/M/8.
+const FORMULA_ERROR: f64 = 0.03;
+/// The part of the heavy-traffic formula's relative error that grows with the ratio of the service
+/// time to 1 / theta.
+const FORMULA_ERROR_NEAR: f64 = 0.25;
+
+/// Evaluates the capacity model for a measured capacity.
+pub(super) fn capacity_model(terms: &ModelTerms, of: &Capacity) -> ModelFit {
+    let draws = (0..DRAWS).map(|at| CapacityDraw::new(terms, of, at));
+    ModelFit::new(draws.map(|draw| (draw.load_line_rps(), draw.ln_likelihood())).collect())
+}
+
+/// One random draw of the unknown parameters of a server.
+struct CapacityDraw<'a> {
+    terms: &'a ModelTerms<'a>,
+    /// Capacity, 1/s.
+    capacity_rps: f64,
+    /// Index of dispersion of the completions.
+    dispersion: f64,
+    /// Sum of the dispersions of arrivals and completions.
+    dispersion_sum: f64,
+    /// Error of the heavy-traffic formula, in standard deviations.
+    formula_error: f64,
+    /// The part of the service time that counts as a part of the waiting time, 0..1.
+    service_share: f64,
+    /// The share of late requests at any rate, as a multiple of the share that the SLO allows.
+    late_floor: f64,
+    /// The same for failed requests.
+    failed_floor: f64,
+    /// The number of requests that a rejecting server accepts at once after a pause.
+    burst: f64,
+    /// The number of requests that may wait at a rejecting server.
+    room: f64,
+}
+
+/// The tail of the waiting times of a draw: a wait exceeds `wait_s` with the probability exp(-decay
+/// (C - rate) wait_s).
+struct WaitTail {
+    /// Decay for each 1/s of headroom: theta / (C - rate).
+    decay: f64,
+    /// The part of a latency bound that is left for waiting, s.
+    wait_s: f64,
+}
+
+impl<'a> CapacityDraw<'a> {
+    /// Returns draw number `at` of [`DRAWS`].
+    fn new(terms: &'a ModelTerms<'a>, of: &Capacity, at: usize) -> CapacityDraw<'a> {
+        let uniform = |dimension| quasirandom_coordinate(at, dimension);
+        let normal = |dimension| normal_quantile(uniform(dimension));
+        // A capacity with a large error has draws below zero, which no server has.
+        let capacity_rps = (of.rps + of.error_rps * normal(0)).max(CAPACITY_SHARE_MIN * of.rps);
+        // The variance of a sample has a chi-squared distribution (approximation: Wilson and
+        // Hilferty's cube).
+        let freedom = (of.pieces - 1.0).max(1.0);
+        let cube = 1.0 - 2.0 / (9.0 * freedom) + normal(1) * (2.0 / (9.0 * freedom)).sqrt();
+        let dispersion = of.dispersion / cube.max(0.2).powi(3);
+        let dispersion_sum = (terms.arrivals_dispersion + dispersion).max(1e-3);
+        let formula_error = normal(2);
+        let floor = |u: f64| match u < NO_FLOOR_PRIOR {
+            true => 0.0,
+            false => {
+                let place = (u - NO_FLOOR_PRIOR) / (1.0 - NO_FLOOR_PRIOR);
+                FLOOR_RANGE.0 * (FLOOR_RANGE.1 / FLOOR_RANGE.0).powf(place)
+            }
+        };
+        // A server that rejects requests has room for a burst of unknown size: one request, or
+        // many. The share of rejected requests follows from the size of the burst, and is not
+        // constant.
+        let burst = (BURST_S_MAX * capacity_rps.max(1.0)).powf(uniform(5).powi(2));
+        CapacityDraw {
+            terms,
+            capacity_rps,
+            dispersion,
+            dispersion_sum,
+            formula_error,
+            service_share: uniform(3),
+            late_floor: floor(uniform(4)),
+            failed_floor: if terms.rejects { 0.0 } else { floor(uniform(5)) },
+            burst,
+            room: 2.0 * burst / dispersion_sum * (formula_error * FORMULA_ERROR_ROOM).exp(),
+        }
+    }
+
+    /// Returns the tail of the waiting times at a latency bound that the share `share` of the
+    /// requests may exceed.
+    fn wait_tail(&self, bound_s: f64, share: f64) -> WaitTail {
+        let service_s = self.terms.service_s;
+        let near = (1.0 / share).ln() / bound_s * service_s;
+        let off = (self.formula_error * (FORMULA_ERROR + FORMULA_ERROR_NEAR * near)).exp();
+        // A response time is a waiting time plus a service time. So the code subtracts between
+        // zero and one service time from the bound.
+        let wait_s = (bound_s - self.service_share * service_s.min(bound_s / 2.0)).max(bound_s / 4.0);
+        WaitTail { decay: 2.0 / self.dispersion_sum / off, wait_s }
+    }
+
+    /// Returns the load line of a server with these parameters, 1/s.
+    fn load_line_rps(&self) -> f64 {
+        let mut line_rps = self.capacity_rps;
+        if self.terms.rejects {
+            line_rps = line_rps.min(self.capacity_rps / rejection_headroom(self.terms.failed_share, self.room));
+        }
+        for (bound_s, share) in &self.terms.bounds {
+            let floor = self.late_floor * *share;
+            let WaitTail { decay, wait_s } = self.wait_tail(*bound_s, *share);
+            let headroom = if floor < *share { (1.0 / (share - floor)).ln() / (decay * wait_s) } else { f64::INFINITY };
+            line_rps = line_rps.min(self.capacity_rps - headroom);
+        }
+        line_rps
+    }
+
+    /// Returns the log likelihood of all trials. In each trial, the bound that fits worst counts.
+    fn ln_likelihood(&self) -> f64 {
+        let of_trial = |trial: &OpenTrial| {
+            let mut worst: f64 = 0.0;
+            for bound in &trial.bounds {
+                let Some((bad_share, bunch)) = self.bad_share_and_bunch(trial, bound) else { continue };
+                let scheduled = bound.scheduled as f64;
+                let bunch = bunch.clamp(1.0, scheduled.max(1.0));
+                worst = worst.min(ln_share(bad_share, scheduled, bound.bad as f64, bunch));
+            }
+            let growth = self.terms.ln_growth(trial, self.capacity_rps, self.dispersion);
+            with_disturbance_probability(growth + worst)
+        };
+        self.terms.trials.iter().map(of_trial).sum()
+    }
+
+    /// Returns the expected share of bad requests in a trial, and how many of these requests make
+    /// one independent observation. `None` if this model predicts nothing.
+    fn bad_share_and_bunch(&self, trial: &OpenTrial, bound: &BoundEvidence) -> Option<(f64, f64)> {
+        let Some(bound_ns) = bound.bound_ns else {
+            return match self.terms.rejects {
+                true => Some(self.rejection().share_and_bunch(trial)),
+                // Above the capacity, requests also fail because plimsoll or the server runs out of
+                // connections, or because they time out.
+                false if trial.rate_rps > self.capacity_rps => None,
+                false => Some((share_or_rare(bound, bound.share * self.failed_floor), 1.0)),
+            };
+        };
+        let bound_s = bound_ns as f64 / 1e9;
+        let floor = bound.share * self.late_floor;
+        match self.terms.bounds.iter().any(|(of_slo_s, _)| *of_slo_s == bound_s) {
+            true => {
+                let (queued, bunch) = self.late_share_and_bunch(trial, bound_s, bound.share);
+                Some((floor + (1.0 - floor) * queued, bunch.max(bound.bunch_size)))
+            }
+            false => Some((share_or_rare(bound, floor), 1.0)),
+        }
+    }
+
+    fn rejection(&self) -> RejectionModel {
+        let CapacityDraw { capacity_rps, dispersion_sum, room, burst, .. } = *self;
+        RejectionModel { capacity_rps, dispersion_sum, room, burst }
+    }
+
+    /// Returns the expected share of requests that the queue makes late in a trial, and how many of
+    /// these requests make one independent observation.
+    fn late_share_and_bunch(&self, trial: &OpenTrial, bound_s: f64, share: f64) -> (f64, f64) {
+        let (capacity_rps, rate_rps) = (self.capacity_rps, trial.rate_rps);
+        let WaitTail { decay, wait_s } = self.wait_tail(bound_s, share.max(SHARE_MIN));
+        let headroom_rps = (capacity_rps - rate_rps).max(0.0);
+        let stationary = (-decay * headroom_rps * wait_s).exp();
+        // A short trial starts with an empty queue: a random walk reflected at zero.
+        let half_s = trial.duration_s / 2.0;
+        let drift = (rate_rps - capacity_rps) * half_s;
+        let far = (capacity_rps * wait_s - drift) / (self.dispersion_sum * capacity_rps * half_s).sqrt();
+        let reached = (2.0 * upper_tail(far)).min(1.0);
+        // Above the capacity, requests are late as soon as the backlog is long enough.
+        let beyond = (rate_rps / capacity_rps - 1.0).max(0.0);
+        let late_from_s = if beyond > 0.0 { wait_s / beyond } else { f64::INFINITY };
+        let late = (1.0 - late_from_s / trial.duration_s).max(0.0);
+        let queued = if headroom_rps > 0.0 { stationary.min(reached) } else { reached.min(0.5).max(late) };
+        // The mean number of late requests in one excursion of the queue beyond the bound is rate /
+        // (theta (1 - rho)). Excursions vary in length and come in groups, hence the factor.
+        let per_excursion = rate_rps * capacity_rps / (decay * headroom_rps * headroom_rps).max(1e-9);
+        (queued, LATE_GROUP_SIZE_FACTOR * per_excursion)
+    }
+}
+
+/// Returns the expected share of bad requests for a constant share `floor`, 0..=1. Rare failures
+/// may come in addition. If there were none, none were expected: 500 000 requests without any
+/// failure do not contradict a server that keeps up.
+fn share_or_rare(bound: &BoundEvidence, floor: f64) -> f64 {
+    (bound.bad as f64 / bound.scheduled.max(1) as f64).clamp(floor, floor.max(RARE_FAILURES_SHARE_MAX))
+}
+
+/// Returns coordinate `dimension` of point `at` of a quasirandom sequence, which fills the unit
+/// cube evenly (Roberts, "The unreasonable effectiveness of quasirandom sequences").
+fn quasirandom_coordinate(at: usize, dimension: usize) -> f64 {
+    const STEP: [f64; 6] = [
+        0.898_653_712_628_699_2,
+        0.807_578_495_213_944_8,
+        0.725_733_412_888_213_1,
+        0.652_182_825_799_428_8,
+        0.586_086_516_785_479_3,
+        0.526_688_728_670_519_6,
+    ];
+    (0.5 + (at as f64 + 1.0) * STEP[dimension]).fract()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_requests_without_a_failure_expect_no_failure() {
+        for (scheduled, bad, floor, expect) in
+            [(500_000, 0, 0.0, 0.0), (500_000, 2, 0.0, 4e-6), (1_000, 9, 0.0, 1e-5), (1_000, 0, 0.01, 0.01)]
+        {
+            let bound = BoundEvidence { bound_ns: None, share: 0.001, scheduled, bad, bunch_size: 1.0 };
+            assert_eq!(share_or_rare(&bound, floor), expect, "{scheduled} {bad} {floor}");
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! What the models of a server share: the trials that they explain, and the likelihood of a trial.
+//! [`super::line_distribution`] combines the models.
+//!
+//! Not here: the models ([`super::capacity_model`], [`super::direct_model`]).
+
+use crate::judge::{BoundEvidence, TrialOutcome, Verdict};
+use plimsoll_model::Purpose;
+
+/// Prior probability that a trial is disturbed by something that no probe observed.
+const DISTURBED_PRIOR: f64 = 0.1;
+/// The likelihood of a disturbed trial, relative to the likelihood under the model of the server
+/// that explains the trial best.
+const DISTURBED_LIKELIHOOD: f64 = 0.02;
+/// The rise of the mean length of a queue that starts empty, from 3/8 to 7/8 of a trial, in units
+/// of sqrt(variance). The value is E|B(7/8)| - E|B(3/8)| = sqrt(2 / pi) (sqrt(7/8) - sqrt(3/8)) for
+/// a Brownian motion B.
+const EMPTY_START_RISE: f64 = 0.258;
+/// The lowest allowed share of bad requests. A bound without allowed violations counts as one in a
+/// million, because no test proves a share of 0.
+pub(super) const SHARE_MIN: f64 = 1e-6;
+/// With at least this number of undisturbed trials, a disturbed trial that failed is no evidence.
+const UNDISTURBED_TRIALS_MIN: usize = 3;
+
+/// The figures of an open-loop trial that the models of the server must explain.
+#[derive(Debug, Clone)]
+pub(super) struct OpenTrial {
+    /// Arrival rate, 1/s.
+    pub rate_rps: f64,
+    /// Length of the trial, s.
+    pub duration_s: f64,
+    /// Growth of the backlog from the first half of the trial to the second, requests.
+    pub backlog_growth: f64,
+    /// Requests in flight in the second half of the trial, mean.
+    pub in_flight: f64,
+    /// The bad requests for each bound of the SLO.
+    pub bounds: Vec<BoundEvidence>,
+    /// Whether the server already rejected requests when the trial began.
+    pub is_burst_used_up: bool,
+}
+
+/// Returns the open-loop trials that count as evidence. With enough undisturbed trials, a
+/// disturbed trial counts only if it met the SLO.
+pub(super) fn open_trials(history: &[TrialOutcome]) -> Vec<OpenTrial> {
+    let open = || {
+        history.iter().filter(|trial| {
+            matches!(trial.purpose, Purpose::Climb | Purpose::Line | Purpose::Confirm)
+                && trial.evidence.scheduled > 0
+                && !(trial.verdict == Verdict::Void && trial.evidence.generator_limited)
+        })
+    };
+    let quiet = open().filter(|trial| !trial.interference.disturbed).count();
+    open()
+        .filter(|trial| {
+            quiet < UNDISTURBED_TRIALS_MIN || !trial.interference.disturbed || trial.verdict == Verdict::Pass
+        })
+        .filter_map(|trial| {
+            Some(OpenTrial {
+                rate_rps: trial.offered_rps().filter(|rate| *rate > 0.0)?,
+                duration_s: trial.duration_ns as f64 / 1e9,
+                backlog_growth: trial.evidence.growth_requests,
+                in_flight: trial.evidence.in_flight[1].max(0.0),
+                bounds: trial.evidence.bounds.clone(),
+                is_burst_used_up: trial.evidence.primed,
+            })
+        })
+        .collect()
+}
+
+/// The data that a model of the server needs to compute its distribution of the load line.
+pub(super) struct ModelTerms<'a> {
+    /// The trials to explain.
+    pub trials: &'a [OpenTrial],
+    /// Dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced arrivals.
+    pub arrivals_dispersion: f64,
+    /// Mean service time of a request of a single user, s.
+    pub service_s: f64,
+    /// Whether the server rejects surplus requests.
+    pub rejects: bool,
+    /// Latency bounds of the SLO: time in s, and the share of requests that may exceed the time.
+    pub bounds: Vec<(f64, f64)>,
+    /// The share of requests that may fail under the SLO, 0..=1.
+    pub failed_share: f64,
+}
+
+impl ModelTerms<'_> {
+    /// Returns the log likelihood of the observed growth of a trial's backlog, if the server's
+    /// capacity is `capacity_rps` and its completions have this index of dispersion.
+    pub(super) fn ln_growth(&self, trial: &OpenTrial, capacity_rps: f64, dispersion: f64) -> f64 {
+        let half_s = trial.duration_s / 2.0;
+        let dispersion_sum = (self.arrivals_dispersion + dispersion).max(0.01);
+        let served_rps = trial.rate_rps.min(capacity_rps);
+        let drift = (trial.rate_rps - capacity_rps).max(0.0) * half_s;
+        let mut variance = dispersion_sum * served_rps * half_s;
+        // The mean length of a queue that starts empty grows, because the length cannot be
+        // negative.
+        let mut rise = EMPTY_START_RISE * (dispersion_sum * served_rps * trial.duration_s).sqrt();
+        if trial.rate_rps < capacity_rps {
+            // In steady state the length of the queue varies by no more than its own mean length.
+            let length = dispersion_sum / (2.0 * (1.0 - trial.rate_rps / capacity_rps));
+            variance = variance.min(2.0 * length * length);
+            rise = rise.min(length / 2.0);
+        }
+        rise *= (1.0 - drift / variance.sqrt().max(1.0)).max(0.0);
+        // The number of requests in service also varies.
+        let deviation = (variance + served_rps * self.service_s + 1.0).sqrt();
+        ln_t((trial.backlog_growth - drift - rise) / deviation)
+    }
+}
+
+/// How well a model of the server explains the trials, and the load lines that it allows.
+pub(super) struct ModelFit {
+    /// Logarithm of the mean likelihood of the trials, over all parameters of the model.
+    pub ln_likelihood: f64,
+    /// Possible rates of the load line, 1/s, with weights that sum to 1.
+    pub lines: Vec<(f64, f64)>,
+}
+
+impl ModelFit {
+    /// Converts load lines with their log likelihoods. All parameters are equally probable at
+    /// first.
+    pub(super) fn new(lines: Vec<(f64, f64)>) -> ModelFit {
+        let count = lines.len() as f64;
+        let best = lines.iter().map(|it| it.1).fold(f64::NEG_INFINITY, f64::max);
+        let weighted: Vec<(f64, f64)> = lines.into_iter().map(|(rate, ln)| (rate, (ln - best).exp())).collect();
+        let sum: f64 = weighted.iter().map(|it| it.1).sum();
+        let lines = weighted.into_iter().map(|(rate, weight)| (rate, weight / sum.max(1e-300))).collect();
+        ModelFit { ln_likelihood: best + (sum / count.max(1.0)).max(1e-300).ln(), lines }
+    }
+}
+
+/// Returns the log density of Student's t distribution with 4 degrees of freedom, without its
+/// constant. Its heavy tails give outliers less weight.
+fn ln_t(z: f64) -> f64 {
+    -2.5 * (1.0 + z * z / 4.0).ln()
+}
+
+/// Returns the log likelihood of a share `q` of bad requests, minus the log likelihood of the
+/// observed share. `bunch` is the number of bad requests that make one independent observation.
+pub(super) fn ln_share(q: f64, scheduled: f64, bad: f64, bunch: f64) -> f64 {
+    let (n, b) = (scheduled / bunch, (bad / bunch).min(scheduled / bunch));
+    let ln = |q: f64| {
+        let q = q.clamp(1e-12, 1.0 - 1e-9);
+        b * q.ln() + (n - b) * (1.0 - q).ln()
+    };
+    ln(q) - ln(b / n.max(1e-12))
+}
+
+/// Returns a trial's log likelihood with the possibility included that the trial was disturbed.
+pub(super) fn with_disturbance_probability(ln_likelihood: f64) -> f64 {
+    ((1.0 - DISTURBED_PRIOR) * ln_likelihood.exp() + DISTURBED_PRIOR * DISTURBED_LIKELIHOOD).ln()
+}

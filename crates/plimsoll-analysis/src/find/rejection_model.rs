@@ -1,0 +1,90 @@
+//! The model of a server that rejects surplus requests, such as a rate limiter or a server with a
+//! bounded queue.
+//!
+//! Not here: whether a server rejects requests ([`super::capacity`]).
+
+use super::line_models::OpenTrial;
+use super::normal::{density, upper_tail};
+
+/// At low loads, the number of requests that may wait counts less than near the capacity. The
+/// reduction is this share for each unit of the logarithm of the headroom. The value comes from
+/// simulated token buckets of 2 to 40 tokens with random arrivals.
+const ROOM_LOW_LOAD: f64 = 0.12;
+/// The number of rejections that occur together at a rejecting server in steady state.
+const REJECTION_GROUP_SIZE: f64 = 2.0;
+/// The largest headroom (capacity divided by the arrival rate) in the model of a rejecting server.
+const HEADROOM_MAX: f64 = 1e3;
+
+/// Returns the share of requests that a server rejects, 0..1. `headroom` is the capacity divided by
+/// the arrival rate. `room` is the number of requests that may wait, or tokens of a rate limiter.
+///
+/// The formula is that of the queue M/M/1/K: with rho = 1 / headroom, the share is (1 - rho) rho^K
+/// / (1 - rho^(K+1)). For other arrivals and services K is 2 `room` / (I_a + I_s), as in heavy
+/// traffic (Kingman, 1962).
+fn rejected_share(headroom: f64, room: f64) -> f64 {
+    let ln = headroom.max(1e-9).ln();
+    let (spare, power) = (headroom - 1.0, room * ln * (1.0 - ROOM_LOW_LOAD * ln).max(0.5));
+    if spare.abs() < 1e-6 { 1.0 / room.max(1.0) } else { (spare / power.exp_m1()).clamp(0.0, 1.0) }
+}
+
+/// One assumption about the parameters of a server that rejects surplus requests.
+pub(super) struct RejectionModel {
+    /// Capacity of the server, 1/s.
+    pub capacity_rps: f64,
+    /// Sum of the dispersions of arrivals and completions.
+    pub dispersion_sum: f64,
+    /// The number of requests that may wait, or tokens of a rate limiter, as in [`rejected_share`].
+    pub room: f64,
+    /// The number of requests that a server accepts at once after a pause.
+    pub burst: f64,
+}
+
+impl RejectionModel {
+    /// Returns the expected share of rejected requests in a trial, and how many of these requests
+    /// make one independent observation.
+    ///
+    /// If the burst is exhausted when the trial begins, the number of rejections is at first the
+    /// highest excess of arrivals over the capacity. This excess is the maximum of a Brownian
+    /// motion with drift (Borodin and Salminen, "Handbook of Brownian Motion", 2002). Later the
+    /// share of rejections is that of the steady state.
+    pub(super) fn share_and_bunch(&self, trial: &OpenTrial) -> (f64, f64) {
+        let requests = (trial.rate_rps * trial.duration_s).max(1.0);
+        let steady = rejected_share(self.capacity_rps / trial.rate_rps, self.room);
+        let drift = (trial.rate_rps - self.capacity_rps) * trial.duration_s;
+        let deviation = (self.dispersion_sum * requests).sqrt();
+        let first = maximum_mean(drift, deviation);
+        let rejected = if trial.is_burst_used_up {
+            first.max(steady * requests)
+        } else {
+            // The burst was whole at the beginning. The arrivals use up the burst within the time
+            // in which they deviate from their mean by the burst.
+            let used_up = (deviation / self.burst).powi(2).min(1.0);
+            (first - self.burst).max(steady * requests * used_up)
+        };
+        let bunch = first.min(deviation * deviation / first.max(1.0)).max(REJECTION_GROUP_SIZE);
+        ((rejected / requests).clamp(1e-5, 1.0 - 1e-9), bunch)
+    }
+}
+
+/// Returns the mean of the maximum of a Brownian motion that starts at 0. `drift` is the mean of
+/// the motion at the end, and `deviation` its standard deviation.
+fn maximum_mean(drift: f64, deviation: f64) -> f64 {
+    let m = drift / deviation;
+    if m.abs() < 1e-6 {
+        return 2.0 * density(0.0) * deviation;
+    }
+    let below = 1.0 - upper_tail(m);
+    (drift * below + deviation * density(m) + deviation / (2.0 * m) * (2.0 * below - 1.0)).max(0.0)
+}
+
+/// Returns the headroom (capacity divided by the arrival rate, at least 1) at which a server
+/// rejects the share `share` of the requests. `room` is the number of requests that may wait, as in
+/// [`rejected_share`].
+pub(super) fn rejection_headroom(share: f64, room: f64) -> f64 {
+    let (mut low, mut high) = (1.0, HEADROOM_MAX);
+    for _ in 0..40 {
+        let middle: f64 = (low * high).sqrt();
+        if rejected_share(middle, room) > share { low = middle } else { high = middle }
+    }
+    high
+}

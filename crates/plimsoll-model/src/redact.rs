@@ -246,12 +246,12 @@ fn is_asset(segment: &str) -> bool {
 }
 
 /// Redacts the name of a request. Words that are URLs or paths are redacted as in [`url`] and
-/// [`target`].
+/// [`target`], other words as in [`line`].
 pub fn name(name: &str) -> String {
     let word = |word: &str| match word {
         _ if word.contains("://") => url(word, Redact::Secrets),
         _ if word.contains('/') || (word.contains('?') && word.contains('=')) => target(word, Redact::Secrets),
-        _ => word.to_owned(),
+        _ => line(word),
     };
     name.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
@@ -458,10 +458,37 @@ pub fn line(text: &str) -> String {
             }
             is_stated = secret.is_some() && secret != Some(SecretEnd::Word);
             secret = secret.filter(|end| *end != SecretEnd::Word);
-        } else if run.chars().count() < 8 || is_plain(run, "-_.", 5) {
-            out.push_str(run);
         } else {
-            out.push_str(&stub(run));
+            out.push_str(&shown_run(run));
+        }
+    }
+    out
+}
+
+/// Characters below which a word of foreign text always stays: too short for a key.
+const KEY_CHARS_MIN: usize = 8;
+
+/// Returns a run of letters, digits and `-_.`, shortened if it looks like a key.
+fn shown_run(run: &str) -> Cow<'_, str> {
+    match run.chars().count() < KEY_CHARS_MIN || is_plain(run, "-_.", 5) {
+        true => run.into(),
+        false => stub(run).into(),
+    }
+}
+
+/// Redacts a text that the user typed and that a message repeats: words that look like keys are
+/// shortened, as in [`line`]. Values after a secret's name stay, since the text may be a sentence.
+pub fn words(text: &str) -> String {
+    let in_word = |c: char| c.is_alphanumeric() || "-_.".contains(c);
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let end = rest.find(|c| in_word(c) != in_word(first)).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        rest = after;
+        match in_word(first) {
+            true => out.push_str(&shown_run(run)),
+            false => out.push_str(run),
         }
     }
     out
@@ -597,6 +624,8 @@ mod tests {
             ("https://u:p@h/reset?token=abc", "https://h/reset?token=[redacted]"),
             ("log in (EU) as user2 and/or admin", "log in (EU) as user2 and/or admin"),
             ("what is it?", "what is it?"),
+            ("order for k0CNgwNiCMNBxZNazLqc", "order for k0..."),
+            ("Basic search, 2nd page", "Basic search, 2nd page"),
             ("", ""),
         ] {
             assert_eq!(name(given), expect, "{given}");

@@ -5,6 +5,7 @@
 //! knows), and exit codes.
 
 use plimsoll_model::control_characters::is_control_character;
+use plimsoll_model::redact;
 use std::sync::OnceLock;
 
 /// The longest quotation in a message, in characters. A longer quotation is shortened in the
@@ -25,7 +26,8 @@ fn shorten_middle(text: &str, max: usize) -> String {
 }
 
 /// Returns a message for a terminal, as one line without secrets. Control characters and characters
-/// that change the writing direction become `?`, and long quotations are shortened.
+/// that change the writing direction become `?`. Long quotations are shortened, and so are quoted
+/// words that look like keys.
 pub fn terminal_message(message: &str) -> String {
     let plain: String = without_secrets(message)
         .chars()
@@ -39,8 +41,9 @@ pub fn terminal_message(message: &str) -> String {
     // own, so only its overlong words are shortened.
     let word = |word: &str| shorten_middle(word, QUOTED_MAX);
     let ours = |text: &str| text.split(' ').map(word).collect::<Vec<_>>().join(" ");
-    let part =
-        |(number, part): (usize, &str)| if number % 2 == 0 { ours(part) } else { shorten_middle(part, QUOTED_MAX) };
+    let part = |(number, part): (usize, &str)| {
+        if number % 2 == 0 { ours(part) } else { shorten_middle(&redact::words(part), QUOTED_MAX) }
+    };
     let text = quotations(&plain).into_iter().enumerate().map(part).collect::<Vec<_>>().join("'");
     shorten_middle(&text, MESSAGE_MAX)
 }
@@ -104,13 +107,14 @@ mod tests {
         let words = format!("the server's certificate {}", "is for another name ".repeat(10));
         for (message, expect) in [
             ("--rate: 'ten' is not a number".to_owned(), "--rate: 'ten' is not a number"),
+            ("no key 'k0CNgwNiCMNBxZNazLqc' here".to_owned(), "no key 'k0...' here"),
+            ("'orders.csv', line 18446744073709551615".to_owned(), "'orders.csv', line 18446744073709551615"),
             (words.clone(), words.as_str()),
             ("a\u{1b}[31m\nb\u{202e}c\u{9b}d".to_owned(), "a?[31m b?c?d"),
         ] {
             assert_eq!(terminal_message(&message), expect);
         }
         for message in [
-            format!("--rate: '{long}' is not a number; write 5"),
             format!("'{}' is not a number; write 5", "a b ".repeat(2_000)),
             format!("'{}' is not a number; write 5", "a'b ".repeat(2_000)),
             format!("cannot open {long}: write 5"),

@@ -3,6 +3,7 @@
 
 use crate::failure::{HookName, ScriptError};
 use mlua::Error;
+use plimsoll_model::redact;
 
 impl ScriptError {
     /// Converts the error of a failed function.
@@ -15,7 +16,7 @@ impl ScriptError {
 }
 
 /// Returns the message of a Lua error, without the stack traceback and without the library's own
-/// words.
+/// words. Words that look like keys are shortened, because run files keep the message.
 pub(crate) fn message(error: &Error) -> String {
     let text = match error {
         // A Rust function raised the error. The traceback contains the place in the script that
@@ -32,7 +33,11 @@ pub(crate) fn message(error: &Error) -> String {
         other => other.to_string(),
     };
     let text = text.split("\nstack traceback:").next().unwrap_or_default();
-    without_internal_place(text.trim_end()).replace('\n', " ")
+    let text = without_internal_place(text.trim_end()).replace('\n', " ");
+    match text.split_once(": ").filter(|_| has_place(&text)) {
+        Some((place, message)) => format!("{place}: {}", redact::line(message)),
+        None => redact::line(&text),
+    }
 }
 
 /// Removes the place from a message if that place is in plimsoll's own Lua code, which users cannot
@@ -83,5 +88,10 @@ mod tests {
         let error = Error::RuntimeError("a.lua:3: oh\nno\nstack traceback:\n\t[C]: in function 'x'".into());
         assert_eq!(ScriptError::from_hook_error(HookName::Request, &error).to_string(), "request(): a.lua:3: oh no");
         assert_eq!(ScriptError::from_hook_error(HookName::Load, &error).to_string(), "a.lua:3: oh no");
+        let error = Error::RuntimeError("main-4f3a9c2e.lua:3: bad key k0CNgwNiCMNBxZNazLqc".into());
+        assert_eq!(
+            ScriptError::from_hook_error(HookName::Load, &error).to_string(),
+            "main-4f3a9c2e.lua:3: bad key k0..."
+        );
     }
 }

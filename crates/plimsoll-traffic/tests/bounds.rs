@@ -225,3 +225,17 @@ fn no_input_expands_beyond_its_budget() {
         }
     }
 }
+
+/// The import of a description is small, but each request has 20 x 20 x 20 texts.
+#[test]
+fn an_openapi_body_of_many_long_texts_is_refused() {
+    let list = |items: &str| format!("{{\"type\":\"array\",\"minItems\":20,\"items\":{items}}}");
+    let body_of = |characters: usize| {
+        let schema = list(&list(&list(&format!("{{\"type\":\"string\",\"minLength\":{characters}}}"))));
+        let content = format!("{{\"requestBody\":{{\"content\":{{\"application/json\":{{\"schema\":{schema}}}}}}}}}");
+        openapi_bound_inputs(&format!("{{\"openapi\":\"3.0.0\",\"paths\":{{\"/a\":{{\"post\":{content}}}}}}}"))
+    };
+    assert!(body_of(8).is_ok());
+    let error = body_of(100_000).expect_err("a body of up to 800 MB");
+    assert!(error.contains("smallest lists and texts are too long"), "{error}");
+}

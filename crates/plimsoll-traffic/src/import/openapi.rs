@@ -62,8 +62,8 @@ pub fn openapi(source: &str) -> Result<ImportResult, TrafficFileError> {
             }
             if let Err(error) = api.budget.get().check() {
                 return node.error(format!(
-                    "too many operations repeat the same references, or a reference repeats itself, at the \
-                     latest here: {error}"
+                    "too many operations repeat the same references, a reference repeats itself, or the \
+                     smallest lists and texts are too long, at the latest here: {error}"
                 ));
             }
         }

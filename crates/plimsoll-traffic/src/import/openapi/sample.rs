@@ -416,7 +416,9 @@ impl<'a, 'b> Sampler<'a, 'b> {
                 }
                 let least = number(schema, "minLength").unwrap_or(0.0).max(0.0);
                 let most = number(schema, "maxLength").unwrap_or(f64::MAX);
-                let length = 8f64.max(least).min(most).clamp(1.0, 100_000.0) as u32;
+                let length = 8f64.max(least).min(most).clamp(1.0, 100_000.0);
+                // The description is short, but every request contains the whole text.
+                let length = if self.has_room(length as usize) { length as u32 } else { 1 };
                 value(&format!("text({length})"))
             }
         }

@@ -174,7 +174,7 @@ impl DraftText {
     /// Returns the text as it appears in a traffic file.
     #[cfg(test)]
     pub fn display_text(&self) -> String {
-        self.written(false)
+        self.file_text(false)
     }
 
     /// Returns the template values in order.
@@ -195,7 +195,7 @@ impl DraftText {
 
     /// Returns the text as it appears in a traffic file. `raw` requests have no templates, so their
     /// text is not escaped.
-    pub fn written(&self, raw: bool) -> String {
+    pub fn file_text(&self, raw: bool) -> String {
         let mut out = String::new();
         for piece in &self.0 {
             match piece {
@@ -490,7 +490,7 @@ impl Draft {
     }
 
     /// Renders the draft as the text of a traffic file.
-    pub fn written(&self) -> String {
+    pub fn file_text(&self) -> String {
         let mut out = String::new();
         for line in &self.about {
             let line: String = line.chars().map(|c| if is_control_character(c) { ' ' } else { c }).collect();
@@ -506,9 +506,9 @@ impl Draft {
                 _ = writeln!(out, "each = \"use\"");
             }
         }
-        self.load_written(&mut out);
-        steps_written(&self.setup, "setup", &mut out);
-        steps_written(&self.cleanup, "cleanup", &mut out);
+        self.write_load(&mut out);
+        write_steps(&self.setup, "setup", &mut out);
+        write_steps(&self.cleanup, "cleanup", &mut out);
         for scenario in &self.scenarios {
             _ = writeln!(out, "\n[[scenario]]\nname = {}", toml_text(&scenario.name));
             if scenario.weight != 1 {
@@ -517,15 +517,15 @@ impl Draft {
             if !scenario.cookies {
                 _ = writeln!(out, "cookies = false");
             }
-            steps_written(&scenario.steps, "scenario.step", &mut out);
+            write_steps(&scenario.steps, "scenario.step", &mut out);
         }
-        steps_written(&self.requests, "request", &mut out);
+        write_steps(&self.requests, "request", &mut out);
         out
     }
 }
 
 impl Draft {
-    fn load_written(&self, out: &mut String) {
+    fn write_load(&self, out: &mut String) {
         let DraftLoad { users, rate, arrivals, sessions, duration } = &self.load;
         if self.load == DraftLoad::default() {
             return;
@@ -598,7 +598,7 @@ impl DraftNames {
 
 const VERBS: [&str; 7] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"];
 
-fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
+fn write_steps(steps: &[DraftStep], path: &str, out: &mut String) {
     for step in steps {
         _ = writeln!(out, "\n[[{path}]]");
         let mut line = |key: &str, value: &str| _ = writeln!(out, "{key} = {value}");
@@ -624,13 +624,13 @@ fn steps_written(steps: &[DraftStep], path: &str, out: &mut String) {
                 if let Some(times) = step.times {
                     line("repeat", &times.to_string());
                 }
-                request_written(request, path, out);
+                write_request(request, path, out);
             }
             DraftAction::Steps(inner) => {
                 if let Some(times) = step.times {
                     line("times", &times.to_string());
                 }
-                steps_written(inner, &format!("{path}.step"), out);
+                write_steps(inner, &format!("{path}.step"), out);
             }
         }
     }
@@ -662,7 +662,7 @@ impl KeyLines<'_> {
     }
 }
 
-fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
+fn write_request(request: &DraftRequest, path: &str, out: &mut String) {
     let parts: &[DraftPart] = if let DraftBody::Parts(parts) = &request.body { parts } else { &[] };
     let body_text = if let DraftBody::Text(text) = &request.body { Some(text) } else { None };
     let texts = || {
@@ -676,7 +676,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
     let begins_with_at = body_text.is_some_and(|text| text.beginning().starts_with('@'));
     let raw = request.may_be_raw() && (begins_with_at || request.expects_braces() || texts().any(DraftText::needs_raw));
     let mut keys = KeyLines { path, lines: String::new(), below: String::new() };
-    let target = request.target.written(raw);
+    let target = request.target.file_text(raw);
     if VERBS.contains(&request.method.as_str()) {
         keys.line(&request.method.to_ascii_lowercase(), &toml_text(&target));
     } else {
@@ -686,7 +686,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
     if raw {
         keys.line("raw", "true");
     }
-    let text_of = |text: &DraftText| toml_text(&text.written(raw));
+    let text_of = |text: &DraftText| toml_text(&text.file_text(raw));
     if !request.headers.is_empty() {
         let fields = request.headers.iter().map(|(name, text)| (name.clone(), text_of(text))).collect();
         keys.table("headers", &listed(fields));
@@ -694,7 +694,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
     match &request.body {
         DraftBody::None => {}
         DraftBody::Text(text) if begins_with_at && !raw => {
-            keys.line("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).written(false))));
+            keys.line("body", &toml_text(&format!("{{{{ '@' }}}}{}", text.after(1).file_text(false))));
         }
         DraftBody::Text(text) => keys.line("body", &text_of(text)),
         DraftBody::File(path) => keys.line("body", &toml_text(&format!("@{path}"))),
@@ -743,7 +743,7 @@ fn request_written(request: &DraftRequest, path: &str, out: &mut String) {
 /// Renders a form part as a text, `@FILE`, or a table.
 fn render_form_part(part: &DraftPart, raw: bool) -> String {
     let (key, text) = match &part.content {
-        DraftPartContent::Text(text) => ("text", text.written(raw)),
+        DraftPartContent::Text(text) => ("text", text.file_text(raw)),
         DraftPartContent::File(path) => ("file", path.clone()),
     };
     if part.kind.is_none() && part.file_name.is_none() {

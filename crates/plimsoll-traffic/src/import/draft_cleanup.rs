@@ -92,7 +92,7 @@ impl Draft {
             let why = self.left_out.first().map(|left| format!("; {}:{}: {}", left.at.line, left.at.column, left.text));
             return Err(TrafficFileError::new(beginning, format!("{nothing}{}", why.unwrap_or_default())));
         }
-        let (text, requests) = (self.written(), self.total_requests());
+        let (text, requests) = (self.file_text(), self.total_requests());
         match check_parses(&text, &self, patterns) {
             Ok(()) => Ok(ImportResult { text, requests, left_out: self.left_out }),
             Err(why) => Err(TrafficFileError::new(

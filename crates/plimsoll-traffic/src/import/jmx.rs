@@ -277,7 +277,7 @@ impl JmxReader {
         let origin = self.origin.take().filter(|origin| origin.starts_with("http"));
         self.draft.base = origin;
         self.draft.about.push("A test plan of JMeter: each turn of a thread group's loop is a session.".to_owned());
-        let (load, left_out) = self.load.written();
+        let (load, left_out) = self.load.draft_load();
         left_out.into_iter().for_each(|(at, text)| self.draft.note_omission(at, text));
         self.draft.load = load;
         self.draft.finish_at("no request of this test plan can be sent", |at| xml::line_and_column(at, lines))

@@ -69,7 +69,7 @@ impl RequestUrl {
             text.append(&self.host);
             text.push(port);
             text.append(&self.target);
-            text.written(false)
+            text.file_text(false)
         };
         match self.port.as_str() {
             "" => [of(""), of(&format!(":{own}"))],
@@ -113,9 +113,9 @@ struct CookieTarget {
 
 impl CookieTarget {
     fn new(asked: &RequestUrl) -> CookieTarget {
-        let host = asked.host.written(false).to_ascii_lowercase();
+        let host = asked.host.file_text(false).to_ascii_lowercase();
         let is_name = host.parse::<std::net::IpAddr>().is_err();
-        let mut path = asked.target.written(false);
+        let mut path = asked.target.file_text(false);
         path.truncate(path.find('?').unwrap_or(path.len()));
         CookieTarget { host, is_name, path, is_secure: asked.scheme.eq_ignore_ascii_case("https") }
     }
@@ -201,7 +201,7 @@ impl JmxReader {
                         let value = self.text(part("Cookie.value").trim(), at);
                         let domain = self.text(part("Cookie.domain").trim(), at);
                         let name = cookie.attribute("name").unwrap_or_default().to_owned();
-                        let domain = domain.mapped_text(str::to_ascii_lowercase).written(false);
+                        let domain = domain.mapped_text(str::to_ascii_lowercase).file_text(false);
                         level.cookies.push(LevelCookie {
                             at,
                             bytes: name.len() + value.bytes() + domain.len(),
@@ -250,7 +250,7 @@ impl JmxReader {
             if !["", "BASIC", "BASIC_DIGEST"].contains(&mechanism) {
                 let text = format!("a user with the authentication {} is not imported", short_text(mechanism));
                 self.draft.note_repeated_omission(at, text);
-                let begins = url.written(false);
+                let begins = url.file_text(false);
                 level.users.push(LevelUser { at, url, begins, authorization: None });
                 continue;
             }
@@ -265,7 +265,7 @@ impl JmxReader {
                     self.draft.note_repeated_omission(at, text);
                 }
             }
-            let begins = url.written(false);
+            let begins = url.file_text(false);
             level.users.push(LevelUser { at, url, begins, authorization: Some(authorization) });
         }
     }

@@ -203,7 +203,7 @@ impl JmxReader {
             capture.name = self.values.captured_name(&capture.name);
         }
         let name = Some(name.to_owned()).filter(|name| !name.is_empty());
-        let think = thinking.written();
+        let think = thinking.think_time();
         Some(DraftStep { at: Some(at), name, think, what: DraftAction::Ask(Box::new(request)), ..DraftStep::default() })
     }
 

@@ -157,7 +157,7 @@ impl JmxLoad {
 
     /// Returns the load of all groups with requests, in the syntax of a traffic file, and notes
     /// about omissions.
-    pub fn written(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
+    pub fn draft_load(&self) -> (DraftLoad, Vec<(TextPlace, String)>) {
         let mut left_out = Vec::new();
         let asking = || self.groups.iter().enumerate().filter(|(_, group)| group.requests > 0);
         let mut groups: Vec<&GroupLoad> = asking().map(|(_, group)| group).collect();

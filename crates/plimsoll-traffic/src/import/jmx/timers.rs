@@ -77,7 +77,7 @@ impl ThinkTimeSum {
     }
 
     /// Returns the sum as a think time in the syntax of a traffic file; `None` without a time.
-    pub fn written(&self) -> Option<String> {
+    pub fn think_time(&self) -> Option<String> {
         const DAY_MS: f64 = 86_400_000.0;
         let half = match (self.drawn, self.uniform_ms) {
             (0, _) => 0.0,
@@ -107,7 +107,7 @@ mod tests {
             let mut thinking = ThinkTimeSum::default();
             fixed.iter().for_each(|ms| thinking.set_fixed_ms(*ms));
             drawn.iter().for_each(|(mean, variance, range)| thinking.draw(*mean, *variance, *range));
-            thinking.written()
+            thinking.think_time()
         };
         let said = |text: &str| Some(text.to_owned());
         assert_eq!(thinking(&[], &[]), None);

@@ -43,8 +43,10 @@ pub enum DoubtKind {
     Beyond,
     /// The figure is missing, because no request succeeded or got a response.
     Nothing,
-    /// The SLO cannot be met, or the measurement was too short to prove the SLO.
+    /// The SLO cannot be met.
     Promise,
+    /// The measurement was too short to prove a bound of the SLO.
+    Unproven,
     /// The server stalls, rejects requests, or its speed alternates or drifts, which a single
     /// figure cannot show.
     Server,
@@ -56,7 +58,7 @@ pub enum DoubtKind {
 
 impl DoubtKind {
     /// All kinds of doubts.
-    pub const ALL: [DoubtKind; 21] = [
+    pub const ALL: [DoubtKind; 22] = [
         DoubtKind::Noted,
         DoubtKind::Generator,
         DoubtKind::Unsent,
@@ -75,6 +77,7 @@ impl DoubtKind {
         DoubtKind::Beyond,
         DoubtKind::Nothing,
         DoubtKind::Promise,
+        DoubtKind::Unproven,
         DoubtKind::Server,
         DoubtKind::Accounts,
         DoubtKind::Unlike,
@@ -83,7 +86,7 @@ impl DoubtKind {
     /// Returns whether a doubt of this kind is a short remark beside the figure, and not a sentence
     /// above all figures.
     pub fn is_inline(self) -> bool {
-        matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread)
+        matches!(self, DoubtKind::Unconfirmed | DoubtKind::Contradicted | DoubtKind::Spread | DoubtKind::Unproven)
     }
 }
 
@@ -212,7 +215,7 @@ mod tests {
             (doubts.banner_texts().collect(), doubts.inline_texts().collect());
         let said = |words: &[&str]| words.iter().map(|words| Sentence::from(*words)).collect::<Vec<_>>();
         assert_eq!(above[..4], said(&["slow", "Noted", "Generator", "Unsent"]).iter().collect::<Vec<_>>());
-        assert_eq!(beside, said(&["Unconfirmed", "Contradicted", "Spread"]).iter().collect::<Vec<_>>());
+        assert_eq!(beside, said(&["Unconfirmed", "Contradicted", "Spread", "Unproven"]).iter().collect::<Vec<_>>());
         assert_eq!(above.len() + beside.len(), DoubtKind::ALL.len() + 1);
         assert!(DoubtKind::ALL.iter().all(|kind| doubts.has(*kind)), "no kind is missing from the list");
         assert!(Doubts::default().is_empty() && !Doubts::default().has(DoubtKind::Noted));

@@ -368,13 +368,16 @@ fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
     failed as f64 > (1.0 - slo.success_min) * ended as f64
 }
 
-/// Returns the success rate of a run. Requests that were in flight when the verdict was certain and
-/// the trial was stopped count neither as successes nor as failures.
+/// Returns the success rate of a run. Requests that plimsoll itself ended count neither as successes
+/// nor as failures: requests in flight when the verdict was certain and the trial was stopped, or
+/// at the end of a closed loop, which measures no response times beyond its end.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
-    match &run.ending {
-        Some(LoadEnd::Stopped(Stop::Shown(_))) if ended.requests() > 0 => ended.success_rate().min(1.0),
-        _ => ledger.success_rate().min(1.0),
+    let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(Stop::Shown(_))));
+    let is_closed = matches!(run.plan.load.shape, LoadShape::Closed { .. });
+    match ended.requests() > 0 && (is_shown || is_closed) {
+        true => ended.success_rate().min(1.0),
+        false => ledger.success_rate().min(1.0),
     }
 }
 

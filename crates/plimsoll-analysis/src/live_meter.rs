@@ -27,6 +27,8 @@ pub struct LiveFigures {
     pub max_ns: u64,
     /// Requests in flight at the end of the last second.
     pub in_flight: u64,
+    /// Whether the load has just begun, so that the figures cover less than a second.
+    pub has_just_begun: bool,
 }
 
 /// The figures of an experiment while its loads run.
@@ -105,6 +107,7 @@ impl LiveMeter {
             p99_ns: response.quantile_ns(0.99),
             max_ns: response.max_ns(),
             in_flight: last.in_flight_end,
+            has_just_begun: self.recent.len() < LIVE_FIGURE_TICKS,
         })
     }
 }
@@ -135,6 +138,7 @@ mod tests {
         assert_eq!((rates[0], rates[rates.len() - 1]), (100.0, 200.0));
         meter.next_load();
         meter.push(&tick(0, 5), false);
-        assert_eq!(meter.now().map(|now| now.rps), Some(50.0));
+        assert!(!now.has_just_begun);
+        assert_eq!(meter.now().map(|now| (now.rps, now.has_just_begun)), Some((50.0, true)));
     }
 }

@@ -160,8 +160,8 @@ pub fn prediction_text(intervention: Intervention, predicted: &[(Cause, String)]
         }
         (_, []) => "no remaining cause predicts an effect".to_owned(),
         (_, predicted) => {
-            let texts: Vec<String> = predicted.iter().map(|(cause, text)| format!("{cause}: {text}")).collect();
-            format!("predicted throughput, by cause: {}", texts.join("; "))
+            let texts = predicted.iter().map(|(cause, text)| format!("{text} (if the cause is {cause})"));
+            format!("prediction: {}", texts.collect::<Vec<_>>().join("; "))
         }
     }
 }

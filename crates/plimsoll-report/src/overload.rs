@@ -61,7 +61,7 @@ fn refused_text(refused: &RefusalCounts, is_grpc: bool) -> String {
     let RefusalCounts { too_much, status, timeout, connection, unsent, after_p50_ns } = *refused;
     let parts = [
         (too_much, if is_grpc { "RESOURCE_EXHAUSTED or UNAVAILABLE" } else { "429 or 503" }),
-        (status, "other status"),
+        (status, "other failed responses"),
         (timeout, "timeout"),
         (connection, "connection"),
         (unsent, "never sent"),

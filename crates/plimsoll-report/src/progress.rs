@@ -133,8 +133,9 @@ pub fn progress_line(progress: &Progress) -> String {
         None => format!("{:.1} s", progress.elapsed_s),
     }];
     parts.push(visible(&progress.doing).into_owned());
-    if let Some(now) = &progress.now {
-        parts.push(format!("{}/s", rate(now.rps)));
+    // At the beginning of a load, most responses are still missing.
+    if let Some(now) = progress.now.as_ref().filter(|now| !now.has_just_begun) {
+        parts.push(format!("completes {}/s", rate(now.rps)));
         let figures = figures(progress, now).into_iter();
         parts.extend(figures.map(|f| f.split_whitespace().collect::<Vec<_>>().join(" ")));
     }
@@ -160,6 +161,7 @@ mod tests {
                 p99_ns: 75_900_000,
                 max_ns: 210_000_000,
                 in_flight: 64,
+                has_just_begun: false,
             }),
             bad: 3,
             server_cores: None,
@@ -177,8 +179,14 @@ mod tests {
         let plain = progress_line(&progress());
         assert_eq!(
             plain,
-            "12.3 of 30 s, 64 users, 16 206/s, p50 1.20 ms, p90 2.00 ms, p99 75.9 ms, max 210 ms, 3 bad, 64 in flight"
+            "12.3 of 30 s, 64 users, completes 16 206/s, p50 1.20 ms, p90 2.00 ms, p99 75.9 ms, max 210 ms, 3 bad, 64 in flight"
         );
+    }
+
+    #[test]
+    fn a_line_has_no_figures_of_a_load_that_has_just_begun() {
+        let now = LiveFigures { has_just_begun: true, ..LiveFigures::default() };
+        assert_eq!(progress_line(&Progress { now: Some(now), ..progress() }), "12.3 of 30 s, 64 users");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use plimsoll_analysis::{Interference, Quantiles, RouteSummary, Summary};
 use plimsoll_model::grpc_message::MESSAGE_BYTES_USUAL;
 use plimsoll_model::{
     AgentAccount, Arrivals, GrpcStatus, H2Error, HttpChoice, Injector, Ledger, LoadFigures, LoadShape, PlanRecord,
-    RequestFailure, RouteFigures, Spin, Stop, Tally, TlsFailure,
+    RequestFailure, RouteFigures, Spin, Stage, Stop, Tally, TlsFailure,
 };
 use std::borrow::Cow;
 
@@ -93,8 +93,8 @@ pub fn load_text(plan: &PlanRecord) -> String {
         LoadShape::Given { .. } => String::new(),
     };
     let curve = load.curve();
-    let stages: Vec<String> = curve
-        .stages
+    let (repeated, times) = repetitions(&curve.stages);
+    let stages: Vec<String> = repeated
         .iter()
         .enumerate()
         .map(|(number, stage)| {
@@ -113,7 +113,10 @@ pub fn load_text(plan: &PlanRecord) -> String {
             }
         })
         .collect();
-    let stages = stages.join(", then ");
+    let mut stages = stages.join(", then ");
+    if times > 1 {
+        stages += &format!(", {times} times");
+    }
     match load {
         LoadShape::Closed { .. } if stages == "1 users" => "1 user".into(),
         LoadShape::Closed { .. } => stages,
@@ -125,6 +128,17 @@ pub fn load_text(plan: &PlanRecord) -> String {
             format!("{} requests of a log in {length}, {stages} a second on average", count(arrivals.count()))
         }
     }
+}
+
+/// Splits stages into the shortest sequence that repeats at least three times, and the number of
+/// repetitions. Other stages are one sequence.
+fn repetitions(stages: &[Stage]) -> (&[Stage], usize) {
+    let repeats = |length: usize| {
+        let first = &stages[..length];
+        stages.len().is_multiple_of(length) && stages.chunks(length).all(|part| part == first)
+    };
+    let length = (1..=stages.len() / 3).find(|length| repeats(*length)).unwrap_or(stages.len());
+    (&stages[..length], stages.len().checked_div(length).unwrap_or(1))
 }
 
 /// Formats the target of a load, with a Unix socket, a choice of HTTP/2 and an unverified
@@ -513,4 +527,27 @@ pub(crate) fn ledger_facts(context: &RunContext, summary: &Summary) -> Vec<(&'st
     facts.push(("other processes", others_text(&summary.interference)));
     facts.extend(setup_fact(context));
     facts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repeated_stages_are_counted() {
+        let stages = |levels: &[f64]| -> Vec<Stage> {
+            levels.iter().map(|level| Stage { from: *level, to: *level, duration_ns: Some(1) }).collect()
+        };
+        for (levels, length, times) in [
+            (&[0.0, 9.0, 0.0, 9.0, 0.0, 9.0][..], 2, 3),
+            (&[0.0, 9.0, 0.0, 9.0], 4, 1),
+            (&[0.0, 9.0, 0.0, 9.0, 0.0], 5, 1),
+            (&[1.0], 1, 1),
+            (&[], 0, 1),
+        ] {
+            let stages = stages(levels);
+            let (repeated, count) = repetitions(&stages);
+            assert_eq!((repeated.len(), count), (length, times), "{levels:?}");
+        }
+    }
 }

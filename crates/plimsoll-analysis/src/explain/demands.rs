@@ -23,10 +23,12 @@ pub enum UsedResource {
     Downstream,
     /// The busiest worker of plimsoll.
     Client,
+    /// Interpreters that run one thread at a time, one in each process of the server.
+    Interpreter,
 }
 
 impl UsedResource {
-    /// All resources.
+    /// All resources whose demand every explanation contains.
     const ALL: [UsedResource; 6] = [
         UsedResource::Thread,
         UsedResource::Cores,
@@ -45,6 +47,7 @@ impl UsedResource {
             UsedResource::Quota => "quota",
             UsedResource::Downstream => "downstream",
             UsedResource::Client => "client",
+            UsedResource::Interpreter => "interpreter",
         }
     }
 
@@ -57,6 +60,7 @@ impl UsedResource {
             UsedResource::Quota => "the CPU quota",
             UsedResource::Downstream => "a core of a downstream dependency",
             UsedResource::Client => "plimsoll's busiest worker",
+            UsedResource::Interpreter => "the server's interpreter, which runs one thread at a time",
         }
     }
 
@@ -80,6 +84,7 @@ impl UsedResource {
                 (sight.get(Signal::DownstreamProcesses)? <= 1.0).then_some((sight.get(Signal::DownstreamCores)?, 1.0))
             }
             UsedResource::Client => Some((sight.get(Signal::Generator)?, 1.0)),
+            UsedResource::Interpreter => Some((sight.get(Signal::ServerCores)?, sight.get(Signal::Processes)?)),
         }
     }
 }
@@ -114,6 +119,13 @@ pub fn demands(sights: &[&LoadSignals]) -> Vec<ServiceDemand> {
         UsedResource::ALL.into_iter().filter_map(|resource| demand(resource, sights)).collect();
     found.sort_by(|a, b| a.ceiling_rps.total_cmp(&b.ceiling_rps));
     found
+}
+
+/// Computes the demand on the interpreters of a server whose threads share them. Native code and
+/// system calls run without the interpreter, so the server may sustain more than the saturating
+/// rate.
+pub(super) fn interpreter_demand(sights: &[&LoadSignals]) -> Option<ServiceDemand> {
+    demand(UsedResource::Interpreter, sights)
 }
 
 fn demand(resource: UsedResource, sights: &[&LoadSignals]) -> Option<ServiceDemand> {

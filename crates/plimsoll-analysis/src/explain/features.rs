@@ -287,6 +287,10 @@ features! {
          "yes": "the server sustains more now than during the search, when single requests were slower"],
         [Goodput, Service, Compiling],
         |case| {
+            // A disturbance explains a slow search as well as a slow start does.
+            if case.is_search_disturbed {
+                return None;
+            }
             let more = holds_more(case).unwrap_or(0.0);
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);
             let warmer = more.max(closed) >= FASTER_THAN_SEARCH_FACTOR || more > 0.0 && case.plateau() != Some(true);

@@ -44,6 +44,7 @@ use crate::doubts::{Assessment, DoubtKind, Doubts};
 use crate::find::{Findings, LoadLine};
 use crate::interference::Interference;
 use crate::sentence::Sentence;
+use demands::interpreter_demand;
 use features::Feature;
 use likelihoods::Likelihoods;
 use plimsoll_model::Intervention;
@@ -304,7 +305,7 @@ fn against_text(case: &Contrast, feature: Feature, value: usize) -> String {
 
 fn named_cause_or_unknown(resource: UsedResource) -> Cause {
     match resource {
-        UsedResource::Thread => Cause::OneThread,
+        UsedResource::Thread | UsedResource::Interpreter => Cause::OneThread,
         UsedResource::Cores | UsedResource::Allowed => Cause::Cpu,
         UsedResource::Quota => Cause::CpuQuota,
         UsedResource::Downstream => Cause::Downstream,
@@ -325,6 +326,12 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     }
     let card = causes::cause_description(cause)?;
     let next = case.demands.iter().find(|demand| !card.resources.contains(&demand.resource))?;
+    let upper_rps = next.range_rps.1;
+    let loads = [&case.low, &case.half, &case.line, &case.past];
+    let interpreter = queues::interpreter(case).then(|| interpreter_demand(&loads)).flatten();
+    let is_next =
+        |own: &ServiceDemand| own.ceiling_rps < next.ceiling_rps && !card.resources.contains(&UsedResource::Thread);
+    let next = interpreter.as_ref().filter(|own| is_next(own)).unwrap_or(next);
     // A saturating rate below the observed throughput is wrong.
     if next.ceiling_rps < case.sustained_rps {
         return None;
@@ -335,10 +342,10 @@ fn predicted(case: &Contrast, cause: Cause) -> Option<LinePrediction> {
     let line_rps = if case.lower_rps > 0.0 { most_rps.min((1.0 + FEW) * case.lower_rps) } else { most_rps };
     // The rate is converted into the unit of the line.
     let offered = |requests_rps: f64| requests_rps / case.requests_each;
-    let (lower, upper) = next.range_rps;
+    let lower_rps = next.range_rps.0;
     Some(LinePrediction {
         line_rps: offered(next.ceiling_rps),
-        range_rps: (offered(lower.max(case.sustained_rps)), offered(upper)),
+        range_rps: (offered(lower_rps.max(case.sustained_rps)), offered(upper_rps)),
         next_cause: named_cause_or_unknown(next.resource),
         doubled_rps: card.is_countable.then_some(offered((2.0 * line_rps).min(next.ceiling_rps))),
     })
@@ -407,8 +414,9 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     }
     if let Some(ns) = case.held_back_ns {
         let text = format!(
-            "The rest of a response arrives up to {} after its first byte. The server sends small pieces, and its \
-             kernel delays the second piece until the first piece is acknowledged; TCP_NODELAY avoids this delay.",
+            "The server delays responses by up to {}, at low loads too: it sends a response in small pieces, and its kernel \
+             waits for the acknowledgement of the first piece. To avoid the delay, set TCP_NODELAY in the server, or \
+             send each response with one write.",
             crate::format::duration(ns)
         );
         doubts.add(DoubtKind::Server, text);

@@ -160,6 +160,9 @@ pub struct Contrast {
     /// The highest throughput during the search at an offered rate above the capacity, requests a
     /// second.
     pub saturated_rps: Option<f64>,
+    /// Whether other programs disturbed the search.
+    #[serde(default)]
+    pub is_search_disturbed: bool,
     /// The unit of the offered rate: `requests`, or `sessions` of several requests.
     pub counted: String,
     /// Mean number of requests of a session; 1 if the load has no sessions.
@@ -224,6 +227,7 @@ impl Contrast {
             best_rps,
             sustained_rps,
             saturated_rps: saturated_rps.map(|rps| rps * requests_each),
+            is_search_disturbed: findings.interference.disturbed,
             counted: findings.counted.to_owned(),
             requests_each,
             alone_ns,

@@ -1,11 +1,11 @@
 //! The capacity model of a server: a queue whose response times have an exponential tail below the
 //! capacity C ([`Capacity`]).
 //!
-//! A request takes longer than t with probability exp(-theta t), where theta = 2 (C - rate) / (I_a
-//! + I_s). I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for evenly spaced
-//! arrivals. I_s is the dispersion of the completions. So a share a of the requests is later than t
-//! at the rate C - ln(1 / a) (I_a + I_s) / (2 t). This formula of Kingman (1962) is exact for
-//! M/M/1.
+//! A request takes longer than t with probability exp(-theta t). theta is 2 (C - rate), divided by
+//! the sum of I_a and I_s. I_a is the dispersion of the arrivals: 1 for random arrivals, 0 for
+//! evenly spaced arrivals. I_s is the dispersion of the completions. So a share a of the requests
+//! is later than t at the rate C - ln(1 / a) (I_a + I_s) / (2 t). This formula of Kingman (1962) is
+//! exact for M/M/1.
 //!
 //! C and I_s are measured while the server is saturated. This measurement takes seconds; a direct
 //! count of late requests would take hours. The formula holds for heavy traffic. Its error grows as

@@ -36,12 +36,12 @@ const BAD_SHARE_MAX: f64 = 0.999;
 
 /// A part of the grid: ranges of the logarithms of load line and power.
 #[derive(Clone, Copy, PartialEq)]
-struct Area {
+struct GridArea {
     ln_line: (f64, f64),
     ln_power: (f64, f64),
 }
 
-impl Area {
+impl GridArea {
     fn size(&self) -> f64 {
         (self.ln_line.1 - self.ln_line.0) * (self.ln_power.1 - self.ln_power.0)
     }
@@ -61,7 +61,7 @@ impl Area {
     }
 
     /// Returns the part of this area that contains these points, with a step of room around them.
-    fn around(&self, points: impl Iterator<Item = (f64, f64)>) -> Area {
+    fn around(&self, points: impl Iterator<Item = (f64, f64)>) -> GridArea {
         let steps = self.steps();
         let none = (f64::INFINITY, f64::NEG_INFINITY);
         let extend = |range: (f64, f64), value: f64| (range.0.min(value), range.1.max(value));
@@ -69,7 +69,7 @@ impl Area {
         let limited = |range: (f64, f64), step: f64, limits: (f64, f64)| {
             ((range.0 - step).max(limits.0), (range.1 + step).min(limits.1))
         };
-        Area { ln_line: limited(line, steps.0, self.ln_line), ln_power: limited(power, steps.1, self.ln_power) }
+        GridArea { ln_line: limited(line, steps.0, self.ln_line), ln_power: limited(power, steps.1, self.ln_power) }
     }
 }
 
@@ -106,7 +106,7 @@ pub(super) fn direct_model(terms: &ModelTerms, capacity: Option<&Capacity>) -> M
 }
 
 /// Returns the area of all possible load lines and powers; `None` if the trials say nothing.
-fn whole_area(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<Area> {
+fn whole_area(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<GridArea> {
     let rates = || terms.trials.iter().map(|trial| trial.rate_rps);
     // The load line is not above the measured capacity, unless the server kept up in trials above
     // this capacity.
@@ -117,7 +117,7 @@ fn whole_area(terms: &ModelTerms, capacity: Option<&Capacity>) -> Option<Area> {
     };
     let low = rates().chain(capacity.map(|it| it.rps)).fold(f64::INFINITY, f64::min) / LINE_DIVISOR;
     let ln_power = (POWER_RANGE.0.ln(), POWER_RANGE.1.ln());
-    (low.is_finite() && high > 0.0).then(|| Area { ln_line: (low.ln(), high.ln()), ln_power })
+    (low.is_finite() && high > 0.0).then(|| GridArea { ln_line: (low.ln(), high.ln()), ln_power })
 }
 
 /// Returns the index of the SLO bound that the trials violated most.
@@ -153,7 +153,7 @@ impl DirectModel<'_> {
     }
 
     /// Evaluates the grid, and refines it to the part with most of the likelihood.
-    fn fit(&self, whole: Area) -> ModelFit {
+    fn fit(&self, whole: GridArea) -> ModelFit {
         let (mut area, mut zooms) = (whole, 0);
         loop {
             let points = area.points().map(|(line, power)| (line, power, self.ln_likelihood(line.exp(), power.exp())));

@@ -513,10 +513,10 @@ fn trial_doubts(
     let unproven = requests_to_prove(settings.slo.success_min).filter(|n| line > 0.0 && made < *n && quota.is_none());
     if let Some(needed) = unproven {
         doubts.add(
-            DoubtKind::Promise,
+            DoubtKind::Unproven,
             format!(
-                "Success>={} is not proven: the proof takes {} requests without a failure, and the trials at the \
-                 load line sent {}.",
+                "success>={} is not proven: the proof takes {} requests without a failure, and the trials at the \
+                 load line sent {}",
                 share_syntax(settings.slo.success_min),
                 format::count(needed as u64),
                 format::count(made.round() as u64)

@@ -133,13 +133,16 @@ pub fn stop(settings: &Rules, blocks: &[Block]) -> Option<ComparisonEnd> {
     settings.blocks_max.is_some_and(|most| counted.len() >= most).then_some(ComparisonEnd::Blocks)
 }
 
-/// Estimates the primary measure after these blocks, for display during the measurement.
+/// Estimates the primary measure after these blocks, for display during the measurement. At a
+/// planned evaluation, the interval is the interval of the verdict.
 pub fn interim_estimate(settings: &Rules, blocks: &[Block]) -> Option<InterimEstimate> {
-    estimate_from_blocks(settings, &valid_blocks(blocks, settings.primary))
+    let counted = valid_blocks(blocks, settings.primary);
+    let look = interim_looks::interim(counted.len()).unwrap_or(InterimLook::Last);
+    estimate_from_blocks(settings, &counted, look)
 }
 
-fn estimate_from_blocks(settings: &Rules, counted: &[Block]) -> Option<InterimEstimate> {
-    let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, InterimLook::Last, 1);
+fn estimate_from_blocks(settings: &Rules, counted: &[Block], look: InterimLook) -> Option<InterimEstimate> {
+    let seen = Look::from_effect(&rules::effect(counted, settings.primary).ok()?, look, 1);
     Some(InterimEstimate {
         blocks: counted.len(),
         ratio: seen.estimate.exp(),
@@ -155,7 +158,7 @@ pub fn interim_estimates(settings: &Rules, blocks: &[Block]) -> Vec<InterimEstim
     if after.last() != Some(&counted.len()) && !counted.is_empty() {
         after.push(counted.len());
     }
-    after.into_iter().filter_map(|n| estimate_from_blocks(settings, &counted[..n])).collect()
+    after.into_iter().filter_map(|n| estimate_from_blocks(settings, &counted[..n], InterimLook::Last)).collect()
 }
 
 /// Computes the result of all blocks together.

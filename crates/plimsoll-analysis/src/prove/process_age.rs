@@ -43,12 +43,14 @@ fn time(s: f64) -> String {
 pub fn process_age_warning(a: &ProcessAge, b: &ProcessAge) -> Option<Sentence> {
     let age = differ(a.age_s, b.age_s, AGE_RATIO_MIN, AGE_DIFFERENCE_MIN_S);
     let cpu = differ(a.cpu_s, b.cpu_s, CPU_RATIO_MIN, CPU_DIFFERENCE_MIN_S);
-    let of = |past: &ProcessAge| {
-        format!("was started {} ago and has used {} of CPU time", time(past.age_s), time(past.cpu_s))
+    let of = |past: &ProcessAge| match age {
+        true => format!("was started {} ago and has used {} of CPU time", time(past.age_s), time(past.cpu_s)),
+        false => format!("has used {} of CPU time", time(past.cpu_s)),
     };
     (age || cpu).then(|| {
+        let differing = if age { "age or past work" } else { "past work" };
         let text =
-            "the two processes differ in age or past work, which can matter more than the difference of the builds";
+            format!("the two processes differ in {differing}, which can matter more than the difference of the builds");
         Sentence::from(format!("{text}: A {}, B {}; ", of(a), of(b)))
             .remedy(Remedy::Builds)
             .words(" starts both builds anew for each load")
@@ -65,9 +67,15 @@ mod tests {
             ((10.0, 0.1), (12.0, 0.1), None),
             ((40.0, 0.2), (20.0, 0.2), None),
             // Only process A has worked.
-            ((40.0, 2.0), (41.0, 0.1), Some("A was started 40 s ago and has used 2.0 s of CPU time, B")),
+            (
+                (40.0, 2.0),
+                (41.0, 0.1),
+                Some(
+                    "differ in past work, which can matter more than the difference of the builds: A has used 2.0 s of CPU time, B has used 0.1 s",
+                ),
+            ),
             ((40.0, 0.3), (41.0, 0.01), None),
-            ((40.0, 0.01), (41.0, 400.0), Some("B was started 41 s ago and has used 7 min of CPU time;")),
+            ((40.0, 0.01), (41.0, 400.0), Some("B has used 7 min of CPU time;")),
             // Process A is much older, though it has done little work.
             ((86_400.0, 0.4), (5.0, 0.3), Some("A was started 24 h ago")),
             ((3600.0, 9.0), (3000.0, 8.0), None),

@@ -65,10 +65,9 @@ pub(super) fn confirmed_text(findings: &Findings, doubts: &Doubts) -> Option<Str
     }
     let mut parts: Vec<String> = doubts.inline_texts().map(spelled).collect();
     if line.confirmed {
-        parts.insert(
-            0,
-            format!("confirmed: the server met the SLO for {}", duration(findings.longest_pass_at_line_s * 1e9)),
-        );
+        let time = duration(findings.longest_pass_at_line_s * 1e9);
+        let at = rate(line.lower);
+        parts.insert(0, format!("confirmed: the server met the SLO for {time} at {at} {}/s", findings.counted));
     } else if parts.is_empty() {
         parts.push("not confirmed by a separate trial".to_owned());
     }
@@ -111,10 +110,18 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
     let mean = |trial: &TrialOutcome| trial.evidence.in_flight.iter().sum::<f64>() / 4.0;
     let at_line = trial_at_line(findings)
         .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
+    // All figures of the row come from one trial: the trial with the most typical goodput.
     let at_peak = findings.peak.as_ref().map(|peak| {
-        let is_peak = |trial: &&TrialOutcome| trial.load == OfferedLoad::Users(peak.concurrency);
-        let trial = findings.trials.iter().rfind(is_peak);
-        load_row("at the peak", peak.rps, trial.map(|trial| trial.p99_ns), count(peak.concurrency))
+        let users = |trial: &TrialOutcome| match trial.load {
+            OfferedLoad::Users(users) if trial.verdict != Verdict::Void => Some(users),
+            _ => None,
+        };
+        let closed = findings.trials.iter().filter_map(|trial| Some((trial, users(trial)?)));
+        let distance = |trial: &TrialOutcome| (trial.achieved_rps - peak.rps).abs();
+        match closed.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))) {
+            Some((trial, users)) => load_row("at the peak", trial.achieved_rps, Some(trial.p99_ns), count(users)),
+            None => load_row("at the peak", peak.rps, None, count(peak.concurrency)),
+        }
     });
     at_line.into_iter().chain(at_peak).collect()
 }

@@ -216,8 +216,8 @@ impl<'a> Screen<'a> {
         let more = if self.warnings.is_empty() { "" } else { "more " };
         match self.omitted_warnings {
             0 => {}
-            1 => out += &format!("1 {more}warning: --verbose\n"),
-            many => out += &format!("{many} {more}warnings: --verbose\n"),
+            1 => out += &format!("1 {more}warning: --verbose, or plimsoll show -v RUN_FILE\n"),
+            many => out += &format!("{many} {more}warnings: --verbose, or plimsoll show -v RUN_FILE\n"),
         }
         if let Some(next) = &self.next {
             out += &format!("\n{}\n", wrap(&format!("next: {next}"), Some(columns), 6));
@@ -239,6 +239,7 @@ fn weight(kind: DoubtKind) -> Option<u8> {
         DoubtKind::Noted | DoubtKind::Void | DoubtKind::Beyond => 3,
         DoubtKind::Server | DoubtKind::Surplus => 4,
         DoubtKind::Promise
+        | DoubtKind::Unproven
         | DoubtKind::SetAside
         | DoubtKind::CutOff
         | DoubtKind::Unmeasured

@@ -204,8 +204,8 @@ impl ThisMachine {
         let injector = self.sources.next(plan, &self.injector, |injector| preflight::is_served(plan, injector))?;
         (self.injector, self.moved) = (injector, true);
         Some(
-            "loads use further loopback addresses (from 127.0.0.2 on) when many ports are in TIME-WAIT \
-            (--source-ip 127.0.0.1 uses only one address)"
+            "plimsoll has few free local ports left (TIME-WAIT), so further loads also come from 127.0.0.2 and \
+            up; the results stay valid (--source-ip 127.0.0.1 prevents this)"
                 .to_owned(),
         )
     }

@@ -83,6 +83,7 @@ pub(super) fn usual() -> Contrast {
         best_rps: 1000.0,
         sustained_rps: 1000.0,
         saturated_rps: None,
+        is_search_disturbed: false,
         alone_ns: Some(10e6),
         alone_first_ns: Some(10e6),
         held_back_ns: None,

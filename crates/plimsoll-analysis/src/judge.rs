@@ -368,9 +368,9 @@ fn rejects_surplus(series: &[TickFigures], slo: &Slo) -> bool {
     failed as f64 > (1.0 - slo.success_min) * ended as f64
 }
 
-/// Returns the success rate of a run. Requests that plimsoll itself ended count neither as successes
-/// nor as failures: requests in flight when the verdict was certain and the trial was stopped, or
-/// at the end of a closed loop, which measures no response times beyond its end.
+/// Returns the success rate of a run. Requests that plimsoll itself ended count neither as
+/// successes nor as failures. These are requests in flight when the verdict was certain and the
+/// trial was stopped, or at the end of a closed loop.
 fn success_rate(ledger: &Ledger, run: &Run) -> f64 {
     let ended = Ledger { scheduled: ledger.scheduled.saturating_sub(ledger.in_flight), in_flight: 0, ..*ledger };
     let is_shown = matches!(&run.ending, Some(LoadEnd::Stopped(Stop::Shown(_))));

@@ -21,6 +21,8 @@ pub mod exit {
     pub const INTERRUPTED: u8 = 130;
     /// The terminal closed (SIGHUP), which interrupted the command.
     pub const TERMINAL_CLOSED: u8 = 129;
+    /// SIGTERM ended a command of another tool (`plimsoll wrk`), whose original does not catch it.
+    pub const TERMINATED: u8 = 143;
 }
 
 /// The reason why a command ends without its result: one sentence for the user.

@@ -127,6 +127,11 @@ pub fn is_terminal_closed() -> bool {
     FIRST.load(Ordering::Relaxed) == libc::SIGHUP
 }
 
+/// Whether the stop was requested by SIGTERM, and not by ^C.
+pub fn is_terminated() -> bool {
+    FIRST.load(Ordering::Relaxed) == libc::SIGTERM
+}
+
 /// Whether the user has asked to stop.
 #[inline]
 pub fn interrupted() -> bool {

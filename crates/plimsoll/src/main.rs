@@ -47,7 +47,10 @@ fn main() -> ExitCode {
     plimsoll_sys::signal::survive_file_size_limit();
     plimsoll_sys::signal::end_at_once();
     if let Some(result) = run_other_tool(std::env::args_os().collect()) {
-        return ExitCode::from(exit_code(result));
+        return ExitCode::from(match exit_code(result) {
+            exit::DONE if plimsoll_sys::signal::is_terminated() => exit::TERMINATED,
+            code => code,
+        });
     }
     if std::env::args_os().len() < 2 {
         let _ = write!(std::io::stderr(), "{}", version::GREETING);

@@ -414,7 +414,7 @@ fn doubts(findings: &Findings, loads: &Loads, case: &Contrast) -> Doubts {
     }
     if let Some(ns) = case.held_back_ns {
         let text = format!(
-            "The server delays responses by up to {}, at low loads too: it sends a response in small pieces, and its kernel \
+            "The server delays responses by up to {}, at low loads too. It sends a response in small pieces, and its kernel \
              waits for the acknowledgement of the first piece. To avoid the delay, set TCP_NODELAY in the server, or \
              send each response with one write.",
             crate::format::duration(ns)

@@ -386,8 +386,14 @@ fn end_doubts(findings: &Findings) -> Doubts {
             doubts.add(DoubtKind::Ended, "The search was interrupted; these are its findings so far.");
         }
         StopReason::Disturbed => {
-            let text = "Other processes disturbed most of the trials; the load line is the highest load that met \
-                the SLO despite the disturbance. Stop other programs, and search again.";
+            let basis = match findings.load_line_rps.rps > 0.0 {
+                true => "the load line comes from the loads that met the SLO despite the disturbance",
+                false => "no load near the load line met the SLO",
+            };
+            let text = format!(
+                "Other processes disturbed most of the trials: {basis}. Stop other programs, and search again; a \
+                 longer budget helps too."
+            );
             doubts.add(DoubtKind::Others, text);
         }
         StopReason::Budget | StopReason::Width | StopReason::Stalls => {}
@@ -515,11 +521,10 @@ fn trial_doubts(
         doubts.add(
             DoubtKind::Unproven,
             format!(
-                "success>={} is not proven: the proof takes {} requests without a failure, and the trials at the \
-                 load line sent {}",
+                "success>={} is not proven ({} of the {} requests that a proof takes)",
                 share_syntax(settings.slo.success_min),
-                format::count(needed as u64),
-                format::count(made.round() as u64)
+                format::count(made.round() as u64),
+                format::count(needed as u64)
             ),
         );
     }

@@ -81,7 +81,7 @@ impl LoadLineDistribution {
             let own = Capacity { rps, error_rps, ..capacity.copied().unwrap_or(Capacity::NONE) };
             let fit = capacity_model(&terms, &own);
             // The centre of this prior comes from the same trials that the model explains. The
-            // penalty for that choice is the ratio of the error to the error that the prior assumes.
+            // penalty for that choice is the ratio of the error to the error of the prior.
             let penalty = (error_rps / (OPEN_CAPACITY_ERROR_PRIOR * rps)).ln().min(0.0);
             models.push((PRIOR_OPEN_TRIALS.ln() + fit.ln_likelihood + penalty, fit));
         }

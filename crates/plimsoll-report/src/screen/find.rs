@@ -14,7 +14,7 @@ use crate::run::RunContext;
 use crate::server::used_text;
 use plimsoll_analysis::find::{LoadLine, StopReason};
 use plimsoll_analysis::finding::{Bottleneck, SearchFinding};
-use plimsoll_analysis::{Doubts, FailedKind, Findings, OfferedLoad, ServerView, Slo, TrialOutcome, Verdict};
+use plimsoll_analysis::{Doubts, FailedKind, Findings, ServerView, Slo, TrialOutcome, Verdict};
 use plimsoll_model::shell;
 use plimsoll_model::{Experiment, Purpose};
 
@@ -112,11 +112,7 @@ fn load_rows(findings: &Findings) -> Vec<Vec<String>> {
         .map(|trial| load_row("at the line", trial.achieved_rps, Some(trial.p99_ns), rate(mean(trial))));
     // All figures of the row come from one trial: the trial with the most typical goodput.
     let at_peak = findings.peak.as_ref().map(|peak| {
-        let users = |trial: &TrialOutcome| match trial.load {
-            OfferedLoad::Users(users) if trial.verdict != Verdict::Void => Some(users),
-            _ => None,
-        };
-        let closed = findings.trials.iter().filter_map(|trial| Some((trial, users(trial)?)));
+        let closed = findings.trials.iter().filter_map(|trial| Some((trial, trial.concurrency()?)));
         let distance = |trial: &TrialOutcome| (trial.achieved_rps - peak.rps).abs();
         match closed.min_by(|a, b| distance(a.0).total_cmp(&distance(b.0))) {
             Some((trial, users)) => load_row("at the peak", trial.achieved_rps, Some(trial.p99_ns), count(users)),

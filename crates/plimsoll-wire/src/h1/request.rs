@@ -32,7 +32,7 @@ pub struct RequestParts<'a> {
 pub enum RequestError {
     /// The method is not a token ([RFC 9110,
     /// 9.1](https://www.rfc-editor.org/rfc/rfc9110#section-9.1)).
-    #[error("the method {0:?} is not a word of letters, digits and !#$%&'*+-.^_`|~")]
+    #[error("the method '{0}' is not a word of letters, digits and !#$%&'*+-.^_`|~")]
     Method(String),
     /// `CONNECT` asks for a tunnel, which returns no measurable response.
     #[error("the method CONNECT opens a tunnel and cannot be used for load")]
@@ -44,7 +44,7 @@ pub enum RequestError {
     #[error("the host {0:?} is empty or has spaces or control characters")]
     Host(String),
     /// The name of a header field is not a token.
-    #[error("the header name {0:?} is not a word of letters, digits and !#$%&'*+-.^_`|~")]
+    #[error("the header name '{0}' is not a word of letters, digits and !#$%&'*+-.^_`|~")]
     HeaderName(String),
     /// The value of the header field of this name has a carriage return, a line feed or a NUL.
     #[error("the value of the header {0:?} has a line break or a NUL in it")]

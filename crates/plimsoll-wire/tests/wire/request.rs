@@ -148,6 +148,6 @@ fn parts_that_would_break_the_framing_are_refused() {
 #[test]
 fn refusals_name_the_invalid_part() {
     let sentence = RequestError::HeaderName("X Y".to_owned()).to_string();
-    assert_eq!(sentence, "the header name \"X Y\" is not a word of letters, digits and !#$%&'*+-.^_`|~");
+    assert_eq!(sentence, "the header name 'X Y' is not a word of letters, digits and !#$%&'*+-.^_`|~");
     assert!(RequestError::Target("/a b".to_owned()).to_string().contains("\"/a b\""));
 }

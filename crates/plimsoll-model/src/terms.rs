@@ -341,7 +341,7 @@ pub struct ReplayTerms<T> {
     pub draws_sessions: bool,
 }
 
-/// How lines of a log are parsed, in the syntax of the command line.
+/// How lines of a log are parsed: the values of the flags, as the user typed them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct LogReadingTerms {
     /// The format of the log; `None` means that plimsoll detects the format.

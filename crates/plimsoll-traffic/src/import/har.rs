@@ -15,7 +15,7 @@ use super::draft::{
 use super::nodes::{encoded, entries, field, is_word, items, number, text, url};
 use crate::file::json;
 use crate::file::tree::{TrafficFileError, TreeNode};
-use crate::logs::moment_ns;
+use crate::logs::unix_time_ns;
 use std::collections::{HashMap, HashSet};
 
 /// The shortest imported pause, ms. Shorter pauses come from the browser, not from the user.
@@ -104,7 +104,7 @@ pub fn har(source: &str, host: Option<&str>) -> Result<ImportResult, TrafficFile
 fn in_order(list: &[TreeNode]) -> (Vec<&TreeNode>, bool) {
     let mut last_ns = 0;
     let stamped = list.iter().map(|node| {
-        last_ns = text(node, "startedDateTime").and_then(|text| moment_ns(text.as_bytes())).unwrap_or(last_ns);
+        last_ns = text(node, "startedDateTime").and_then(|text| unix_time_ns(text.as_bytes())).unwrap_or(last_ns);
         (last_ns, node)
     });
     let mut stamped: Vec<(u64, &TreeNode)> = stamped.collect();
@@ -217,7 +217,7 @@ impl<'a> HarReader<'a> {
 
     /// Returns the pause between the last response and this request, in the syntax of a think time.
     fn pause(&mut self, node: &TreeNode, shown: &str) -> Option<String> {
-        let start_ns = moment_ns(text(node, "startedDateTime")?.as_bytes())?;
+        let start_ns = unix_time_ns(text(node, "startedDateTime")?.as_bytes())?;
         let length_ns = (number(node, "time").unwrap_or(0.0).clamp(0.0, 1e9) * 1e6) as u64;
         let ended_ns = self.ended_ns;
         self.ended_ns = Some(ended_ns.unwrap_or(0).max(start_ns.saturating_add(length_ns)));

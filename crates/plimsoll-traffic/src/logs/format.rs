@@ -159,26 +159,26 @@ impl Format {
     pub fn parse<'a>(&self, line: &'a [u8], room: &'a mut LineBuffers) -> Option<Entry<'a>> {
         let LineBuffers { line: inner, plain, texts } = room;
         let (mut line, mut prefixes) = (line, self.prefixes.as_slice());
-        let mut moment_ns = None;
+        let mut unix_time_ns = None;
         if let [first @ LogPrefix::DockerJson, rest @ ..] = prefixes {
             if !self.has_time {
-                moment_ns = first.moment_ns(line);
+                unix_time_ns = first.unix_time_ns(line);
             }
             (line, prefixes) = (first.strip(line, inner)?, rest);
         }
         line = without_colours(line, plain);
         for prefix in prefixes {
             if !self.has_time {
-                moment_ns = prefix.moment_ns(line).or(moment_ns);
+                unix_time_ns = prefix.unix_time_ns(line).or(unix_time_ns);
             }
             line = prefix.line_without_prefix(line)?;
         }
-        self.entry(line, texts, moment_ns)
+        self.entry(line, texts, unix_time_ns)
     }
 
-    /// Parses a line whose prefixes were removed. `moment_ns` is the time in a prefix.
+    /// Parses a line whose prefixes were removed. `unix_time_ns` is the time in a prefix.
     #[inline]
-    fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, moment_ns: Option<u64>) -> Option<Entry<'a>> {
+    fn entry<'a>(&self, line: &'a [u8], texts: &'a mut Vec<u8>, unix_time_ns: Option<u64>) -> Option<Entry<'a>> {
         let mut raw = match &self.lines {
             LogLines::Text(pattern) if self.has_time => pattern.read(line)?,
             LogLines::Text(pattern) => pattern.read(line.trim_ascii_start())?,
@@ -186,7 +186,7 @@ impl Format {
             LogLines::W3c(fields) => fields.parse(line, texts)?,
         };
         if !self.has_time {
-            raw.stamp = moment_ns;
+            raw.stamp = unix_time_ns;
         }
         let mut entry = raw.entry(self.stamp)?;
         if self.by_client {
@@ -338,7 +338,7 @@ pub fn find_format(lines: &[&[u8]], session: Option<&str>) -> Result<Format, For
         }
         match LogPrefix::detect_in_lines(&texts).filter(|_| prefixes.len() < PREFIXES_MAX) {
             Some(prefix) => {
-                has_moment |= texts.iter().any(|line| prefix.moment_ns(line).is_some());
+                has_moment |= texts.iter().any(|line| prefix.unix_time_ns(line).is_some());
                 texts = stripped(prefix, &texts);
                 prefixes.push(prefix);
             }
@@ -415,11 +415,11 @@ fn find_without_prefixes(lines: &[&[u8]], has_moment: bool) -> Option<Format> {
     }
     candidates.extend(guess_pairs(PairNotation::Json, lines));
     candidates.extend(guess_pairs(PairNotation::Logfmt, lines));
-    let moment_ns = has_moment.then_some(SECOND);
+    let unix_time_ns = has_moment.then_some(SECOND);
     let mut texts = Vec::new();
     let mut best: Option<(usize, Format)> = None;
     for format in candidates {
-        let count = lines.iter().filter(|line| format.entry(line, &mut texts, moment_ns).is_some()).count();
+        let count = lines.iter().filter(|line| format.entry(line, &mut texts, unix_time_ns).is_some()).count();
         if count > best.as_ref().map_or(0, |(count, _)| *count) {
             best = Some((count, format));
         }

@@ -20,7 +20,7 @@ mod w3c;
 pub use entry::{Entry, Stamp};
 pub use format::{Format, FormatError, KNOWN_FORMATS, LineBuffers, find_format};
 pub use json::{FIELDS, FieldsError};
-pub(crate) use stamp::read as moment_ns;
+pub(crate) use stamp::read as unix_time_ns;
 
 /// The longest line that is parsed, bytes. Longer lines are skipped.
 pub const LINE_BYTES_MAX: usize = 1 << 20;

@@ -110,7 +110,7 @@ impl LogPrefix {
 
     /// Returns the time in the prefix, ns since the Unix epoch, for lines without a timestamp.
     /// `None` if the prefix has no time or no year.
-    pub fn moment_ns(self, line: &[u8]) -> Option<u64> {
+    pub fn unix_time_ns(self, line: &[u8]) -> Option<u64> {
         match self {
             LogPrefix::DockerJson => {
                 let at = memchr::memmem::rfind(line, b"\"time\"")?;
@@ -446,7 +446,7 @@ mod tests {
             ("I, [2025-10-10T13:55:30 #1]  INFO -- : x", LogPrefix::Time, Some(MOMENT)),
             ("web-1  | x", LogPrefix::Compose, None),
         ] {
-            assert_eq!(prefix.moment_ns(line.as_bytes()).map(|ns| ns / 1_000_000_000), seconds, "{line}");
+            assert_eq!(prefix.unix_time_ns(line.as_bytes()).map(|ns| ns / 1_000_000_000), seconds, "{line}");
         }
     }
 
@@ -465,7 +465,7 @@ mod tests {
         fn any_line_parses_without_a_panic(line in "(<1>|1 |Oct |10 |13:55:30 |2025-10-10T13:55:30Z |2025-10-10 |I, \\[|INFO|stdout |F |\\| |\\[pod/|\\{\"log\":\"|\"time\"|\\\\|\"|\u{1b}|[a-z:\\[\\] \t]){0,12}") {
             for prefix in ALL {
                 let _ = prefix.strip(line.as_bytes(), &mut Vec::new());
-                let _ = prefix.moment_ns(line.as_bytes());
+                let _ = prefix.unix_time_ns(line.as_bytes());
             }
             let _ = without_colours(line.as_bytes(), &mut Vec::new());
         }

@@ -3,7 +3,7 @@
 use super::base64::{read_base64, write_base64};
 use super::moment::stamp;
 use super::result::VegetaResult;
-use crate::logs::moment_ns;
+use crate::logs::unix_time_ns;
 use serde_json::Value;
 use std::io::Write;
 
@@ -41,7 +41,7 @@ pub(super) fn read(line: &[u8]) -> Result<VegetaResult, &'static str> {
         code: u16::try_from(number("code")?).map_err(|_| "the status code is not valid")?,
         sent_ns: match stamp.as_str() {
             "" => 0,
-            stamp => moment_ns(stamp.as_bytes()).ok_or("the timestamp is not valid")?,
+            stamp => unix_time_ns(stamp.as_bytes()).ok_or("the timestamp is not valid")?,
         },
         latency_ns: number("latency")?,
         bytes_out: number("bytes_out")?,

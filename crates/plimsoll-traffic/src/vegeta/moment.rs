@@ -23,7 +23,7 @@ pub(super) fn stamp(ns: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::moment_ns;
+    use crate::logs::unix_time_ns;
 
     #[test]
     fn formatted_moments_parse_back() {
@@ -34,7 +34,7 @@ mod tests {
             "2026-11-22T00:34:14.063832482Z",
             "2100-03-01T12:00:00.1Z",
         ] {
-            assert_eq!(moment_ns(text.as_bytes()).map(stamp).as_deref(), Some(text));
+            assert_eq!(unix_time_ns(text.as_bytes()).map(stamp).as_deref(), Some(text));
         }
     }
 }

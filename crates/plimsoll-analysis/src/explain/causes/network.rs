@@ -81,7 +81,7 @@ pub(super) static CARD: CauseCard = CauseCard {
             )
         } else if arrives_slowly_from_dependency(case) == Some(true) {
             format!(
-                "{}/s come from a dependency, and {} arrive in small pieces{idle}",
+                "a dependency sends {}/s, and {} arrive in small pieces{idle}",
                 format::bytes(signal_max_or_zero(case, Signal::PeerReceived)),
                 number(signal_max_or_zero(case, Signal::PeerComing), "response", "responses")
             )

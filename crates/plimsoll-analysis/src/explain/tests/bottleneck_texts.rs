@@ -255,3 +255,31 @@ fn without_a_load_line_loads_are_shares_of_peak_throughput() {
         assert_eq!(level, expect, "{name}");
     }
 }
+
+#[test]
+fn an_interpreter_is_the_next_limit_of_its_server() {
+    // A request needs 100 us of CPU time, and the machine has four cores.
+    for (server, processes, cause, expect_rps) in [
+        ("api", 1.0, Cause::Cpu, 39_000.0),
+        ("python3.12", 1.0, Cause::OneThread, 10_000.0),
+        ("python3.12", 8.0, Cause::Cpu, 39_000.0),
+        ("python3.13t", 1.0, Cause::Cpu, 39_000.0),
+    ] {
+        let mut case = usual().with_signals(&[(Processes, processes, processes, processes)]);
+        for load in [&mut case.line, &mut case.past] {
+            load.server = Some(format!("service ({server})"));
+        }
+        let found = predicted(&case, Cause::Pool).expect("a prediction");
+        assert_eq!(found.next_cause, cause, "{server}");
+        assert!((found.line_rps / expect_rps - 1.0).abs() < 0.01, "{server}: {found:?}");
+        // Native code runs without the interpreter, so all cores may be used.
+        assert!(found.range_rps.1 > 39_000.0, "{server}: {found:?}");
+    }
+}
+
+#[test]
+fn a_disturbed_search_is_no_evidence_of_a_warm_up() {
+    let faster = Contrast { alone_first_ns: Some(40e6), held_past_rps: Some(1500.0), ..usual() };
+    assert_eq!(answer(&faster, Feature::WarmerNow), Some("yes"));
+    assert_eq!(answer(&Contrast { is_search_disturbed: true, ..faster }, Feature::WarmerNow), None);
+}

@@ -89,8 +89,9 @@ pub struct MessageCount {
     whole: u32,
     /// Bytes that are missing from the current message.
     left: u32,
-    /// Number of bytes of the current prefix received so far, and the length value read from them.
+    /// Number of bytes received of the current message's prefix.
     prefix: u8,
+    /// The message length from the bytes of the prefix received so far.
     length: u32,
     /// Whether a message had the compression flag, and whether such a flag was invalid.
     compressed: bool,

@@ -106,7 +106,7 @@ pub fn cell(text: &str) -> String {
 }
 
 /// Returns the name of a load's purpose, which is equal in every output.
-pub fn purpose_name(purpose: Purpose) -> &'static str {
+pub fn load_purpose_name(purpose: Purpose) -> &'static str {
     match purpose {
         Purpose::Run => "run",
         Purpose::Level => "level",
@@ -129,7 +129,7 @@ pub fn purpose_name(purpose: Purpose) -> &'static str {
 fn tag_name(tag: Tag) -> Cow<'static, str> {
     match (tag.purpose, tag.arm) {
         (Purpose::Block, Some(arm)) => arm.letter().to_ascii_lowercase().to_string().into(),
-        (purpose, _) => purpose_name(purpose).into(),
+        (purpose, _) => load_purpose_name(purpose).into(),
     }
 }
 

@@ -4,7 +4,7 @@
 //!
 //! Not here: when an event happens (`plimsoll-study`), and where the lines go (the binary).
 
-use crate::csv::purpose_name;
+use crate::csv::load_purpose_name;
 use crate::document::value;
 use crate::json::{LoadLineFields, TrialFields, tidy};
 use crate::run::load_text;
@@ -120,7 +120,7 @@ pub fn load_begins(load: usize, tag: &Tag, plan: &PlanRecord, elapsed_ns: u64) -
     line(&LoadBeginsFields {
         event: "load",
         load,
-        purpose: purpose_name(tag.purpose),
+        purpose: load_purpose_name(tag.purpose),
         arm: tag.arm.map(plimsoll_model::ArmIndex::letter),
         target: plan.traffic.place(),
         text: load_text(plan),
@@ -178,7 +178,7 @@ pub fn load_ends(load: usize, trial: &Trial, study: &Study, elapsed_ns: u64) -> 
     line(&LoadEndsFields {
         event: "load_end",
         load,
-        purpose: purpose_name(trial.tag.purpose),
+        purpose: load_purpose_name(trial.tag.purpose),
         arm: trial.tag.arm.map(plimsoll_model::ArmIndex::letter),
         throughput_rps: summary.throughput_rps,
         success_rate: summary.success_rate,

@@ -168,7 +168,7 @@ pub(crate) fn trial_row(trial: &TrialOutcome) -> Vec<String> {
         _ => format!("{}: {}", trial.verdict, spelled(&trial.reason)),
     };
     vec![
-        crate::csv::purpose_name(trial.purpose).to_owned(),
+        crate::csv::load_purpose_name(trial.purpose).to_owned(),
         load,
         duration(trial.duration_ns as f64),
         format!("{}/s", rate(trial.achieved_rps)),

@@ -6,7 +6,7 @@
 //! (`profile`) and two recordings (`diff`, `searches`).
 
 use crate::agents::{self, AgentFields};
-use crate::csv::purpose_name;
+use crate::csv::load_purpose_name;
 use crate::document::value;
 use crate::failed::{FailedAnswerFields, failed_answers};
 use crate::format::{self, rounded};
@@ -767,7 +767,7 @@ impl TrialFields {
         // suffice.
         let injector = run.injectors.first();
         TrialFields {
-            kind: purpose_name(trial.purpose),
+            kind: load_purpose_name(trial.purpose),
             offered_rps: trial.offered_rps(),
             concurrency: trial.concurrency(),
             start_s: trial.start_ns as f64 / 1e9,

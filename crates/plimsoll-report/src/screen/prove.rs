@@ -65,8 +65,8 @@ fn meaning(context: &ProveContext, proof: &Proof) -> Option<String> {
             let [a, b] = primary.levels.map(rate);
             format!("{load}, B completes {b} {counted}/s and A {a} {counted}/s")
         }
-        Criterion::P50 => format!("{load}, half of the responses take at most {b} from B and {a} from A"),
-        Criterion::P99 => format!("{load}, 99 % of the responses take at most {b} from B and {a} from A"),
+        Criterion::P50 => format!("{load}, B sends half of its responses within {b}, and A within {a}"),
+        Criterion::P99 => format!("{load}, B sends 99 % of its responses within {b}, and A within {a}"),
         Criterion::Cpu => format!("{load}, a request takes {b} of CPU time on B and {a} on A"),
     };
     // CPU time says nothing about the number of servers unless the deciding measure agrees: the

@@ -341,8 +341,9 @@ impl TableReader<'_> {
     }
 }
 
-/// Appends the sampled address to `into`, then the addresses of its callers, as far as `rule` and
-/// the known part of the stack reach. `rule` gets an address, and whether it is a return address.
+/// Appends the sampled address to `into`, then the addresses of its callers. The callers end where
+/// `rule` returns `None`, or where the sampled part of the stack ends. `rule` gets an address, and
+/// whether it is a return address.
 pub fn append_callers(top: &StackTop, mut rule: impl FnMut(u64, bool) -> Option<FrameRule>, into: &mut Vec<u64>) {
     let word = |address: u64| number_at(top.bytes, usize::try_from(address.checked_sub(top.stack)?).ok()?, 8);
     into.clear();

@@ -135,7 +135,7 @@ impl DescriptorWork {
     fn file(&mut self, file: &FileDescriptorProto) -> Result<(), String> {
         for import in &file.dependency {
             let cost = self.public_imports.get(import).map_or(0, |known| known.0);
-            self.work(cost.saturating_add(1), "the public imports lead to the same files too often")?;
+            self.work(cost.saturating_add(1), "the public imports of the .proto files reach the same files too often")?;
         }
         // The library stores a name for each enclosing package, too.
         let package = file.package();

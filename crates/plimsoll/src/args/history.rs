@@ -72,7 +72,7 @@ pub struct GateArgs {
 #[command(
     after_help = "The command prints a link with a token. Browsers on this machine need the token only to start and stop studies.\n\n\
     Examples:\n  \
-    plimsoll serve                                     pages of _output/plimsoll\n  \
+    plimsoll serve                                     # shows the run files in _output/plimsoll\n  \
     plimsoll serve --store runs --listen 127.0.0.1:0\n  \
     plimsoll serve --listen 10.0.0.5:8900 --name box --tls-cert box.pem --tls-key box.key"
 )]

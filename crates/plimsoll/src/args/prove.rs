@@ -128,7 +128,7 @@ pub struct ProveArgs {
     pub fleet: FleetArgs,
     #[command(flatten)]
     pub watch: WatchArgs,
-    /// With the value worse: exit with code 1 if B is worse than A
+    /// Exit with code 1 if the verdict is this word; only `worse` is possible
     #[arg(long, value_name = "VERDICT", help_heading = "Judgement",
           value_parser = KnownWords::text(&["worse"]), hide_possible_values = true)]
     pub fail_if: Option<String>,

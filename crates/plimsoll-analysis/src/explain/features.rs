@@ -283,13 +283,14 @@ features! {
         |case| yes(Some(case.past.get(Signal::Spinning).or(case.line.get(Signal::Spinning))? >= NOTICEABLE_SHARE_MIN));
     /// Whether the server now sustains more than in the search, and was slower at its beginning.
     WarmerNow: "warmer_now", true,
-        ["no": "loads that broke the SLO in the search break the SLO again now",
+        ["no": "no undisturbed load shows that the server was slower in the search than now",
          "yes": "the server sustains more now than during the search, when single requests were slower"],
         [Goodput, Service, Compiling],
         |case| {
-            // A disturbance explains a slow search as well as a slow start does.
+            // A disturbance explains a slow search as well as a slow start does. Without this
+            // answer, the other features cannot tell the two apart.
             if case.is_search_disturbed {
-                return None;
+                return yes(Some(false));
             }
             let more = holds_more(case).unwrap_or(0.0);
             let closed = case.goodput_gain_of_closed_loop().unwrap_or(0.0);

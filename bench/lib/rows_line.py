@@ -5,6 +5,7 @@ A simulation or a formula of queueing theory gives the load line of each server.
 servers (the example `truth` of plimsoll-analysis).
 """
 
+import concurrent.futures
 import heapq
 import json
 import math
@@ -109,7 +110,7 @@ def _search(name, known, line, repeat, budget_s, cpus):
         capacity, line = true, line * true / capacity
     stated = found["load_line_rps"]
     return {"server": name, "repeat": repeat, "budget_s": budget_s, "capacity_rps": capacity, "line_rps": line,
-            "rps": stated["rps"], "lower_rps": stated["lower"], "upper_rps": stated["upper"],
+            "rps": stated["estimate"], "lower_rps": stated["lower"], "upper_rps": stated["upper"],
             "elapsed_s": found["elapsed_s"], "disturbed": found["disturbed"]}
 
 
@@ -141,17 +142,17 @@ def line(settings):
             done.append(one)
             file.write(json.dumps(one) + "\n")
             upper = "-" if one["upper_rps"] is None else f"{one['upper_rps']:.1f}"
-            print(f"  {name} {repeat}: {one['rps']:.1f} ({one['lower_rps'] or 0:.1f} to {upper}) of {one['line_rps']:.1f}, "
+            estimate = "-" if one["rps"] is None else f"{one['rps']:.1f}"
+            print(f"  {name} {repeat}: {estimate} ({one['lower_rps'] or 0:.1f} to {upper}) of {one['line_rps']:.1f}, "
                   f"{one['elapsed_s']:.0f} s{'' if _holds(one) else ', MISSED'}", flush=True)
 
     for repeat in range(1, settings.repeats + 1):
         left = [name for name in chosen if not any(one["server"] == name and one["repeat"] == repeat for one in done)]
         # Servers that hardly use CPU time do not disturb each other.
-        together = [threading.Thread(target=search, args=(name, repeat)) for name in left if not servers[name].cores]
-        for thread in together:
-            thread.start()
-        for thread in together:
-            thread.join()
+        together = [name for name in left if not servers[name].cores]
+        with concurrent.futures.ThreadPoolExecutor(max(1, len(together))) as pool:
+            for searching in [pool.submit(search, name, repeat) for name in together]:
+                searching.result()
         for name in left:
             if servers[name].cores:
                 search(name, repeat)

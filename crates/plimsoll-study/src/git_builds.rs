@@ -19,8 +19,6 @@ use std::process::{Child, Command, Stdio};
 
 /// The largest number of files that a warning about uncommitted changes names.
 const FILES_SHOWN: usize = 5;
-/// The placeholder in a start command that is replaced by the server's port.
-const PORT: &str = "{port}";
 
 /// Shell script that waits for the end of plimsoll, then removes the worktrees. `$1` is the
 /// repository, `$2` the folder of the worktrees.
@@ -72,11 +70,6 @@ impl Drop for Worktrees {
     }
 }
 
-/// Returns a start command with its port placeholder replaced, for a side that is a command.
-pub fn with_port(command: &str, port: u16) -> String {
-    command.replace(PORT, &port.to_string())
-}
-
 /// Whether at least one side of the comparison is a git revision.
 pub fn any_revision(builds: &BuildsTerms<String>) -> bool {
     [&builds.a, &builds.b].into_iter().flatten().any(|side| revision(side).is_some())
@@ -118,10 +111,9 @@ pub fn make(
         if let Some(build) = &builds.build {
             tell(&format!("building {name}"));
             let log = output.with_extension(format!("build-{letter}.log"));
-            subject::build(&format!("--build for {side}"), &with_port(build, port), &folder, &log)?;
+            subject::build(&format!("--build for {side}"), &subject::with_port(build, port), &folder, &log)?;
         }
-        let command =
-            subject::command_in_folder(&folder, &format!("PORT={port}; export PORT; {}", with_port(start, port)));
+        let command = subject::command_in_folder(&folder, &subject::start_command(start, port));
         sides[number] = Some(RevisionSide { name, record: format!("git:{commit}"), command });
     }
     Ok(Some(RevisionBuilds { sides, warnings: warnings.into_iter().collect(), _worktrees: worktrees }))

@@ -9,6 +9,7 @@ use crate::preflight::preflight;
 use crate::profile_capture::Capture;
 use crate::runner::builds::BuildTarget;
 use crate::script_run::{ScriptRun, into_author_factory};
+use crate::subject;
 use plimsoll_analysis::Sentence;
 use plimsoll_analysis::prove::arm_name;
 use plimsoll_analysis::prove::process_age::{ProcessAge, process_age_warning};
@@ -30,6 +31,7 @@ pub fn prepare(arms: &[Arm<Plan>], terms: &Terms<String>, criterion: Criterion) 
         if arm.started {
             let command = commands.get(number).copied().cloned().flatten();
             let command = command.ok_or_else(|| Failure::start("the command of a build is missing"))?;
+            let command = subject::start_command(&command, arm.plan.traffic.origin.port);
             targets.push(BuildTarget { base, command: Some(command), finder: None, authoring });
             continue;
         }

@@ -292,6 +292,17 @@ pub fn build(what: &str, command: &str, folder: &Path, output: &Path) -> Result<
     run_to_end(what, &command_in_folder(folder, command), output, BUILD_TIMEOUT)
 }
 
+/// Returns a command with its placeholder `{port}` replaced.
+pub fn with_port(command: &str, port: u16) -> String {
+    command.replace("{port}", &port.to_string())
+}
+
+/// Returns the shell command that starts a server. The command contains the port, and so does the
+/// environment variable `PORT`.
+pub fn start_command(command: &str, port: u16) -> String {
+    format!("PORT={port}; export PORT; {}", with_port(command, port))
+}
+
 /// Returns a shell command that runs `command` in a folder.
 pub fn command_in_folder(folder: &Path, command: &str) -> String {
     format!("cd {} && {command}", shell::quoted(&folder.display().to_string()))

@@ -10,11 +10,11 @@ use std::path::PathBuf;
 
 #[derive(Debug, Clone, Args)]
 // clap moves a changed argument to the end, so the later arguments must be moved after it, too.
-#[command(mut_arg("url", |url| url.required_unless_present("start")))]
+#[command(mut_arg("url", |url| url.required_unless_present_any(["start", "a"])))]
 #[command(mut_arg("more", |more| more), mut_arg("words", |words| words))]
 #[command(after_help = "Examples:\n  \
     plimsoll prove http://localhost:8080/ http://localhost:8081/\n  \
-    plimsoll prove --a './old -p 8080' --b './new -p 8080' http://localhost:8080/\n  \
+    plimsoll prove --a './old {\u{1b}[0mport}' --b './new {\u{1b}[0mport}' /items\n  \
     plimsoll prove --a git:main --b git:HEAD --start './server {port}' /items\n  \
     plimsoll prove -f mix.toml URL_A URL_B              several requests by weight\n  \
     plimsoll prove --measure p99 --rate 2k URL_A URL_B  decide by p99 at 2 000/s\n  \
@@ -36,8 +36,11 @@ pub struct ProveArgs {
     /// The second target; with --ladder, the targets of all further steps
     #[arg(value_name = "URL", value_hint = ValueHint::Url, help_heading = "Request")]
     pub more: Vec<String>,
-    /// Build A: the command that starts the build for each load; or git:REV, a revision of this
-    /// repository
+    // clap treats `{port}` as a line break without the code inside (see --vary).
+    #[arg(
+        help = "Build A: the command that starts the build for each load, such as './old {\u{1b}[0mport}'; or git:REV, \
+                a revision of this repository. {\u{1b}[0mport} is the port of the URL, or a free port if no URL is given"
+    )]
     #[arg(long, value_name = "CMD|git:REV", requires = "b", conflicts_with = "ladder", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub a: Option<String>,
@@ -50,10 +53,7 @@ pub struct ProveArgs {
           value_hint = ValueHint::CommandString)]
     pub build: Option<String>,
     // clap treats `{port}` as a line break without the code inside (see --vary).
-    #[arg(
-        help = "Start a revision with this command in its worktree; {\u{1b}[0mport} is the port of the URL, or a free \
-                port where no URL is given"
-    )]
+    #[arg(help = "Start a revision with this command in its worktree, with {\u{1b}[0mport} as for --a")]
     #[arg(long, value_name = "CMD", requires = "a", help_heading = "Builds",
           value_hint = ValueHint::CommandString)]
     pub start: Option<String>,

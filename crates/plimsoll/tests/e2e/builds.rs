@@ -119,6 +119,17 @@ fn a_port_is_free_before_the_next_build_starts() {
     }
 }
 
+/// Checks that builds of a path start on a free port, which their commands and `PORT` contain.
+#[test]
+fn builds_of_a_path_get_a_free_port() {
+    let program = env!("CARGO_BIN_EXE_plimsoll");
+    let build = |port: &str| format!("exec {program} baseline --listen 127.0.0.1:{port}");
+    let load = ["--blocks", "1", "-c", "1", "--for", "100ms", "--warmup", "0s", "--json", "-q"];
+    let done = plimsoll(&[&["prove", "--a", &build("{port}"), "--b", &build("$PORT"), "/delay/2"], &load[..]].concat());
+    assert_eq!(done.code, 3, "one block tells nothing: {}", done.stderr);
+    assert_eq!(number(&done.json(), "blocks"), 1.0, "{}", done.stdout);
+}
+
 /// Checks that the error names another process that still uses the port after a while.
 #[test]
 fn the_process_that_uses_the_port_is_named() {

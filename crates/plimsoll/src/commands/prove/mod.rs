@@ -50,13 +50,10 @@ pub fn carry_out(asked: ProveSpec<Plan>, terms: &Terms<String>) -> Result<u8, Fa
         let recorded = [&mut terms.builds.a, &mut terms.builds.b];
         let sides = revisions.sides.iter().zip(recorded).zip(targets.iter_mut().zip(&mut blocks.arms));
         for ((side, recorded), (target, arm)) in sides {
-            match side {
-                Some(side) => {
-                    target.command = Some(side.command.clone());
-                    arm.name.clone_from(&side.name);
-                    *recorded = Some(side.record.clone());
-                }
-                None => target.command = target.command.take().map(|command| git_builds::with_port(&command, port)),
+            if let Some(side) = side {
+                target.command = Some(side.command.clone());
+                arm.name.clone_from(&side.name);
+                *recorded = Some(side.record.clone());
             }
         }
     }

@@ -47,9 +47,9 @@ fn profiles(args: &ProveArgs) -> Result<Option<ProfilesTerms<String>>, Failure> 
     }
 }
 
-/// Returns whether the sides are git revisions. Fails if flags for revisions are given without a
-/// revision, or a revision without a start command.
-fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
+/// Fails if flags for git revisions are given without a revision, or a revision without a start
+/// command.
+fn check_revisions(args: &ProveArgs) -> Result<(), Failure> {
     let sides = [("--a", &args.a), ("--b", &args.b)];
     let named = sides.iter().filter_map(|(flag, side)| Some((*flag, side.as_deref()?)));
     for (flag, side) in named.clone().filter(|(_, side)| side.starts_with("git:")) {
@@ -68,7 +68,7 @@ fn revisions(args: &ProveArgs) -> Result<bool, Failure> {
     let any = named.into_iter().any(|(_, side)| revision(side).is_some());
     match args.start.is_some() && !any {
         true => Err(Failure::usage("--start: the command starts a revision; give a side as --a git:main")),
-        false => Ok(any),
+        false => Ok(()),
     }
 }
 
@@ -88,7 +88,7 @@ fn request_with_address(request: &RequestArgs) -> Result<RequestArgs, Failure> {
 /// Converts the flags to a comparison.
 pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<String>), Failure> {
     let commands = args.a.is_some();
-    let revisions = revisions(args)?;
+    check_revisions(args)?;
     // Without a URL, the traffic file or --target names the target.
     let targets = 1 + args.more.len();
     match (commands, args.ladder, targets) {
@@ -166,7 +166,7 @@ pub fn spec_from_args(args: &ProveArgs) -> Result<(ExperimentSpec<Plan>, Terms<S
         }
     }
     // Both sides get the same arrivals, because all plans have the same seed.
-    let request = if revisions { request_with_address(&args.request)? } else { args.request.clone() };
+    let request = if commands { request_with_address(&args.request)? } else { args.request.clone() };
     let (mut plans, mut terms, file) = plan_from_args::plans(&request, &args.more, &args.generator, &args.script)?;
     // Only loads with a rate have arrivals whose spacing a file can set.
     let file = if primary.at_fixed_rate() { file } else { FileLoad::default() };

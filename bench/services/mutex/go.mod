@@ -1,0 +1,3 @@
+module services/mutex
+
+go 1.21
